@@ -189,7 +189,7 @@ def measure_page(file: Path, data: Path) -> dict[str, float]:
     page = ImportPage(settings, PageOptions(AccessRules(address), "session", "Ann"))
     server = uvicorn.Server(uvicorn.Config(page.app, log_config=None, lifespan="off"))
     Thread(target=server.run, args=([listener],), daemon=True).start()
-    visitor = Visitor(address, page.access.new_link())
+    visitor = Visitor(address, page.access.create_link())
     seconds: list[float] = []
 
     def time(step: Callable[..., None], *arguments: object) -> None:

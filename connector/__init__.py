@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from connector.pulls.outcome import explain_together as explain_together
     from connector.pulls.resource_pull import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
-    from connector.pushes.batch import settle as settle
+    from connector.pushes.batch import look_up_unconfirmed_rows as look_up_unconfirmed_rows
     from connector.pushes.dry_run import PushFile as PushFile
     from connector.pushes.inbox import DeliveryResult as DeliveryResult
     from connector.pushes.inbox import Inbox as Inbox

@@ -42,7 +42,7 @@ _CHOICE = "CONNECTOR_ACCOUNT"
 
 @dataclass(frozen=True)
 class Account:
-    """Resource that provides assets with the settings of their account.
+    """Dagster resource that loads the settings of an asset's account.
 
     It is a plain object, not a configurable resource, so that no part of it is stored in a run's
     configuration. The partition selects the account; without partitions, the environment does
@@ -69,7 +69,7 @@ class Account:
         return {name: value for name, value in self.environ.items() if name != _CHOICE}
 
     def settings(self, name: str | None = None) -> Settings:
-        """Return the current settings of the account; `name` is its partition, if it has one.
+        """Load the settings of the account; `name` is its partition, None without partitions.
 
         Raises `dagster.Failure` with the setting to change.
         """
@@ -113,7 +113,7 @@ def is_last_try(context: Context) -> bool:
 
 @dataclass(frozen=True)
 class Accounts:
-    """Configured accounts.
+    """Accounts of the project file.
 
     Attributes:
         named: Named accounts; empty if the project file names none.
@@ -130,12 +130,12 @@ class Accounts:
 
     @classmethod
     def unconfigured(cls, problem: str | None = None) -> Accounts:
-        """Return no accounts and default settings."""
+        """Return default settings without accounts; `problem` is the error of the project file."""
         return cls((), load_settings({}, {}, _NOWHERE), problem)
 
     @classmethod
     def read(cls, account: Account) -> Accounts:
-        """Return the configured accounts. Raises no errors; runs report them."""
+        """Read the project file. Errors are stored and not raised, because runs report them."""
         try:
             found = configured_accounts(account.environ, account.folder)
         except ConnectorError as error:
@@ -155,18 +155,20 @@ class Accounts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names, in the order of the project file."""
+        """Names of the accounts, in the order of the project file."""
         return tuple(each.name for each in self.named if each.name is not None)
 
     @cached_property
     def partitions(self) -> dg.StaticPartitionsDefinition | None:
-        """Partitions of every asset, one for each account; None without named accounts."""
+        """One partition per named account; None if no account is named."""
         return dg.StaticPartitionsDefinition(self.names) if self.named else None
 
     @property
     def pool(self) -> str | None:
-        """Pool of steps that send requests. Runs of different accounts do not wait for each other;
-        the limit on `dagster/partition` separates the runs of one account.
+        """Dagster pool of steps that send requests; None if accounts are partitions.
+
+        The limit on `dagster/partition` then separates the runs of one account, and runs of
+        different accounts do not wait for each other.
         """
         return None if self.named else "api"
 
@@ -174,14 +176,14 @@ class Accounts:
 def account_of(
     context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
 ) -> str | None:
-    """Return the account of a run; None if accounts are not partitions."""
+    """Return the run's partition, the name of its account; None without partitions."""
     return context.partition_key if context.has_partition_key else None
 
 
 def asset_check_spec(
     accounts: Accounts, key: dg.AssetCheckKey, about: str, *, is_blocking: bool = False
 ) -> dg.AssetCheckSpec:
-    """Return a check with a separate state for each account, like its asset."""
+    """Return the specification of a check, with a separate state for each account."""
     with warnings.catch_warnings():
         # Dagster documents this argument as unstable. Without it, all accounts share the last
         # result.
@@ -196,6 +198,6 @@ def asset_check_spec(
 
 
 def selected_keys(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:
-    """Return the assets that the step has to materialize or check."""
+    """Return the assets that the step must materialize or check."""
     checked = {each.asset_key for each in context.selected_asset_check_keys}
     return {*context.selected_asset_keys, *checked}

@@ -23,10 +23,7 @@ from pipelines.sensors import alerts_sensor, create_inbox_sensor, failure_alerts
 
 
 def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions:
-    """Return the definitions for these accounts, or for the configured ones.
-
-    Each named account is a partition.
-    """
+    """Return all assets, jobs, schedules and sensors. Default: of the configured accounts."""
     accounts = accounts or Accounts.read(account)
     return dg.Definitions(
         assets=[
@@ -62,14 +59,14 @@ _CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Completed run; `failure` is the reason why it did not succeed."""
+    """Completed Dagster run; `failure` is None if it succeeded."""
 
     run_id: str
     failure: str | None
 
 
 def execute_nightly_pull(account: Account, home: Path) -> RunResult:
-    """Run the pull job for one account, and store its record in `home`, a DAGSTER_HOME.
+    """Run the nightly job in this process, and store its record in `home`, a DAGSTER_HOME.
 
     Telemetry is off in a home that is created here.
     """
@@ -84,7 +81,7 @@ def execute_nightly_pull(account: Account, home: Path) -> RunResult:
 
 
 def failure_reasons(result: dg.ExecuteInProcessResult) -> str:
-    """Return the reasons why a run failed."""
+    """Return the errors of the run's failed steps in one text."""
     reasons = []
     for event in result.get_step_failure_events():
         failure = event.step_failure_data.user_failure_data

@@ -44,6 +44,8 @@ def job_everywhere(single: dg.JobDefinition) -> dg.JobDefinition:
 
 
 def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
+    """Return a step that runs the job for the account."""
+
     @dg.op(
         # A name in Dagster cannot contain a dash, and an account's name has no capitals.
         name=f"{job.name}_{account.replace('-', '_DASH_')}",
@@ -103,6 +105,7 @@ def define_everywhere(account: Account) -> dg.Definitions:
 def _create_schedule(
     name: str, job: dg.JobDefinition, cron: str, zone: str
 ) -> dg.ScheduleDefinition:
+    """Return a schedule that starts the job unless a job of all accounts is running."""
     running = [f"{each}_everywhere" for each in PULLING]
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, execution_timezone=zone)

@@ -50,10 +50,9 @@ def data_is_fresh(
 
 
 def check_freshness(account: Account, now: datetime) -> dg.AssetCheckResult:
-    """Return the result of the check at a time: a sentence for each account that is too old or
-    unreadable.
+    """Return the result of the check at the time `now`, with a sentence for each failed account.
 
-    Raises `dagster.Failure`.
+    Raises `dagster.Failure` if the project file cannot be read.
     """
     try:
         accounts = configured_accounts(account.environ, account.folder)
@@ -81,7 +80,7 @@ def check_freshness(account: Account, now: datetime) -> dg.AssetCheckResult:
 
 
 def _read_proof(account: ConfiguredAccount, now: datetime) -> Proof | ConnectorError:
-    """Return the age of an account's verified data, or the error if it is unknown."""
+    """Return the age of an account's verified data, or the error if it cannot be read."""
     if account.settings is None:
         assert account.error is not None
         return account.error

@@ -44,7 +44,7 @@ RECRUITING_TEAM = ("team:recruiting",)
 
 
 def source_metadata(path: Path | str) -> Mapping[str, dg.CodeReferencesMetadataValue]:
-    """Return the metadata that links an asset to its source file."""
+    """Return the metadata that links an asset to this source file."""
     with warnings.catch_warnings():
         # Beta in Dagster 1.13, which the requirements pin.
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -55,7 +55,7 @@ def source_metadata(path: Path | str) -> Mapping[str, dg.CodeReferencesMetadataV
 
 
 def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
-    """Yield the assets that Dagster shows but does not build, such as the folders of the inbox."""
+    """Yield the assets that Dagster shows but does not build: API, inboxes, report, lakehouse."""
     shared: dict[str, Any] = {"partitions_def": accounts.partitions}
     for name, key in INBOX_KEYS.items():
         yield dg.AssetSpec(
@@ -101,7 +101,7 @@ def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 
 def _address_metadata(resource: Declaration, accounts: Accounts) -> Mapping[str, str]:
-    """Return the resource's address; empty for several accounts, which have several addresses."""
+    """Return metadata with the resource's URL; empty if accounts have different addresses."""
     base_url = accounts.common.base_url.value
     if accounts.names or base_url is None:
         return {}

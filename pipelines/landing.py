@@ -31,8 +31,8 @@ from connector import (
     explain,
     explain_together,
     landing_columns,
+    look_up_unconfirmed_rows,
     pull,
-    settle,
 )
 from pipelines import freshness
 from pipelines.accounts import (
@@ -71,7 +71,7 @@ class PullConfig(dg.Config):
     )
 
     def options(self, settings: Settings) -> PullOptions:
-        """Return the options of the pull."""
+        """Return the options of the pull, with limits from the settings."""
         scrubs = settings.verification_requests.value if self.verify_unchanged else 0
         return PullOptions(
             sweeps=self.verify_unchanged,
@@ -85,26 +85,21 @@ SECONDS_BETWEEN = 5.0
 
 
 class ThrottledLog:
-    """Writes progress lines to a run's log, but not too often.
-
-    Args:
-        log: Log of the run.
-        now: Clock in seconds.
-    """
+    """Writes progress lines to a run's log, at most one in `SECONDS_BETWEEN` seconds."""
 
     def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
         self._log, self._now = log, now
         self._told_at = now()
 
     def log_line(self, line: str, level: int = logging.DEBUG) -> None:
-        """Write the line, unless another line was written within the last seconds."""
+        """Write the line, unless another line was written within `SECONDS_BETWEEN`."""
         if self._now() - self._told_at >= SECONDS_BETWEEN:
             self._log.log(level, line)
             self._told_at = self._now()
 
 
 class ProgressLog:
-    """Writes the progress of a pull or push to a run's log."""
+    """Callback that writes the progress of a pull or push to a run's log."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log, self._progress = log, ThrottledLog(log)
@@ -133,7 +128,7 @@ class ProgressLog:
 
 
 def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
-    """Return the assets of the loaded tables."""
+    """Return the step that pulls, with one asset and one check per loaded table."""
 
     @dg.multi_asset(
         name="pull_landing",
@@ -186,15 +181,15 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
 async def _pull_and_resolve(
     pulling: Awaitable[PullReport], settings: Settings, log: logging.Logger
 ) -> PullReport:
-    """Return the pull's report after searching for the unconfirmed rows of pushes."""
+    """Await the pull, then search for the records of unconfirmed rows of pushes."""
     report = await pulling
-    if settled := await settle(settings, publishes=False):
+    if settled := await look_up_unconfirmed_rows(settings, publishes=False):
         log.info(settled)
     return report
 
 
 def _asset_specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
-    """Yield the asset of each resource."""
+    """Yield the asset of each resource's loaded table."""
     for name, resource in CATALOG.items():
         yield dg.AssetSpec(
             KEYS[name],
@@ -211,7 +206,7 @@ def _asset_specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 
 def _resources_to_pull(context: dg.AssetExecutionContext) -> Sequence[str]:
-    """Return the selected resources without those that an earlier try of this step loaded."""
+    """Return the selected resources, except for those that an earlier try of this step loaded."""
     selected = selected_keys(context)
     if context.retry_number:
         selected = selected - _materialized_in(context.run.run_id, context.instance)
@@ -259,7 +254,7 @@ def _record_failure(
 
 
 def _is_temporary(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
-    """Return True if all causes may disappear without a change by a user."""
+    """Return True if all errors may disappear without a change by the user."""
     return (
         bool(missing)
         and (report.error is None or isinstance(report.error, TryAgain))
@@ -268,7 +263,7 @@ def _is_temporary(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
 
 
 def _failure_reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
-    """Return the connector's own errors, and the resources that were not loaded."""
+    """Return sentences on the errors and on the resources that were not loaded."""
     if report.error is not None:
         names = ", ".join(each.resource for each in missing)
         return explain(report.error) + (f" Not loaded: {names}." if names else "")
@@ -292,6 +287,7 @@ _STATUS = "status"
 
 
 def _count_check_spec(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
+    """Return the check that compares the number of rows with the API's total."""
     about = (
         f"landing.{resource.name} has as many live rows as the API reported in its last list. A"
         " difference does not stop publishing, because the next pull resolves it. If the resource"
@@ -301,7 +297,7 @@ def _count_check_spec(resource: Declaration, accounts: Accounts) -> dg.AssetChec
 
 
 def _check_result(result: ResourceRun) -> dg.AssetCheckResult:
-    """Return the check's result; an unknown total fails the check.
+    """Return the result of comparing the number of rows; an unknown total fails the check.
 
     A difference is only a warning if the pull was verified: the API changed during the pull then.
     """
@@ -317,7 +313,7 @@ def _check_result(result: ResourceRun) -> dg.AssetCheckResult:
 
 
 def _table_metadata(resource: Declaration) -> dict[str, object]:
-    """Return the metadata of the table that is known without a pull."""
+    """Return the columns, name and scope of the loaded table."""
     return {
         "dagster/column_schema": dg.TableSchema(
             [_table_column(each) for each in landing_columns(resource)]
@@ -330,7 +326,7 @@ def _table_metadata(resource: Declaration) -> dict[str, object]:
 def _pull_metadata(
     resource: Declaration, result: ResourceRun, report: PullReport, warehouse: Warehouse
 ) -> dict[str, Any]:
-    """Return metadata on a resource's pull; `waited_seconds` covers the whole run."""
+    """Return counts and times of a resource's pull; `waited_seconds` covers the whole run."""
     counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
     metadata = {name: getattr(result, name) for name in (*counts, "outcome", "message")}
     metadata |= {
@@ -347,6 +343,7 @@ def _pull_metadata(
 
 
 def _table_column(column: Column) -> dg.TableColumn:
+    """Return the column in Dagster's form."""
     is_id = column.name == "id"
     return dg.TableColumn(
         name=column.name,
@@ -358,7 +355,7 @@ def _table_column(column: Column) -> dg.TableColumn:
 
 
 def _status_counts(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | None:
-    """Return the number of live rows by status as Markdown; None if the resource has no status."""
+    """Return a Markdown table with the number of live rows by status; None without statuses."""
     if _STATUS not in resource.fields:
         return None
     try:
@@ -373,6 +370,7 @@ def _status_counts(resource: Declaration, warehouse: Warehouse) -> dg.MetadataVa
 
 
 def _markdown_code(status: str | None) -> str:
+    """Return the status as Markdown code, with unusual characters replaced."""
     # An undocumented status may contain any characters.
     if status is None:
         return "*none*"

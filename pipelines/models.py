@@ -51,13 +51,14 @@ _PARTS = {"content_type_fields": "content_types"}
 
 
 def asset_key(project: Project, name: str) -> dg.AssetKey:
-    """Return the asset of a seed or model: its schema and its name."""
+    """Return the asset key of a seed or model: its schema and its name."""
     return dg.AssetKey([project.node(name).schema, name])
 
 
 def landed_key(table: str) -> dg.AssetKey | None:
-    """Return the asset that updates a source table; None for the connector's own tables, which
-    every pull writes.
+    """Return the asset that updates a source table; None for the connector's own tables.
+
+    Every pull writes the connector's own tables.
     """
     schema, _, name = table.partition(".")
     resource = _PARTS.get(name, name)
@@ -88,7 +89,7 @@ def asset_spec(project: Project, name: str) -> dg.AssetSpec:
 
 
 def _header_as_markdown(text: str) -> str:
-    """Return the header of a file as Markdown, with a paragraph for each label such as Grain."""
+    """Return a model's header comment as Markdown, with a paragraph per label such as Grain."""
     paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
     return "\n\n".join(
         re.sub(r"^([A-Z][a-z]+:) ", r"**\1** ", each.replace("\n", " ")) for each in paragraphs
@@ -100,7 +101,7 @@ def _header_as_markdown(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """A test or audit of the project as a check of an asset."""
+    """Test or audit of the models, as a check of an asset in Dagster."""
 
     key: dg.AssetCheckKey
     severity: Severity
@@ -108,15 +109,15 @@ class ModelCheck:
 
     @property
     def is_blocking(self) -> bool:
-        """Return True if `published` must not run when the check fails."""
+        """True if the file is not published when the check fails."""
         return self.severity == "error"
 
     def spec(self, accounts: Accounts) -> dg.AssetCheckSpec:
-        """Return the check as Dagster declares it."""
+        """Return the specification of the check in Dagster."""
         return asset_check_spec(accounts, self.key, self.about, is_blocking=self.is_blocking)
 
     def event(self, result: CheckResult, account: str | None) -> dg.AssetCheckEvaluation:
-        """Return the check's result. Its examples are ids, never personal values."""
+        """Return the result in Dagster's form. Its examples are ids, never personal values."""
         is_error = self.severity == "error"
         examples = {"examples": ", ".join(result.examples)} if result.examples else {}
         return dg.AssetCheckEvaluation(
@@ -144,7 +145,7 @@ def model_checks(project: Project) -> dict[str, ModelCheck]:
 
 
 def _checked_asset(project: Project, about: str) -> dg.AssetKey:
-    """Return the asset that a test or audit belongs to.
+    """Return the asset of a model or source table that a check is about.
 
     A test of a source table belongs to the first model that reads the table, because the step that
     builds the model runs the test.
@@ -216,7 +217,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
 
 
 def query_figures(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
-    """Return the main figure of each mart that was built, without those that are null."""
+    """Return the main figure of each mart that was built, by mart and name; nulls are left out."""
     names = [each.name for each in built.models if each.name in FIGURES]
     if not names:
         return {}
@@ -233,7 +234,7 @@ def query_figures(built: BuildResult, file: Path) -> dict[str, dict[str, float]]
 
 
 class BuildLog:
-    """Writes the progress of a build to a run's log."""
+    """Observer that writes the progress of a build to a run's log."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -246,12 +247,12 @@ class BuildLog:
         """Log nothing."""
 
     def on_model_end(self, model: BuiltModel) -> None:
-        """Log a slow model; other models only have their materialization."""
+        """Log a model that took `TOLD_SECONDS_MIN` or longer."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
 
     def on_check_end(self, check: CheckResult) -> None:
-        """Log nothing."""
+        """Log a check that failed."""
         if not check.passed:
             self._log.warning(f"{check.name}: {check.failing} rows ({check.severity})")
 
@@ -274,7 +275,7 @@ LAST_KEYS = tuple(
 
 
 def model_assets(accounts: Accounts) -> dg.AssetsDefinition:
-    """Return the assets of the models."""
+    """Return the step that builds the models, with one asset per model and seed."""
 
     @dg.multi_asset(
         name="build_models",
@@ -334,7 +335,9 @@ Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
 def build_events(built: BuildResult, file: Path, account: str | None) -> Iterator[Event]:
-    """Yield the events of the shipped models, which are assets, and of their checks.
+    """Yield the materialization of each built model, and the result of each check.
+
+    Own models are left out, because they are no assets.
 
     Args:
         built: The build.
@@ -357,12 +360,12 @@ def build_events(built: BuildResult, file: Path, account: str | None) -> Iterato
 
 @cache
 def _inventory() -> Mapping[str, ModelDescription]:
-    """Return the shipped models with their columns and lineage, which take seconds to trace."""
+    """Return the shipped models by name; cached because tracing the lineage takes seconds."""
     return {each.name: each for each in describe_models(PROJECT)}
 
 
 def model_metadata(project: Project, shown: ModelDescription, built: BuiltModel) -> dict[str, Any]:
-    """Return the metadata of a built model: rows, seconds, columns, lineage."""
+    """Return the metadata of a built model: rows, seconds, columns and lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
     return {
@@ -375,7 +378,7 @@ def model_metadata(project: Project, shown: ModelDescription, built: BuiltModel)
 
 
 def column_lineage(project: Project, shown: ModelDescription) -> dg.TableColumnLineage:
-    """Return the source columns of each column that are columns of assets.
+    """Return the source columns of each column, as far as they are columns of assets.
 
     A column of `history` is the API's field with the same name, so it refers to the landing column.
     """

@@ -96,7 +96,7 @@ def published_asset(accounts: Accounts) -> dg.AssetsDefinition:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPublication:
-    """A publication as Dagster records it.
+    """Publication, with the events that Dagster records for it.
 
     Attributes:
         metadata: Metadata of the published file.
@@ -107,7 +107,7 @@ class RecordedPublication:
     events: Sequence[Event]
 
     def events_of_failed_step(self, reasons: str, account: str | None) -> Iterator[Event]:
-        """Yield all events, for a step that fails because some resources were not loaded."""
+        """Yield all events of a step that fails because some resources were not loaded."""
         yield from self.events
         yield dg.AssetMaterialization(PUBLISHED, metadata=self.metadata, partition=account)
         yield dg.AssetCheckEvaluation(
@@ -127,7 +127,7 @@ def publish_and_record(
     draft: str | None = None,
     run_id: str | None = None,
 ) -> RecordedPublication:
-    """Publish if anything changed. Raises what `publish` raises.
+    """Publish if anything changed, and return the events for Dagster. Raises as `publish`.
 
     Args:
         context: Context of the step.
@@ -150,7 +150,7 @@ def publish_and_record(
 
 
 def _completeness(settings: Settings) -> tuple[bool, str | None]:
-    """Return True if the latest run loaded all its resources; otherwise the reasons, too."""
+    """Return True if the latest run loaded all its resources, and sentences on the others."""
     health = Warehouse(settings.folder).health()
     ended = tuple(health.resources.values())
     ids = {run_id for run_id, _ in ended}
@@ -160,6 +160,7 @@ def _completeness(settings: Settings) -> tuple[bool, str | None]:
 
 
 def _publication_metadata(result: PublishResult) -> dict[str, Any]:
+    """Return the path, size, age and counts of the published file."""
     row = result.publication
     metadata: dict[str, Any] = {
         "dagster/uri": result.file.absolute().as_uri(),

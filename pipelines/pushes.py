@@ -58,12 +58,12 @@ _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS]
 
 
 def _push_option_field(name: str, default: Any = None) -> Any:
-    """Return the field of an option of `connector push`, with the option's own description."""
+    """Return a configuration field with the description of the option of `connector push`."""
     return Field(default=default, description=PUSH_OPTIONS[name])
 
 
 class RowConfig(dg.Config):
-    """Options of `connector push` for files and queries, under the same names."""
+    """Options of `connector push` that files and queries have in common, under the same names."""
 
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
     mode: Literal["create", "update", "upsert", "convert"] = _push_option_field("mode", ...)
@@ -92,21 +92,21 @@ class RowConfig(dg.Config):
     )
 
     def options(self, folder: Path) -> PushOptions:
-        """Return the options of the command; file names are relative to the folder."""
+        """Return the options for reading the file; file names are relative to `folder`."""
         given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
         given |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
         given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**given)
 
     def run_options(self, options: PushOptions) -> PushRunOptions:
-        """Return the options of the push that are not about the file."""
+        """Return the options for sending the rows."""
         output = Path(self.output) if self.output is not None else None
         return PushRunOptions(
             applies=self.apply,
             pulls=self.pull,
             output=output,
-            report=self.report,
-            terms=options.policy(),
+            report_rows=self.report,
+            policy=options.policy(),
         )
 
 
@@ -174,7 +174,7 @@ def create_push_job(accounts: Accounts) -> dg.JobDefinition:
 
 
 def push_from_query_asset(accounts: Accounts) -> dg.AssetsDefinition:
-    """Return the asset that pushes the rows of a query. The nightly job does not include it."""
+    """Return the asset that pushes the rows of a query. It is not part of the nightly job."""
 
     @dg.asset(
         key=PUSH_FROM_QUERY,
@@ -225,7 +225,10 @@ def _convert_errors(context: Context) -> Iterator[None]:
 def _push_and_log(
     context: Context, account: Account, config: RowConfig, file: PushFile
 ) -> dict[str, Any]:
-    """Push the file, log what a user has to check, and return the metadata of the result."""
+    """Push the file, log warnings for the user, and return the metadata of the result.
+
+    Raises `dagster.Failure` if the push was stopped or failed.
+    """
     pushing = deliver(
         account.settings(account_of(context)),
         file,
@@ -247,7 +250,7 @@ def _push_and_log(
 def _observations(
     config: RowConfig, metadata: dict[str, Any], account: str | None
 ) -> Iterator[dg.AssetObservation]:
-    """Yield observations of the inbox that the file was in, and of the resource that it changed."""
+    """Yield observations of the file's inbox and of the resource in the API."""
     counts = {name: value for name, value in metadata.items() if name != "problems_table"}
     if isinstance(config, PushConfig) and config.inbox_digest is not None:
         yield dg.AssetObservation(INBOX_KEYS[config.resource], metadata=counts, partition=account)
@@ -268,18 +271,18 @@ def _raise_if_failed(context: Context, report: PushReport, metadata: dict[str, A
 
 
 def _warnings(result: DeliveryResult) -> Iterator[str]:
-    """Yield sentences on what the user has to check, without cell values."""
+    """Yield sentences on rows and questions that need the user, without cell values."""
     report = result.report
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
-    for question in report.preview.stopping:
+    for question in report.preview.blocking_questions:
         yield (
             f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"
         )
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
-    if result.put_away is not None and result.put_away.file is None:
+    if result.archived is not None and result.archived.file is None:
         yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
@@ -298,7 +301,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         **{f"rows/{name}": count for name, count in report.counts.items()},
         "batch": report.batch.batch if report.batch is not None else None,
         "report": report.file,
-        "put_away": result.put_away.file if result.put_away is not None else None,
+        "put_away": result.archived.file if result.archived is not None else None,
         "problems": report.summary.codes.total(),
     }
     problems = [
@@ -312,7 +315,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
 
 
 def _problem_row(number: int, code: str, column: str | None) -> dg.TableRecord:
-    """Return a row of the table. It has the general text of the code, without cell values."""
+    """Return a row of the table of problems, with the general text of the code."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
     values = {"code": code, "column": column or "", "message": message}
     return dg.TableRecord({"row": number, **values, "fix": fix[:1].upper() + fix[1:]})

@@ -29,7 +29,7 @@ _Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
 
 @dataclass(frozen=True, slots=True)
 class ScheduleKind:
-    """Kind of schedule: its job, the setting with its time, and a summary of the job."""
+    """Schedule of a job: the setting with its cron expression, and a summary of the job."""
 
     job: str
     setting: str
@@ -37,11 +37,11 @@ class ScheduleKind:
 
     @property
     def name(self) -> str:
-        """Name of the schedule, in the form that Dagster derives from the job."""
+        """Name of the schedule, as Dagster derives it from the job."""
         return f"{self.job}_schedule"
 
     def times(self, settings: Settings) -> tuple[str, str]:
-        """Return the cron expression and the time zone."""
+        """Return the cron expression and the time zone in the settings."""
         return getattr(settings, self.setting).value, settings.time_zone.value
 
 
@@ -53,7 +53,7 @@ KINDS = (
 
 
 def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
-    """Yield the schedules of the accounts."""
+    """Yield one schedule per job and time zone, and the hourly freshness check."""
     for kind in KINDS:
         crons = _crons(kind, accounts)
         common_zone = accounts.common.time_zone.value
@@ -66,7 +66,7 @@ def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
 
 
 def _crons(kind: ScheduleKind, accounts: Accounts) -> Mapping[str, Mapping[str | None, str]]:
-    """Return the cron expression of each account by time zone, without those that are off.
+    """Return cron expressions by time zone and account, without schedules that are off.
 
     An account whose settings are invalid has the common time, so that its runs report the error.
     Without named accounts, the only key is None.
@@ -83,7 +83,7 @@ def _crons(kind: ScheduleKind, accounts: Accounts) -> Mapping[str, Mapping[str |
 def _create_schedule(
     kind: ScheduleKind, name: str, zone: str, crons: Mapping[str | None, str], accounts: Accounts
 ) -> dg.ScheduleDefinition:
-    """Return the schedule of a job for the accounts of a time zone."""
+    """Return the schedule of a job for the accounts in `crons`, which have the same time zone."""
     times = {cron: [n for n, each in crons.items() if each == cron] for cron in crons.values()}
     by_time = "; ".join(
         f"`{cron}` for {', '.join(n for n in names if n)}" if names != [None] else f"`{cron}`"
@@ -119,7 +119,7 @@ def _create_schedule(
 
 
 def _is_due(cron: str, zone: str, at: datetime) -> bool:
-    """Return True if the cron expression includes the time, as Dagster interprets it."""
+    """Return True if the cron expression includes this time, as Dagster interprets it."""
     return next(schedule_execution_time_iterator(at.timestamp(), cron, zone)) == at
 
 
@@ -128,7 +128,10 @@ def run_requests(
     names: Sequence[str],
     config: Mapping[str, Any] | None = None,
 ) -> _Evaluated:
-    """Return a run request for each account without a queued or running pull, or a skip reason."""
+    """Return a run request for each account without a queued or running pull.
+
+    Returns a skip reason if there is none.
+    """
     runs = {name: running_pull(context.instance, name) for name in names}
     skipped = [f"{name}: {_busy_reason(run)}" for name, run in runs.items() if run]
     # Dagster starts at most one run per key, even if the same time is evaluated twice.
@@ -156,6 +159,7 @@ def running_pull(instance: dg.DagsterInstance, name: str | None = None) -> str |
 
 
 def _busy_reason(run_id: str) -> str:
+    """Return the sentence that the run is queued or running."""
     return f"Run {run_id} is already queued or running."
 
 

@@ -44,7 +44,7 @@ class SensorScan:
 
     Attributes:
         request: Run request, or the reason why there is none.
-        seen: State for the next scan.
+        seen: Files and their state, for the next scan.
         refused: Sentences to log as warnings.
     """
 
@@ -92,18 +92,21 @@ def create_inbox_sensor(accounts: Accounts) -> dg.SensorDefinition:
 def scan_inbox(
     account: Account, name: str | None, state: str | None, instance: dg.DagsterInstance
 ) -> SensorScan:
-    """Scan the inbox of an account; invalid settings only affect this account."""
+    """Scan the inbox of an account; `state` is the result of the last scan.
+
+    Invalid settings are returned as the reason why there is no request.
+    """
     try:
         found = Inbox(account.settings(name).folder).scan(state)
     except dg.Failure as failure:
         return SensorScan(str(failure.description), state)
     return SensorScan(
-        _next_request(instance, found.waiting, name), found.seen, tuple(found.refused)
+        _next_request(instance, found.waiting, name), found.state, tuple(found.refused)
     )
 
 
 def _parse_cursor(cursor: str | None) -> Mapping[str | None, str | None]:
-    """Parse the state of each account; empty if it was written without accounts."""
+    """Return the state of each account in the sensor's cursor; empty if it is invalid."""
     try:
         read = json.loads(cursor) if cursor else {}
     except ValueError:
@@ -113,7 +116,7 @@ def _parse_cursor(cursor: str | None) -> Mapping[str | None, str | None]:
 
 
 def _skip_reasons(scans: dict[str | None, SensorScan]) -> str:
-    """Join the reasons why no run is requested, by account."""
+    """Return the reasons why no run is requested, by account, in one text."""
     reasons = {name: " ".join((str(each.request), *each.refused)) for name, each in scans.items()}
     return " ".join(each if name is None else f"{name}: {each}" for name, each in reasons.items())
 
@@ -121,7 +124,7 @@ def _skip_reasons(scans: dict[str | None, SensorScan]) -> str:
 def _next_request(
     instance: dg.DagsterInstance, waiting: Iterable[WaitingFile], name: str | None
 ) -> dg.RunRequest | str:
-    """Return a run request for the next file, or the reason for no run."""
+    """Return a run request for the next file, or the reason why there is none."""
     tags = {} if name is None else {PARTITION_TAG: name}
     filters = dg.RunsFilter(job_name=pushes.NAME, statuses=UNDER_WAY, tags=tags)
     for run in instance.get_runs(filters, limit=1):
@@ -140,17 +143,18 @@ def _next_request(
 
 
 def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
-    orders = file.orders
-    options = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
+    """Return the request for a push of the file with the options of its push.toml."""
+    instructions = file.instructions
+    options = {name: getattr(instructions.options, name) for name in PUSH_OPTIONS}
     options["mapping_file"] = (
         None if options["mapping_file"] is None else str(options["mapping_file"])
     )
     config = PushConfig(
         resource=file.resource,
         file=file.name,
-        apply=orders.applies,
-        pull=orders.pulls,
-        max_requests=orders.budget,
+        apply=instructions.applies,
+        pull=instructions.pulls,
+        max_requests=instructions.budget,
         inbox_digest=file.digest,
         **options,
     )
@@ -198,13 +202,14 @@ def alerts_sensor(
 def failure_alerts_sensor(
     context: dg.RunFailureSensorContext, account: dg.ResourceParam[Account]
 ) -> None:
-    """Check the accounts."""
+    """Check the accounts after a run failed."""
     check_all_alerts(account, context.instance, context.log)
 
 
 def check_all_alerts(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -> str:
-    """Check every configured account and return a summary. An account that cannot be checked is
-    logged as a warning and does not affect other accounts.
+    """Check the alerts of every configured account, and return a summary.
+
+    An account that cannot be checked is logged as a warning and does not affect other accounts.
     """
     try:
         configured = configured_accounts(account.environ, account.folder)
@@ -239,7 +244,10 @@ def check_all_alerts(account: Account, instance: dg.DagsterInstance, log: loggin
 def _last_job_runs(
     instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool
 ) -> Iterator[JobRun]:
-    """Yield the last ended run of each job of the account."""
+    """Yield the last ended run of each job of the account.
+
+    With `is_untagged`, runs without an account count too.
+    """
     for job in (*PULLING, pushes.NAME):
         ended = dg.RunsFilter(job_name=job, statuses=ENDED)
         for record in instance.get_run_records(ended, limit=RUNS_LOOKED_AT):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
@@ -60,14 +60,6 @@ KINDS: Mapping[Any, Kind] = {
     datetime: Kind.DATETIME,
 }
 """Kind of field by type annotation."""
-
-
-def parse_value(kind: Kind, value: Any) -> Any:
-    """Return a JSON value as a Python value: `datetime` in UTC, `number` as float, `array` as list.
-
-    Raises `ValueError`, `TypeError` or `OverflowError` if the value is not of the kind.
-    """
-    return _READERS[kind](value)
 
 
 def is_redacted(value: Any) -> bool:
@@ -153,7 +145,7 @@ def _parse_object(value: Any) -> dict[str, Any]:
     raise TypeError
 
 
-_READERS: Mapping[Kind, Callable[[Any], Any]] = {
+_PARSERS: Mapping[Kind, Callable[[Any], Any]] = {
     Kind.STRING: _parse_string,
     Kind.UUID: _parse_string,
     Kind.NUMBER: _parse_number,
@@ -244,7 +236,7 @@ REFUSED = FieldInput(accepted=False)
 
 
 def one_of(*values: str, required: bool = False) -> FieldInput:
-    """Return the input of a field that a request body accepts with these values only."""
+    """Return the input of a field for which a request body accepts only these values."""
     return FieldInput(required=required, values=values)
 
 
@@ -299,24 +291,24 @@ class Field:
     name: str
     kind: Kind
     about: str
-    nullable: bool
-    values: tuple[str, ...]
-    item_values: tuple[str, ...]
     create: FieldInput
     update: FieldInput
-    listed: bool
-    write_only: bool
-    sortable: bool
-    filterable: bool
-    format: Format | None
-    personal: Personal | None
-    prose: bool
-    lines: Lines | None
-    element_type: type[Record] | None
+    nullable: bool = False
+    values: tuple[str, ...] = ()
+    item_values: tuple[str, ...] = ()
+    listed: bool = False
+    write_only: bool = False
+    sortable: bool = False
+    filterable: bool = False
+    format: Format | None = None
+    personal: Personal | None = None
+    prose: bool = False
+    lines: Lines | None = None
+    element_type: type[Record] | None = None
 
     @property
     def is_prose(self) -> bool:
-        """Return True if users write sentences here, which may name other people."""
+        """Return True if the field contains sentences of users, which may name any people."""
         return self.prose or self.personal == "text"
 
     @property
@@ -348,7 +340,7 @@ class Field:
         if value is None:
             return None, None
         try:
-            read = parse_value(self.kind, value)
+            read = _PARSERS[self.kind](value)
         except (ValueError, TypeError, OverflowError):
             return None, f"is not of the type {self.kind}"
         if self.element_type is not None:
@@ -377,24 +369,6 @@ class FieldDescriptor:
         if record.is_item and not self.field.listed:
             raise AttributeError(f"{name!r} is not in a list item; get the record by id to see it")
         return self.field.parse(record.raw.get(name))[0]
-
-
-@dataclass(frozen=True, slots=True)
-class FieldArguments:
-    """Arguments of `field()`, stored until the class and its annotations are known."""
-
-    about: str
-    create: FieldInput
-    update: FieldInput
-    listed: bool
-    write_only: bool
-    sortable: bool
-    filterable: bool
-    item: tuple[str, ...] | None
-    format: Format | None
-    personal: Personal | None
-    prose: bool
-    lines: Lines | None
 
 
 def field(
@@ -428,19 +402,21 @@ def field(
         prose: True for sentences that may name people, in a field that is not personal itself.
         lines: Number of lines of a text. Default: prose may have many lines, other texts have one.
     """
-    return FieldArguments(
-        about,
-        create,
-        update,
-        listed,
-        write_only,
-        sortable,
-        filterable,
-        item,
-        format,
-        personal,
-        prose,
-        lines,
+    return Field(
+        name="",
+        kind=Kind.STRING,
+        about=about,
+        create=create,
+        update=update,
+        item_values=item or (),
+        listed=listed,
+        write_only=write_only,
+        sortable=sortable,
+        filterable=filterable,
+        format=format,
+        personal=personal,
+        prose=prose,
+        lines=lines,
     )
 
 
@@ -464,39 +440,29 @@ def read_only(
     )
 
 
-def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
-    """Create the field from the arguments of `field()` and its annotation."""
+def complete_field(draft: Field, name: str, annotation: Any) -> Field:
+    """Return the field of a declaration with its name, and its kind and values by annotation."""
     nullable = False
     if get_origin(annotation) in (Union, types.UnionType):
         arms = [a for a in get_args(annotation) if a is not types.NoneType]
         nullable, annotation = len(arms) < len(get_args(annotation)), arms[0]
     choices: tuple[str, ...] = ()
-    part = None
+    element_type = None
     origin = get_origin(annotation)
     if origin is Literal:
         kind, choices = Kind.STRING, get_args(annotation)
     elif origin is tuple:
-        kind, part = Kind.ARRAY, get_args(annotation)[0]
+        kind, element_type = Kind.ARRAY, get_args(annotation)[0]
     elif origin is not None and issubclass(origin, Mapping):
         kind = Kind.OBJECT
     else:
         kind = KINDS[annotation]
-    return Field(
+    return replace(
+        draft,
         name=name,
         kind=kind,
-        about=draft.about,
         nullable=nullable,
         values=choices,
-        item_values=draft.item if draft.item is not None else choices,
-        create=draft.create,
-        update=draft.update,
-        listed=draft.listed,
-        write_only=draft.write_only,
-        sortable=draft.sortable,
-        filterable=draft.filterable,
-        format=draft.format,
-        personal=draft.personal,
-        prose=draft.prose,
-        lines=draft.lines,
-        element_type=part,
+        item_values=draft.item_values or choices,
+        element_type=element_type,
     )

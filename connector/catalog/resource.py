@@ -34,13 +34,12 @@ from connector.catalog.aliases import SHARED_ALIASES
 from connector.catalog.field import (
     DataSubject,
     Field,
-    FieldArguments,
     FieldDescriptor,
     FieldInput,
     Filter,
     Rule,
     Uuid,
-    make_field,
+    complete_field,
     read_only,
 )
 from connector.errors import UnknownName
@@ -93,7 +92,7 @@ class Page(Generic[I_co]):
     def timestamp(self) -> datetime:
         """Server clock of the response, or the local clock if the response has no `Date`."""
         moment = self.served_at or self.received_at
-        assert moment is not None, "nobody noted when the page came"
+        assert moment is not None, "the page has no time"
         return moment
 
     @property
@@ -117,7 +116,7 @@ class Page(Generic[I_co]):
         """Return True if no page follows in a list of `total` plus `total_error` records."""
         return not self.is_full or self.page * self.per_page >= self.record_count(total_error)
 
-    def record_count(self, total_error: int) -> int:
+    def record_count(self, total_error: int = 0) -> int:
         """Return the number of records in the list.
 
         If the page is not full, the list ends here and its rows are counted. Otherwise the result
@@ -125,16 +124,9 @@ class Page(Generic[I_co]):
         outdated and ignored.
         """
         if not self.is_full:
-            return self.count
-        length = self.total + total_error
-        return length if length >= self.page * self.per_page else self.total
-
-    @property
-    def count(self) -> int:
-        """Number of records: by the rows if the list ends here, else the total of the response."""
-        if self.is_full:
-            return self.total
-        return (self.page - 1) * self.per_page + len(self.items)
+            return (self.page - 1) * self.per_page + len(self.items)
+        count = self.total + total_error
+        return count if count >= self.page * self.per_page else self.total
 
     @property
     def total_error(self) -> int | None:
@@ -146,7 +138,7 @@ class Page(Generic[I_co]):
         """
         if self.is_full or (not self.items and self.page > 1):
             return None
-        return self.count - self.total
+        return self.record_count() - self.total
 
 
 # -- Resource -------------------------------------------------------------------------------------
@@ -179,9 +171,9 @@ class Record:
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls)
         fields = dict(cls.fields_declared)
-        drafts = {n: d for n, d in vars(cls).items() if isinstance(d, FieldArguments)}
+        drafts = {n: d for n, d in vars(cls).items() if isinstance(d, Field)}
         for name, draft in drafts.items():
-            fields[name] = make_field(name, draft, hints[name])
+            fields[name] = complete_field(draft, name, hints[name])
             setattr(cls, name, FieldDescriptor(fields[name]))
         cls.fields_declared = types.MappingProxyType(fields)
 

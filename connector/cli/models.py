@@ -15,7 +15,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, Misused, NothingPublished, count_noun
+from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import ModelDescription, describe_models
@@ -30,6 +30,7 @@ from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
 from connector.settings.model import RULES, Settings, Treatment
+from connector.warehouse.published_file import require_published
 from connector.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -230,10 +231,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 def _require_published_file(settings: Settings) -> Path:
     """Return the path of the published file. Raises `NothingPublished`."""
-    path = Warehouse(settings.folder).published
-    if not path.exists():
-        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
-    return path
+    return require_published(Warehouse(settings.folder).published)
 
 
 # -- Seeds -----------------------------------------------------------------------------------------

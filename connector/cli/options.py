@@ -39,7 +39,7 @@ all_accounts = click.option(
 
 ignore_quota = click.option(
     "--ignore-quota",
-    "asks_anyway",
+    "ignores_quota",
     is_flag=True,
     help="Send requests even if the API reported that the monthly quota is used up, for example"
     " after a plan upgrade.",

@@ -15,7 +15,7 @@ import uvicorn
 
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused
-from connector.page.access import AccessRules, add_person, read_passwords
+from connector.page.access import AccessRules, read_passwords, set_password
 from connector.page.import_page import ImportPage, PageOptions
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -102,7 +102,7 @@ def page(
             timeout_graceful_shutdown=2,
         )
         is_open = passwords is None and proxy_header is None
-        link = rules.address + (served.access.new_link() if is_open else "/")
+        link = rules.address + (served.access.create_link() if is_open else "/")
         session.terminal.print_object({"address": rules.address, "link": link})
         session.terminal.say(f"Open {link}")
         if is_open:
@@ -177,6 +177,6 @@ def _add_page_user(session: Session, passwords: Path | None, name: str) -> int:
             f"the password has {len(password)} characters",
             action=f"Choose a password of at least {_PASSWORD_CHARACTERS_MIN} characters.",
         )
-    add_person(passwords, name, password)
+    set_password(passwords, name, password)
     session.terminal.say(f"{name} can now sign in. Start the page with --passwords.")
     return 0

@@ -58,15 +58,16 @@ def _print_locations(terminal: Terminal, found: PersonLocations) -> None:
         terminal.say(f"Pushes: {', '.join(found.batches)}.")
     for name in found.whole_files:
         terminal.warn(f"{name} contains rows of the person. An erasure deletes the whole workbook")
-    if found.shared:
+    if found.shared_identifiers:
+        shared = count_noun(found.shared_identifiers, "identifier")
         terminal.warn(
-            f"found in the record of another person, too: {count_noun(found.shared, 'identifier')} "
-            f"of this person. An erasure does not change the other record"
+            f"found in the record of another person, too: {shared} of this person. An erasure does "
+            "not change the other record"
         )
-    if found.in_doubt:
+    if found.rows_in_doubt:
         terminal.warn(
-            f"this person has {count_noun(found.in_doubt, 'unconfirmed row')} in pushes. Resolve "
-            f"them with 'connector resolve' first"
+            f"this person has {count_noun(found.rows_in_doubt, 'unconfirmed row')} in pushes."
+            " Resolve them with 'connector resolve' first"
         )
     for each in found.by_hand:
         terminal.warn(each)

@@ -122,7 +122,7 @@ def pull(
     resources: tuple[str, ...],
     ids: tuple[str, ...],
     budget: int | None,
-    asks_anyway: bool,
+    ignores_quota: bool,
     **pull_options: Any,
 ) -> int:
     """Update the local copy from the API and publish it.
@@ -140,7 +140,7 @@ def pull(
             )
         given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
         arguments = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        arguments += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
+        arguments += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * ignores_quota
         arguments += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, arguments, parallel)
     return _pull_and_print(
@@ -149,7 +149,7 @@ def pull(
         options=PullOptions(**pull_options),
         ids=ids,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
     )
 
 
@@ -194,10 +194,11 @@ def _pull_and_print(
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
         if left != 0 and has_rows_to_look_up(settings.folder):
-            from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
+            # Only after a push.
+            from connector.pushes.batch import look_up_unconfirmed_rows  # noqa: PLC0415
 
-            if settled := asyncio.run(settle(settings, budget=left)):
-                session.terminal.say(end_sentence(settled))
+            if result := asyncio.run(look_up_unconfirmed_rows(settings, budget=left)):
+                session.terminal.say(end_sentence(result))
     return report.exit_status
 
 

@@ -17,7 +17,7 @@ from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import EncodingUnknown, Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
-from connector.pushes.dry_run import template as write_template
+from connector.pushes.dry_run import create_template as write_template
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
@@ -178,11 +178,11 @@ def push(
     run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
-        settles=not given["no_wait"],
+        waits_for_lookups=not given["no_wait"],
         output=given["output"],
-        report=given["report"],
-        terms=push_options.policy(),
-        asks_anyway=given["asks_anyway"],
+        report_rows=given["report"],
+        policy=push_options.policy(),
+        ignores_quota=given["ignores_quota"],
     )
     with terminal.progress("push") as meter:
         pushing = run_push(
@@ -191,7 +191,7 @@ def push(
             run_options,
             budget=given["budget"],
             watch=RunProgress(meter),
-            waits=terminal.say,
+            on_wait=terminal.say,
         )
         try:
             reports = asyncio.run(pushing)
@@ -207,7 +207,7 @@ def push(
             terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
         _print_column_notes(terminal, each)
         _print_report(terminal, each)
-        if (written := maps.get(each.preview.asked.path)) is not None:
+        if (written := maps.get(each.preview.push_file.path)) is not None:
             terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
     objects = [each.as_json() for each in reports]
     terminal.print_object(objects[0] if len(objects) == 1 else {"files": objects})
@@ -245,10 +245,10 @@ def _save_mappings(
         )
     written = {}
     for each in reports:
-        file, columns = each.preview.asked.path, each.preview.columns
+        file, columns = each.preview.push_file.path, each.preview.columns
         path = wanted or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
         if wanted is not None or not (has_map or path.exists()):
-            row = each.preview.asked.header_row
+            row = each.preview.push_file.header_row
             save_map(path, replace(to_saved_map(columns), header_row=row))
             written[file] = path
     return written
@@ -269,7 +269,7 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
         hint = f" It may be the field {likely}." if likely else ""
         terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
-        resource, missing = preview.asked.resource, ", ".join(columns.missing)
+        resource, missing = preview.push_file.resource, ", ".join(columns.missing)
         count = preview.uncreatable
         rows = f": {count_noun(count, 'row')} cannot create {resource}" if count else ""
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
@@ -328,8 +328,8 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
     ]
     if changes:
         terminal.print_table(("row", "field", "now", "then"), changes)
-    if rows.changing > SHOWN_MAX:
-        terminal.say(f"and {rows.changing - SHOWN_MAX:,} more rows that would change")
+    if rows.update_count > SHOWN_MAX:
+        terminal.say(f"and {rows.update_count - SHOWN_MAX:,} more rows that would change")
 
 
 def _print_groups(
@@ -343,7 +343,7 @@ def _print_groups(
     for group in sorted(shown, key=lambda each: -each.count)[:SHOWN_MAX]:
         problem = group.problem
         where = f"{problem.column}, " if problem.column else ""
-        for line in group.lines:
+        for line in group.describe():
             terminal.say(f"  {where}{end_sentence(line)}")
         if problem.allowed:
             terminal.say(f"    Allowed: {problem.allowed}.")
@@ -382,7 +382,7 @@ def _closing_lines(report: PushReport) -> Iterator[str]:
     if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
         yield f"{count_noun(leads, 'conversion')}: a conversion cannot be undone."
     if report.is_held_back:
-        questions = "question" if len(report.preview.stopping) == 1 else "questions"
+        questions = "question" if len(report.preview.blocking_questions) == 1 else "questions"
         yield f"Nothing was sent. Answer the {questions} above first."
         return
     if batch is None and report.error is None:
@@ -405,7 +405,7 @@ def _closing_lines(report: PushReport) -> Iterator[str]:
 
 def _preview_sentence(preview: Preview) -> str:
     """Return the number of rows that are ready, their cost and the next step."""
-    if not preview.sent:
+    if not preview.rows_to_send:
         return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"
     if preview.month_share:
@@ -416,14 +416,14 @@ def _preview_sentence(preview: Preview) -> str:
     if preview.pulled_at:
         compared = f"compared with the copy of {preview.pulled_at:.16}"
     rows = preview.summary.rows
-    verb = "is" if preview.sent == 1 else "are"
+    verb = "is" if preview.rows_to_send == 1 else "are"
     first = "Run the command with --apply to send them."
-    if preview.stopping:
-        questions = "question" if len(preview.stopping) == 1 else "questions"
+    if preview.blocking_questions:
+        questions = "question" if len(preview.blocking_questions) == 1 else "questions"
         first = f"Answer the {questions} above, then run the command with --apply."
-    ready = f"{preview.sent:,} of {count_noun(rows, 'row')} {verb} ready"
+    ready = f"{preview.rows_to_send:,} of {count_noun(rows, 'row')} {verb} ready"
     rest = ""
-    if preview.rows.reported and preview.sent < rows:
+    if preview.rows.reported and preview.rows_to_send < rows:
         rest = " Correct the other rows in the report and push the report too."
     return f"{ready} ({cost}; {compared}). {first}{rest}"
 

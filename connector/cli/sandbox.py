@@ -172,7 +172,7 @@ def sandbox(
             keys=keys,
             rate_limit=rate_limit,
             monthly_limit=monthly_limit,
-            behaviours=Behaviours.parse(behaviours),
+            behaviours=Behaviours.parse_options(behaviours),
             data=data,
             host=host,
             port=port,

@@ -123,13 +123,12 @@ class Terminal:
             return _WIDTH
         return self._create_console(self._out).width
 
-    def _create_console(self, stream: TextIO, width: int | None = None) -> Console:
+    def _create_console(self, stream: TextIO) -> Console:
         """Return a rich console; `width` in characters. Default: the terminal's width."""
         from rich.console import Console  # noqa: PLC0415
 
         return Console(
             file=stream,
-            width=width,
             # An empty NO_COLOR counts as unset: that is the convention's own rule.
             no_color=bool(self._environ.get("NO_COLOR")),
             markup=False,

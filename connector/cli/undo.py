@@ -91,8 +91,8 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
     for row in troubled[:UNDONE_SHOWN_MAX]:
         for problem in row.problems:
             terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
-    if report.unlanded:
-        answers = count_noun(report.unlanded, "answer")
+    if report.answers_not_loaded:
+        answers = count_noun(report.answers_not_loaded, "answer")
         terminal.warn(
             f"{answers} of the API could not be saved in the local copy. Run 'connector "
             f"sweep' to read the records."

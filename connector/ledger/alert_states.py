@@ -17,10 +17,11 @@ Change = Literal["opened", "changed", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class AlertRecord:
-    """Alert about a resource, a job, or (if `about` is empty) the account.
+    """Alert about a resource or a job, which `about` names, or about the account if `about` is
+    empty.
 
     `since` is when the problem started, `opened_at` when it was noticed, and `changed_at` the time
-    of the latest change. `sent_at` is set when that change is delivered.
+    of `change`. `sent_at` is when the message about that change was delivered; None until then.
     """
 
     code: str
@@ -37,12 +38,12 @@ class AlertRecord:
 
     @property
     def is_open(self) -> bool:
-        """Whether the problem is still there."""
+        """Return True unless the alert has ended."""
         return self.change != "ended"
 
 
 def read_alerts(ledger: Ledger) -> tuple[AlertRecord, ...]:
-    """Return the alerts, the oldest first. Raises a `WarehouseError`."""
+    """Return all alerts in the ledger, the oldest first. Raises a `WarehouseError`."""
     query = f"SELECT {columns_of(AlertRecord)} FROM alerts ORDER BY opened_at, code, about"
     with ledger.reading() as connection:
         readers = {"causes": lambda text: tuple(json.loads(text))}
@@ -50,7 +51,7 @@ def read_alerts(ledger: Ledger) -> tuple[AlertRecord, ...]:
 
 
 def write_alerts(ledger: Ledger, alerts: Iterable[AlertRecord]) -> None:
-    """Replace the alerts. Raises a `WarehouseError`."""
+    """Replace all alerts in the ledger with these. Raises a `WarehouseError`."""
     with ledger.writing() as connection:
         connection.execute("DELETE FROM alerts")
         for each in alerts:

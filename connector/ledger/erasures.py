@@ -37,7 +37,7 @@ _text = reader_of(str)
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedErasure:
-    """Erasure that has not ended: its people, and what was found of them."""
+    """Erasure that has not ended: its people, and `found`, the places of their data as JSON."""
 
     erasure: str
     begun_at: datetime
@@ -46,13 +46,17 @@ class UnfinishedErasure:
 
 
 class Erasures:
-    """Erasures of one account. Every method raises a `WarehouseError`."""
+    """Erasures of one account, and its list of erased people, in the ledger.
+
+    The list has keyed hashes of the identifiers of erased people. Every method raises a
+    `WarehouseError`.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def find_person(self, person: Person) -> JournalMatches:
-        """Find a person in the journal of pushes. Changes nothing."""
+        """Return where the journal of pushes has data of a person. Changes nothing."""
         with self._ledger.reading() as connection:
             return find_or_redact_person(connection, person, None)
 
@@ -64,16 +68,17 @@ class Erasures:
         found: Mapping[str, Any],
         at: datetime,
     ) -> None:
-        """Record the erasure, put its people on the list, and remove them from the journal.
+        """Record an erasure, add its people to the list, and remove them from the journal of
+        pushes.
 
-        From now on neither a pull nor a push brings them back.
+        After this, neither a pull nor a push loads data of these people.
 
         Args:
             erasure: Name of the erasure.
-            persons: The people.
-            tokens: Hashes of each person, in the same order.
-            found: What was found of them.
-            at: Time.
+            persons: People to erase.
+            tokens: Hashes of the identifiers of each person, in the order of `persons`.
+            found: Places of the people's data, as JSON, for the receipt.
+            at: Time at which the erasure begins.
         """
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -91,17 +96,15 @@ class Erasures:
                     for each in theirs
                 ],
             )
-            self._remove_persons(persons, at)
+            self.remove_persons(persons, at)
 
     def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
-        """Remove people from the journal again, since rows about them may have come in."""
-        with self._ledger.writing() as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            self._remove_persons(persons, at)
-
-    def _remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
+        """Remove people from the journal of pushes. Called again because rows about them may have
+        been added.
+        """
         journal = JournalWriter(self._ledger, None, now=lambda: at)
         with journal.writing() as change:
+            change.connection.execute("PRAGMA secure_delete = ON")
             for person in persons:
                 find_or_redact_person(change.connection, person, journal)
 
@@ -121,7 +124,7 @@ class Erasures:
             )
 
     def end_erasure(self, erasure: str, at: datetime) -> None:
-        """Record that the erasure has ended, and forget its people."""
+        """Record that the erasure has ended, and delete its people and places from the record."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute(
@@ -129,14 +132,10 @@ class Erasures:
                 (at.isoformat(), erasure),
             )
 
-    def listed(self) -> dict[str, str]:
-        """Return every hash on the list, with the name of its person."""
-        with self._ledger.reading() as connection:
-            rows = connection.execute("SELECT token, person FROM suppressed")
-            return {_text(token): _text(person) for token, person in rows}
-
     def listed_hashes(self) -> Iterator[tuple[ListedHash, str]]:
-        """Return every entry of the list."""
+        """Return every hash on the list of erased people, with the pseudonym of its person
+        (`ERASURE/NUMBER`).
+        """
         with self._ledger.reading() as connection:
             rows = [
                 tuple(map(_text, row))
@@ -145,7 +144,11 @@ class Erasures:
         return ((ListedHash(kind, token), person) for kind, token, person in rows)
 
     def restore_hashes(self, hashes: Iterable[tuple[ListedHash, str]], at: datetime) -> int:
-        """Add missing hashes to the list again, and return their number."""
+        """Add hashes that are missing on the list of erased people, each with the pseudonym of its
+        person.
+
+        Returns the number of added hashes.
+        """
         added = 0
         with self._ledger.writing() as connection:
             for each, person in hashes:
@@ -157,35 +160,40 @@ class Erasures:
         return added
 
     def restore_hashes_from_receipts(self, *others: Path) -> int:
-        """Add hashes to the list that receipts have and the list lacks, and return their number.
+        """Add hashes from receipts that are missing on the list of erased people.
 
-        Reads the receipts of the account's folder and of `others`. Raises `WarehouseError`.
+        Reads the receipts in the account's folder and in the folders `others`. Returns the number
+        of added hashes.
         """
         with self._ledger.writing() as connection:
             return add_missing_hashes(connection, self._ledger.path.parent, *others)
 
     def count_missing_hashes(self) -> int:
-        """Count the hashes of receipts that the list lacks. Raises `WarehouseError`."""
+        """Return the number of hashes in the receipts that are missing on the list of erased
+        people.
+        """
         with self._ledger.reading() as connection:
             return len(missing_hashes(connection, self._ledger.path.parent))
 
     def missing_receipts(self) -> list[MissingReceipt]:
-        """Return the receipts that are missing by the list. Raises `WarehouseError`."""
+        """Return the receipts of listed erasures whose files the account's folder lacks."""
         with self._ledger.reading() as connection:
             return missing_receipts(connection, self._ledger.path.parent)
 
     def restored_hash_counts(self) -> tuple[tuple[datetime, int], ...]:
-        """Return when hashes of receipts were missing on the list, and how many."""
+        """Return each time at which hashes were restored from receipts, with their number, oldest
+        first.
+        """
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
             whole = reader_of(int)
             return tuple((datetime.fromisoformat(at), whole(hashes)) for at, hashes in rows)
 
     def release_people(self, tokens: Iterable[str]) -> int:
-        """Remove the people with these hashes from the list, and return the number of their hashes.
+        """Remove the people with these hashes from the list, with all of their hashes.
 
         The release is first recorded next to the receipts, so that a list that is restored from the
-        receipts does not contain these people.
+        receipts does not contain these people. Returns the number of removed hashes.
         """
         folder = self._ledger.path.parent
         with self._ledger.writing() as connection:
@@ -207,9 +215,9 @@ class Erasures:
         return len(released)
 
     def compact(self) -> None:
-        """Rewrite the file without deleted data, and empty its log.
+        """Rewrite the ledger's file without deleted data, and empty its write-ahead log.
 
-        Raises `WarehouseBusy` if another process reads the log for too long.
+        Raises `WarehouseBusy` if another process reads the log for more than ten seconds.
         """
         until = time.monotonic() + _CHECKPOINT_SECONDS
         with self._ledger.reading() as connection:
@@ -232,14 +240,12 @@ class Erasures:
 
 
 # -- Backups ---------------------------------------------------------------------------------------
-# Which backups were made of an account's folder, and how often it was restored from one.
-#
-# One method, one transaction; every one raises a `WarehouseError` that names the file.
+# Records of backups and restores of an account's folder. One method is one transaction.
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Backup file as it was written. It may have been removed since."""
+    """Record of a backup: when it was made, its file, and its size. The file may be gone since."""
 
     made_at: datetime
     file: Path
@@ -248,12 +254,13 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Restore of the folder.
+    """Restore of the data folder from a backup.
 
     Attributes:
-        is_ledger_older: Whether the ledger is that of the backup, without the pushes, erasures and
-            requests since `made_at`.
-        proven: Server time up to which each resource was verified in the restored files.
+        made_at: Time of the backup.
+        is_ledger_older: True if the ledger was restored from the backup, so that it lacks
+            pushes, erasures and requests since `made_at`. False if the folder kept its own ledger.
+        proven: For each resource, server time up to which the restored files are verified.
     """
 
     restored_at: datetime
@@ -263,24 +270,26 @@ class Restore:
 
 
 class Backups:
-    """Backups and restores of one account's folder."""
+    """Records of backups and restores of one account's folder. Every method raises a
+    `WarehouseError`.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def record_backup(self, backup: Backup) -> None:
-        """Record a backup. A file that is overwritten has one entry."""
+        """Record a backup. Replaces the record of an earlier backup with the same file."""
         with self._ledger.writing() as connection:
             connection.execute("DELETE FROM backups WHERE file = ?", (str(backup.file),))
             insert(connection, "backups", values_of(backup))
 
     def delete_backup_records(self, files: Iterable[Path]) -> None:
-        """Delete the entries of removed backup files."""
+        """Delete the records of backups whose files were removed."""
         with self._ledger.writing() as connection:
             connection.executemany("DELETE FROM backups WHERE file = ?", [(str(f),) for f in files])
 
     def latest_backup(self) -> Backup | None:
-        """Return the latest backup; None if there is none."""
+        """Return the record of the latest backup; None if there is none."""
         query = "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
         with self._ledger.reading() as connection:
             return next(iter(read_records(connection, Backup, query)), None)
@@ -291,7 +300,10 @@ class Backups:
             insert(connection, "restores", values_of(restore))
 
     def latest_restore(self, *, is_ledger_older: bool | None = None) -> Restore | None:
-        """Return the last restore: of all, or of those with or without the backup's ledger."""
+        """Return the latest restore; None if there is none.
+
+        If `is_ledger_older` is given, only restores with that value count.
+        """
         query = (
             f"SELECT {columns_of(Restore)} FROM restores WHERE is_ledger_older = ?1 OR ?1 IS NULL"
             " ORDER BY restored_at DESC LIMIT 1"
@@ -304,6 +316,7 @@ class Backups:
 
 
 def _parse_proven(text: str) -> dict[str, datetime | None]:
+    """Return the server time by resource, from JSON in the table `restores`."""
     return {
         name: None if each is None else datetime.fromisoformat(each)
         for name, each in json.loads(text).items()

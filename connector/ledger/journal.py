@@ -49,7 +49,7 @@ from connector.ledger.push_states import (
 from connector.ledger.sqlite_file import columns_of, read_records, reader_of
 
 ROWS_AT_ONCE = 1_000
-"""Rows of a portion."""
+"""Maximum number of rows that are read together."""
 
 BATCHES_READ = 20
 """Batches of each resource that `Journal.push_health` reads."""
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def quoted_sql_list(values: Iterable[str]) -> str:
-    """Return values of our own as a list in SQL."""
+    """Return constants as a list for SQL, quoted and separated by commas. Does not escape them."""
     return ", ".join(f"'{value}'" for value in sorted(values))
 
 
@@ -93,9 +93,9 @@ _ROW_COLUMNS = ", ".join(
 
 
 class Journal:
-    """Journal in a ledger, to read. `JournalWriter` also writes.
+    """Reads the journal of pushes in a ledger. `JournalWriter` also writes.
 
-    Every method raises a `WarehouseError` that names the file and says what to do.
+    Every method raises a `WarehouseError` that names the file and the fix.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -104,18 +104,21 @@ class Journal:
     # -- Reading ----------------------------------------------------------------------------------
 
     def batch(self, batch: str) -> BatchRecord:
-        """One batch. Raises `UnknownName`."""
+        """Return the batch with this name. Raises `UnknownName`."""
         found = self._select_batches("batch = ?", (batch,))
         if not found:
             raise UnknownName("batch", batch, [each.batch for each in self.batches()])
         return found[0]
 
     def batches(self) -> tuple[BatchRecord, ...]:
-        """All batches, the latest first."""
+        """Return all batches, the latest first."""
         return self._select_batches("1")
 
     def rows_to_push(self, batch: str) -> Iterator[PendingRow]:
-        """Unfinished rows of the batch, and of earlier batches that its rows follow."""
+        """Yield the unfinished rows of the batch, by number.
+
+        Before them come unfinished rows of earlier batches whose outcome rows of this batch adopt.
+        """
         yield from self._select_rows_with_tasks(
             f"{_UNFINISHED_ROWS} AND {_FOLLOWED_ROWS}", (batch, batch)
         )
@@ -123,12 +126,12 @@ class Journal:
             yield from self._select_rows_with_tasks(f"{_UNFINISHED_ROWS} AND {_PORTION}", portion)
 
     def rows(self, batch: str) -> Iterator[RowRecord]:
-        """The rows of a batch with their outcomes and problems, by number."""
+        """Yield all rows of a batch with their outcomes and problems, by number."""
         for portion in self._row_ranges("push_rows", "1", batch=batch):
             yield from self._select_rows(_PORTION, portion)
 
     def count_pending(self, batch: str) -> PendingCount:
-        """Count the rows that `rows_to_push` gives, and name the open ones."""
+        """Return the number of rows that `rows_to_push` yields, and the keys of the open ones."""
         where = f"{_UNFINISHED_ROWS} AND (batch = ? OR {_FOLLOWED_ROWS})"
         given = (batch, batch, batch)
         with self._ledger.reading() as connection:
@@ -139,30 +142,34 @@ class Journal:
             return PendingCount(rows, frozenset(keys))
 
     def row_with_task(self, key: RowKey) -> PendingRow | None:
-        """One row with its task and state; None if it has no task."""
+        """Return a row with its task and status; None if the row is missing or was never to be
+        sent.
+        """
         return next(iter(self._select_rows_with_tasks(_ONE_ROW, key)), None)
 
     def row_record(self, key: RowKey) -> RowRecord | None:
-        """One row with its outcome; None if there is no such row."""
+        """Return a row with its outcome; None if the row is missing."""
         return next(iter(self._select_rows(_ONE_ROW, key)), None)
 
     def unconfirmed_rows(self) -> tuple[RowRecord, ...]:
-        """Unconfirmed rows of all batches, without rows that are being sent."""
+        """Return the unconfirmed rows of all batches, without rows that are being sent."""
         return self._select_rows(f"mine.state IN ({quoted_sql_list(IN_DOUBT - {'intent'})})")
 
     def attempts(self, batch: str) -> tuple[AttemptRecord, ...]:
-        """The attempts of a batch's rows."""
+        """Return all attempts to send rows of a batch, by row number."""
         return self._select_attempts("batch = ?", (batch,))
 
     def before_images(self, batch: str) -> tuple[BeforeImage, ...]:
-        """The records that a batch's rows changed, as they were before."""
+        """Return the records that rows of a batch changed, as they were before."""
         return self._select_before_images("batch = ?", (batch,))
 
     def changes_since(self, since: int) -> Generator[JournalChanges]:
-        """Everything that changed since a number, 0 for all, in parts, batches first.
+        """Yield everything in the journal that changed after the change number `since`; 0 yields
+        all.
 
-        All is of one moment: the ledger is locked until the parts are read. A number that this
-        journal has not reached is of another journal, and then everything is given.
+        The changes come in parts, batches first, all from one snapshot: the ledger is locked until
+        the last part is read. If this journal has not reached the number, the number is from
+        another journal, and everything is yielded.
         """
         with self._ledger.reading() as connection:
             connection.execute("BEGIN")
@@ -184,13 +191,16 @@ class Journal:
                 connection.execute("COMMIT")
 
     def damage_error(self, reason: str) -> LedgerError:
-        """Return the error for rows that contradict each other."""
+        """Return the error for a ledger whose rows contradict each other, with the reason."""
         return LedgerError(f"{self._ledger.path} is damaged: {reason}")
 
     # -- Comparing with other rows ----------------------------------------------------------------
 
     def has_batch(self, resource: str, digest: str | None = None) -> bool:
-        """Whether any row of the resource, or of that file, was ever planned."""
+        """Return True if a push of the resource was ever recorded.
+
+        With a `digest`, only a push of the file with this SHA-256 counts.
+        """
         with self._ledger.reading() as connection:
             found = connection.execute(
                 "SELECT 1 FROM push_batches WHERE resource = ?1 AND digest = coalesce(?2, digest)"
@@ -200,7 +210,7 @@ class Journal:
         return found is not None
 
     def record_preview(self, digest: str, resource: str, at: datetime) -> None:
-        """Record that a person saw at this time what the file would change."""
+        """Record that the user saw at this time what a push of the file would change."""
         with self._ledger.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO previews VALUES (?, ?, ?)",
@@ -208,7 +218,7 @@ class Journal:
             )
 
     def previewed_at(self, digest: str, resource: str) -> datetime | None:
-        """Time of the last preview of the file; None if there was none."""
+        """Return the time of the last preview of the file; None if there was none."""
         with self._ledger.reading() as connection:
             found = connection.execute(
                 "SELECT at FROM previews WHERE digest = ? AND resource = ?", (digest, resource)
@@ -216,7 +226,7 @@ class Journal:
             return None if found is None else datetime.fromisoformat(found[0])
 
     def find_earlier_rows(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
-        """Rows that have applied these writes, or have them open, by fingerprint."""
+        """Return the rows that applied these writes or may have, by fingerprint of the write."""
         found: dict[str, RowRecord] = {}
         with self._ledger.reading():
             for print_, row in self.find_earlier_writes(fingerprints).items():
@@ -224,7 +234,9 @@ class Journal:
         return found
 
     def undone_updates(self, record_id: str) -> tuple[tuple[str, str], ...]:
-        """Undone updates of a record: `updated_at` before each, and after the undo."""
+        """Return each undone update of a record, as (`updated_at` before it, `updated_at` after its
+        undo).
+        """
         with self._ledger.reading() as connection:
             rows: list[tuple[str | None, str]] = connection.execute(
                 "SELECT json_extract(record, '$.updated_at'), updated_at FROM push_rows"
@@ -236,7 +248,7 @@ class Journal:
             return tuple((_text(before), _text(after)) for before, after in rows if before)
 
     def open_rows_by_subject(self) -> dict[str, RowKey]:
-        """Return the subjects with an open or unconfirmed write."""
+        """Return the row that has an open write, by the hash of its record (`subject_hash`)."""
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 f"SELECT subject, batch, number FROM push_rows WHERE subject IS NOT NULL AND {OPEN}"
@@ -246,7 +258,10 @@ class Journal:
             }
 
     def records_of_others(self, key: RowKey, ids: tuple[str, ...]) -> frozenset[str]:
-        """Records that were landed before the row's batch, or that another row made."""
+        """Return those of the ids that cannot be the row's own record.
+
+        They were loaded before the row's batch began, or another row created them.
+        """
         with self._ledger.reading() as connection:
             ((landed,),) = connection.execute(
                 "SELECT landed_before FROM push_batches WHERE batch = ?", key[:1]
@@ -279,10 +294,10 @@ class Journal:
     def find_earlier_writes(
         self, fingerprints: Iterable[str], *, exclude_batch: str | None = None
     ) -> dict[str, EarlierWrite]:
-        """The rows that applied these writes last, or have them open, by fingerprint.
+        """Return the latest row that applied each write or may have, by fingerprint of the write.
 
-        Rows of the batch `outside` are left out, and so are undone rows. An update that did not
-        turn out as sent, or whose record another row has changed since, is worth sending again.
+        Rows of `exclude_batch` and undone rows are left out. An update is also left out if the API
+        returned other values, or if another row has changed the record since: it may be sent again.
         """
         found: dict[str, EarlierWrite] = {}
         rows = self._read_records(
@@ -304,7 +319,7 @@ class Journal:
         return found
 
     def _was_changed_later(self, row: EarlierWrite) -> bool:
-        """Whether another row has changed the record after that."""
+        """Return True if another row has changed the record after this write."""
         with self._ledger.reading() as connection:
             later = connection.execute(
                 "SELECT 1 FROM push_rows WHERE record_id = ? AND change > ?"
@@ -316,7 +331,7 @@ class Journal:
     # -- Health -----------------------------------------------------------------------------------
 
     def push_health(self) -> PushHealth:
-        """The last pushes and the unconfirmed rows, without contents and names of files."""
+        """Return the latest runs and the unconfirmed rows, without contents and file names."""
         with self._ledger.reading():
             runs = self._read_records(
                 PushRun,
@@ -333,6 +348,9 @@ class Journal:
             return PushHealth(runs, held, open)
 
     def _count_rows_in(self, states: frozenset[State]) -> UnknownRows | None:
+        """Return the number of rows in these states, and the time of the first; None if there are
+        none.
+        """
         with self._ledger.reading() as connection:
             ((rows, since),) = connection.execute(
                 "SELECT count(*), min(moved_at) FROM push_rows"
@@ -341,7 +359,7 @@ class Journal:
             return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None
 
     # -- Queries ----------------------------------------------------------------------------------
-    # Each reads those rows of its table, called `mine`, that a condition selects.
+    # Each reads the rows of its table, called `mine`, that a condition selects.
 
     def _read_records(
         self,
@@ -350,20 +368,27 @@ class Journal:
         parameters: Iterable[Any] = (),
         readers: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> tuple[T, ...]:
+        """Return the rows of a query as records of the dataclass `kind`."""
         with self._ledger.reading() as connection:
             return tuple(read_records(connection, kind, query, parameters, readers))
 
     def _select_batches(
         self, where: str, parameters: Iterable[Any] = ()
     ) -> tuple[BatchRecord, ...]:
+        """Return the batches that a condition in SQL selects, the latest first."""
         query = (
             f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
             " ORDER BY begun_at DESC, batch DESC"
         )
-        return self._read_records(BatchRecord, query, parameters, {"terms": _policy_from_json})
+        return self._read_records(
+            BatchRecord, query, parameters, {"terms": lambda text: PushPolicy(**json.loads(text))}
+        )
 
     def _select_rows(self, where: str, parameters: Iterable[Any] = ()) -> tuple[RowRecord, ...]:
-        """The rows with their problems. A row that follows has those of the other one."""
+        """Return the rows that a condition selects, with their outcomes and problems.
+
+        A row that follows another has the outcome, record and problems of that row.
+        """
         return self._read_records(
             RowRecord,
             f"SELECT {_ROW_COLUMNS}, CASE mine.state WHEN 'follows' THEN other.record_id"
@@ -385,6 +410,7 @@ class Journal:
         )
 
     def _select_attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
+        """Return the attempts that a condition in SQL selects, by row and attempt."""
         query = (
             f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
             " ORDER BY batch, number, attempt"
@@ -394,6 +420,7 @@ class Journal:
     def _select_before_images(
         self, where: str, parameters: Iterable[Any]
     ) -> tuple[BeforeImage, ...]:
+        """Return the former records that a condition in SQL selects, by row and step."""
         query = (
             f"SELECT {columns_of(BeforeImage)} FROM push_before AS mine WHERE {where}"
             " ORDER BY batch, number, step"
@@ -403,7 +430,9 @@ class Journal:
     def _select_rows_with_tasks(
         self, where: str, parameters: Iterable[Any]
     ) -> tuple[PendingRow, ...]:
-        """Rows with a task, with the attempts and the record before of their present step."""
+        """Return the selected rows that have a task, with the attempts and former record of their
+        step.
+        """
         step = "step = CASE mine.is_begun WHEN 0 THEN 'first' ELSE 'afterwards' END"
         of_row = f"batch = mine.batch AND number = mine.number AND {step}"
         return self._read_records(
@@ -423,10 +452,9 @@ class Journal:
     def _row_ranges(
         self, table: str, where: str, parameters: tuple[Any, ...] = (), *, batch: str | None = None
     ) -> Iterator[tuple[str, int, int]]:
-        """Portions of a table, or of one batch in it.
+        """Yield ranges of at most `ROWS_AT_ONCE` rows of a table, or of one batch in it.
 
-        Yields:
-            Batch, number after which the portion begins, and its last number.
+        A range is (batch, row number before the first row, row number of the last row).
         """
         with self._ledger.reading() as connection:
             batches = (
@@ -446,27 +474,28 @@ class Journal:
     def _range_end(
         self, table: str, after: RowKey, where: str, parameters: tuple[Any, ...]
     ) -> int | None:
-        """The last number of the portion after a number; None at the end."""
+        """Return the number of the last row in the range that begins after a row; None if it is
+        empty.
+        """
         with self._ledger.reading() as connection:
             ((last,),) = connection.execute(
                 f"SELECT max(number) FROM (SELECT DISTINCT number FROM {table} AS mine"
                 f" WHERE batch = ? AND number > ? AND {where} ORDER BY number LIMIT ?)",
                 (*after, *parameters, ROWS_AT_ONCE),
             ).fetchall()
-            # A number that is not whole would be the last of the next portion again, for ever.
+            # A number with a fraction would end the next range as well, for ever.
             return None if last is None else _whole(last)
 
 
 def policy_to_json(policy: PushPolicy) -> str:
-    """Return the policy as it is stored."""
+    """Return the policy as JSON. Equal policies have equal texts."""
     return json.dumps(asdict(policy), sort_keys=True)
 
 
-def _policy_from_json(text: str) -> PushPolicy:
-    return PushPolicy(**json.loads(text))
-
-
 def _outcome_from_json(text: str) -> RowOutcome:
+    """Return the outcome of a row from its state and flags. Raises `ValueError` for an unknown
+    state.
+    """
     is_follower, state, operation, is_begun, is_in_doubt = json.loads(text)
     is_known = state in get_args(State) and state != "follows"
     if not is_known or (state == "applied" and operation not in get_args(Operation)):
@@ -480,16 +509,19 @@ def _problems_from_json(text: str) -> tuple[Problem, ...]:
 
 
 def _checked_json_text(body: bytes) -> str:
+    """Return the text of a stored body. Raises `ValueError` if it is not JSON."""
     json.loads(body)
     return body.decode("utf-8")
 
 
 def _row_key_from_json(text: str) -> RowKey:
+    """Return the key of a row from a JSON list of batch and number."""
     batch, number = json.loads(text)
     return _text(batch), _whole(number)
 
 
 def _row_status_from_json(text: str) -> RowStatus:
+    """Return the status of a row, with its attempts, from JSON."""
     found = json.loads(text)
     flags: dict[str, Any] = {
         name: bool(found.pop(name)) for name in ("is_begun", "is_in_doubt", "is_altered")
@@ -503,7 +535,7 @@ def _row_status_from_json(text: str) -> RowStatus:
 
 
 def has_rows_to_look_up(folder: Path) -> bool:
-    """Return True if the folder's ledger has rows that a run can still settle.
+    """Return True if the folder's ledger has unconfirmed rows that need no decision by the user.
 
     Raises a `WarehouseError`.
     """

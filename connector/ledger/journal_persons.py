@@ -51,13 +51,14 @@ ERASED = Problem(
 
 @dataclass(slots=True)
 class JournalMatches:
-    """Rows of the journal with data of a person.
+    """Data of a person in the journal of pushes.
 
     Attributes:
-        counts: Number of rows by table.
-        files: File of each of the `batches`.
-        in_doubt: Rows that may have been applied.
-        mentions: Texts in other rows that name the person.
+        counts: Number of rows with data of the person, by table.
+        batches: Batches of these rows.
+        files: Name of the pushed file, by batch.
+        in_doubt: Rows about the person whose write may have been applied.
+        mentions: Texts in rows about other people that name the person.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -73,7 +74,7 @@ PartKey = tuple[str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class _JournalRow:
-    """One row with all of its records and bodies."""
+    """Row of a batch with all records and bodies that the journal has of it, by table and key."""
 
     key: RowKey
     declaration: Declaration
@@ -85,7 +86,7 @@ class _JournalRow:
     parts: Mapping[PartKey, Any]
 
     def records_and_bodies(self) -> Iterator[Mapping[str, Any]]:
-        """Yield every record and body of the row."""
+        """Yield every record and body of the row, as values by field."""
         if self.task is not None:
             joined: dict[str, Any] = {}
             for name in reversed(_TASK_MAPPINGS):
@@ -97,7 +98,7 @@ class _JournalRow:
                 yield values
 
     def groups_describing(self, person: Person) -> tuple[DataSubject, ...]:
-        """Return the groups of fields that describe the person."""
+        """Return the groups of fields that describe the person in any record or body of the row."""
         found: dict[DataSubject, None] = {}
         for values in self.records_and_bodies():
             asked = {"id": self.record_id, **values}
@@ -105,7 +106,7 @@ class _JournalRow:
         return tuple(found)
 
     def redacted_parts(self, groups: tuple[DataSubject, ...], person: Person) -> dict[PartKey, Any]:
-        """Return the parts that an erasure changes, as they are after it."""
+        """Return the records and bodies that an erasure changes, with their new values."""
         left = {
             part: mark_removed_fields(self.declaration, values, person, groups)
             for part, values in self.parts.items()
@@ -117,7 +118,7 @@ class _JournalRow:
 def find_or_redact_person(
     connection: sqlite3.Connection, person: Person, journal: JournalWriter | None
 ) -> JournalMatches:
-    """Find the person in the journal, and with a `journal` to write to also remove the person."""
+    """Return the data of a person in the journal. If `journal` is given, also redact the data."""
     found = JournalMatches()
     for row in _read_rows(connection):
         _find_or_redact_in_row(row, person, journal, found)
@@ -129,9 +130,9 @@ def find_or_redact_person(
 
 
 def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every record and body of the journal, with its resource and the record's id.
+    """Yield the resource and the values of every record and body in the journal.
 
-    Removed values and nulls are left out.
+    The values include the record's id. Redacted values and nulls are left out.
     """
     for row in _read_rows(connection):
         for values in row.records_and_bodies():
@@ -140,6 +141,7 @@ def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict
 
 
 def _read_rows(connection: sqlite3.Connection) -> Iterator[_JournalRow]:
+    """Yield every row of the journal with its records and bodies."""
     kept: dict[RowKey, dict[PartKey, Any]] = {}
     for table, batch, number, which, text in connection.execute(
         "SELECT 'push_attempts', batch, number, attempt, body FROM push_attempts"
@@ -163,6 +165,7 @@ def _read_rows(connection: sqlite3.Connection) -> Iterator[_JournalRow]:
 def _find_or_redact_in_row(
     row: _JournalRow, person: Person, journal: JournalWriter | None, found: JournalMatches
 ) -> None:
+    """Add the person's data in a row to `found`. If `journal` is given, also redact the data."""
     groups = row.groups_describing(person)
     left = row.redacted_parts(groups, person)
     for (table, _), values in {**row.parts, **left}.items():
@@ -189,6 +192,7 @@ def _redact_row(
     redacted: Mapping[PartKey, Any],
     journal: JournalWriter,
 ) -> None:
+    """Write the redacted parts of a row. A row that was never sent ends as invalid."""
     with journal.writing() as change:
         if row.is_planned and not row.is_open:
             # Never sent, and never to be.
@@ -210,6 +214,11 @@ def _redact_row(
 def _write_redacted_parts(
     row: _JournalRow, redacted: Mapping[PartKey, Any], journal: JournalWriter, *, is_about: bool
 ) -> None:
+    """Replace the redacted parts of a row, and remove hashes from which the person could be
+    guessed.
+
+    `is_about` is True if a group of fields in the row describes the person.
+    """
     values: dict[str, Any] = {}
     if row.task is not None:
         mappings = {
@@ -242,7 +251,9 @@ def _find_or_redact_in_texts(
     journal: JournalWriter | None,
     found: JournalMatches,
 ) -> None:
-    """Remove the texts of a table that name the person."""
+    """Add texts of a table that name the person to `found`. If `journal` is given, also redact
+    them.
+    """
     columns = _TEXTS[table]
     rows = connection.execute(f"SELECT rowid, batch, {', '.join(columns)} FROM {table}").fetchall()
     for rowid, batch, *texts in rows:

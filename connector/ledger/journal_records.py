@@ -29,11 +29,13 @@ Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to send a row, for the steps of a push.
+    """Attempt to send a row, as the steps of a push see it.
 
     Attributes:
+        number: Number of the attempt in its row, from 1.
+        step: First request of the row, or the update after its create.
         intended_at: Time of our own clock before the first byte was sent.
-        sent_after: Time of the server's clock, as far as it was known then.
+        sent_after: Estimated time of the server's clock before the first byte was sent.
         fate: How the attempt ended; None if that was never recorded.
         reason: Why the fate is unknown.
         answer: Answer to an attempt whose fate is unknown, without the API's own words.
@@ -50,14 +52,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Change of a row's state, to be recorded. As a command it is answered with None.
+    """Change of a row's state, for the journal. A row's steps yield it as a command without an
+    answer.
 
     Attributes:
-        code: Details of the new state, by code.
+        event: Event that changes the state.
+        code: Code that details the new state; may be empty.
         record_id: Id that the API returned; `updated_at` likewise.
-        before: Record before the next step.
-        shown: Record to load into the warehouse; complete if `is_detail`.
-        fate: End of the open attempt, with its `reason` and `answer`.
+        before: Record before the update that follows a create.
+        shown: Record in the answer, to load into the warehouse. Complete if `is_detail`.
+        fate: End of the open attempt, with its `reason` and `answer`; None if no attempt is open.
     """
 
     event: RowEvent
@@ -95,12 +99,14 @@ class RowStatus:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One file that was pushed.
+    """Stored batch: one file that was pushed with one policy.
 
     Attributes:
+        digest: SHA-256 of the file, in hexadecimal.
         outcome: Outcome of the last run that sent its rows, with `error_code` and `message`; None
             until a run has ended.
         requests: Requests of all runs; `seconds` likewise.
+        change: Number of the transaction that changed the batch last.
         prepared_by: User of the import page; `sent_by` and `undone_by` likewise.
     """
 
@@ -126,12 +132,14 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class RowRecord:
-    """One row with its outcome.
+    """Stored row with its outcome.
 
     Attributes:
-        code: Details of the outcome, by code; may be empty.
-        record_id: Record that the row created, changed or equals.
-        same_batch: Batch of the row that this one repeats or follows, with its `same_number`.
+        code: Code that details the outcome; may be empty.
+        record_id: Record that the row created or changed, or that already has its values.
+        same_batch: Batch of the row that this row repeats or follows, with its `same_number`.
+        moved_at: Time of the last change of `state`.
+        change: Number of the transaction that changed the row last.
     """
 
     batch: str
@@ -151,14 +159,14 @@ class RowRecord:
 
     @property
     def same_row(self) -> RowKey | None:
-        """The row that this one repeats or follows."""
+        """Key of the row that this row repeats or follows; None if there is none."""
         batch, number = self.same_batch, self.same_number
         return None if batch is None or number is None else (batch, number)
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One stored attempt, with the exact text of its body; None for a conversion."""
+    """Stored attempt to send a row. `body` is the exact text; None for a conversion."""
 
     batch: str
     number: int
@@ -177,7 +185,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class BeforeImage:
-    """Record before an update, or as it was created."""
+    """Stored record of a row before a step: before its update, or as its create made it."""
 
     batch: str
     number: int
@@ -189,7 +197,7 @@ class BeforeImage:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """Row with its task and its status."""
+    """Row with its task and its status, from which a push continues."""
 
     key: RowKey
     task: Task
@@ -200,7 +208,7 @@ class PendingRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
-    """Number of unfinished rows, and the keys of those whose write is open."""
+    """Number of unfinished rows, and `open`: keys of those whose write may have been applied."""
 
     rows: int
     open: frozenset[RowKey]
@@ -208,7 +216,7 @@ class PendingCount:
 
 @dataclass(frozen=True, slots=True)
 class JournalChanges:
-    """Part of the changes since a number; `last` is the number for the next call."""
+    """Part of what changed in the journal. `last` is the change number to continue from later."""
 
     last: int
     batches: tuple[BatchRecord, ...] = ()
@@ -219,7 +227,7 @@ class JournalChanges:
 
 @dataclass(frozen=True, slots=True)
 class EarlierWrite:
-    """Row that has applied a write, or has it open (`is_open`)."""
+    """Row that applied a write, or may have applied it (`is_open`)."""
 
     fingerprint: str
     key: RowKey
@@ -232,7 +240,7 @@ class EarlierWrite:
 
 @dataclass(frozen=True, slots=True)
 class PushRun:
-    """Last run of a file; `refused` is the number of rows that need a correction."""
+    """Last run of a batch. `refused` is the number of its rows that need a correction."""
 
     batch: str
     resource: str
@@ -246,7 +254,7 @@ class PushRun:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRows:
-    """Number of unconfirmed rows, and the time of the first of them."""
+    """Number of unconfirmed rows, and since when the first of them is."""
 
     rows: int
     since: datetime
@@ -254,11 +262,11 @@ class UnknownRows:
 
 @dataclass(frozen=True, slots=True)
 class PushHealth:
-    """State of the pushes of an account.
+    """Recent pushes of an account, and its unconfirmed rows.
 
     Attributes:
-        runs: Latest runs, newest first; the last one of every resource is among them.
-        held: Rows that wait for a person's decision.
+        runs: Latest runs of each resource, newest first.
+        held: Unconfirmed rows on which the user has to decide.
         open: Rows that were sent and whose answer is unknown. A running push always has some.
     """
 

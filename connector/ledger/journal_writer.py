@@ -67,7 +67,9 @@ _PROBLEM_COLUMNS = tuple(f'"{each.name}"' for each in fields(Problem))
 
 @dataclass(frozen=True, slots=True)
 class JournalTransaction:
-    """Open transaction that changes the journal; `number` marks the rows that it changes."""
+    """Open transaction of the journal. `number` is its change number, stored in the rows it
+    changes.
+    """
 
     connection: sqlite3.Connection
     number: int
@@ -75,20 +77,20 @@ class JournalTransaction:
 
     @property
     def timestamp(self) -> str:
-        """The time of the transaction as it is stored."""
+        """Time of the transaction in ISO 8601, as the tables store it."""
         return self.at.isoformat()
 
 
 class JournalWriter(Journal):
-    """Journal that a run writes to.
+    """Reads and writes the journal of pushes for one run.
 
-    Every method raises a `WarehouseError`, and `LeaseLost` if the run does not have the lease any
-    more; then nothing is written.
+    Every method raises a `WarehouseError`. It raises `LeaseLost`, and writes nothing, if the run no
+    longer has the lease.
 
     Args:
         ledger: Ledger of the account.
-        run_id: Run that has the lease; None for an erasure, which checks none.
-        now: Clock.
+        run_id: Run that has the lease; None for an erasure, which does not check the lease.
+        now: Returns the current time.
     """
 
     def __init__(
@@ -104,7 +106,10 @@ class JournalWriter(Journal):
 
     @contextmanager
     def writing(self) -> Iterator[JournalTransaction]:
-        """Begin a transaction, or join the open one. Raises `LeaseLost`."""
+        """Yield a new transaction, or the open one. Raises `LeaseLost`.
+
+        It is committed to the disk when the context ends, or rolled back by an error.
+        """
         with self._ledger.writing() as connection:
             if self._open is not None:
                 yield self._open
@@ -121,6 +126,7 @@ class JournalWriter(Journal):
                 self._open = None
 
     def _check_lease(self, connection: sqlite3.Connection) -> None:
+        """Raise `LeaseLost` if another run has the lease of pushes."""
         held = connection.execute(
             "SELECT 1 FROM leases WHERE name = ? AND run_id = ?", (PUSH_LEASE, self._run_id)
         ).fetchone()
@@ -139,10 +145,11 @@ class JournalWriter(Journal):
         landed_before: Iterable[str] = (),
         people: Mapping[BatchAction, str] = _NOBODY,
     ) -> str:
-        """Record a file with all of its rows, and return its batch.
+        """Record a file with all of its rows, and return the name of its batch.
 
-        A file that was pushed with this policy and not finished continues in its batch: rows that
-        were tried stay as they are, and the others are replaced by those of the plan.
+        If the same file was pushed with the same policy and not finished, its batch continues: rows
+        that were tried stay, and the others are replaced by the rows of the plan. `landed_before`
+        are ids of records that no row of this batch can have created.
         """
         assert self._run_id is not None, "only a run can create a batch"
         with self.writing() as change:
@@ -172,7 +179,7 @@ class JournalWriter(Journal):
             return batch
 
     def resume_batch(self, batch: str) -> BatchRecord:
-        """Attach this run to a batch. Raises `UnknownName`."""
+        """Record that this run continues a batch, and return the batch. Raises `UnknownName`."""
         with self.writing() as change:
             found = self.batch(batch)
             self._attach_run(change, batch, found.terms)
@@ -188,7 +195,7 @@ class JournalWriter(Journal):
         error_code: str | None = None,
         message: str | None = None,
     ) -> None:
-        """Record how the run at the batch ended, with its requests and seconds."""
+        """Record how this run of the batch ended, and add its requests and seconds."""
         with self.writing() as change:
             change.connection.execute(
                 "UPDATE push_batches SET ended_at = ?, outcome = ?, error_code = ?, message = ?,"
@@ -200,7 +207,7 @@ class JournalWriter(Journal):
             )
 
     def record_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
-        """Record who prepared, sent or undid a batch, in place of who did so before."""
+        """Record who prepared, sent or undid a batch. Replaces the earlier user of an action."""
         with self.writing() as change:
             change.connection.executemany(
                 "INSERT OR REPLACE INTO push_people VALUES (?, ?, ?, ?)",
@@ -211,7 +218,11 @@ class JournalWriter(Journal):
             )
 
     def _find_unfinished_batch(self, plan: PushPlan, policy: PushPolicy) -> str | None:
-        """The batch of this very file and policy that has rows left, or whose run was cut off."""
+        """Return the latest unfinished batch of the same file, policy and rows; None if there is
+        none.
+
+        A batch is unfinished if rows are left, or if its run was interrupted.
+        """
         unfinished = quoted_sql_list(UNFINISHED)
         with self._ledger.reading() as connection:
             rows = connection.execute(
@@ -226,6 +237,7 @@ class JournalWriter(Journal):
             )
 
     def _attach_run(self, change: JournalTransaction, batch: str, policy: PushPolicy) -> None:
+        """Record that this run continues the batch, and end rows that other rows have written."""
         change.connection.execute(
             "UPDATE push_batches SET run_id = ?, ended_at = NULL, outcome = NULL,"
             " error_code = NULL, message = NULL, change = ? WHERE batch = ?",
@@ -234,7 +246,7 @@ class JournalWriter(Journal):
         self._end_duplicate_rows(change, batch, policy)
 
     def _add_rows(self, change: JournalTransaction, batch: str, plan: PushPlan) -> None:
-        """Add the rows of the plan that the batch does not have."""
+        """Add the rows of the plan that the batch does not have yet."""
 
         def columns(task: Task) -> tuple[Any, ...]:
             assert task.resource == plan.resource, task.resource
@@ -264,7 +276,7 @@ class JournalWriter(Journal):
         assert rows == plan.row_count, "a row has two plans"
 
     def _add_unsent_row(self, change: JournalTransaction, batch: str, result: RowResult) -> None:
-        """Record a row that is not to be sent, and why."""
+        """Add a row that is not sent, with its outcome and problems, unless the batch has it."""
         state = next_state("read", _UNSENT_EVENTS[result.outcome])
         assert state == result.outcome, result
         is_added = self._insert(
@@ -284,7 +296,7 @@ class JournalWriter(Journal):
             self._replace_problems(change, (batch, result.number), result.problems)
 
     def _delete_unsent_rows(self, change: JournalTransaction, batch: str) -> None:
-        """Remove the batch's rows for which no attempt was recorded."""
+        """Delete the batch's planned rows for which no attempt was recorded."""
         untried = (
             "batch = ?1 AND state = 'planned' AND number NOT IN"
             " (SELECT number FROM push_attempts WHERE batch = ?1)"
@@ -299,7 +311,7 @@ class JournalWriter(Journal):
     def _end_duplicate_rows(
         self, change: JournalTransaction, batch: str, policy: PushPolicy
     ) -> None:
-        """End planned rows whose write was applied, or is open, in another row."""
+        """End planned rows whose write another row has applied or may have applied."""
         repeated = change.connection.execute(
             "SELECT number, earlier FROM (SELECT number, is_unsent, first_value(number)"
             " OVER (PARTITION BY fingerprint ORDER BY is_unsent, number) AS earlier"
@@ -321,7 +333,10 @@ class JournalWriter(Journal):
             last = max(unsent.values())
 
     def _next_unsent_rows(self, batch: str, after: int) -> dict[str, int]:
-        """The next rows after a number that were never sent, by fingerprint."""
+        """Return the numbers of the next never-sent rows after a row number, by fingerprint.
+
+        At most `VALUES_AT_ONCE` rows are returned.
+        """
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 "SELECT fingerprint, number FROM push_rows WHERE batch = ? AND number > ?"
@@ -340,7 +355,7 @@ class JournalWriter(Journal):
         before: Mapping[str, Any] | None,
         sent_after: datetime,
     ) -> Attempt:
-        """Record an attempt, before a byte of it leaves."""
+        """Record an attempt, before its first byte is sent, and return it."""
         with self.writing() as change:
             state, is_begun = self._read_state(key)
             ((last,),) = change.connection.execute(
@@ -373,12 +388,12 @@ class JournalWriter(Journal):
     def record_transition(
         self, key: RowKey, transition: Transition, *, same_row: RowKey | None = None
     ) -> State:
-        """Record a transition, and return the new state.
+        """Record a row's transition with all of its details, and return the new state.
 
         Args:
             key: The row.
             transition: The transition.
-            same_row: Row that this one repeats or follows.
+            same_row: Row that this row repeats or follows.
         """
         with self.writing() as change:
             state, is_begun = self._read_state(key)
@@ -428,7 +443,7 @@ class JournalWriter(Journal):
             return to
 
     def mark_interrupted_rows(self) -> int:
-        """Mark rows as in doubt that were being sent when a push ended; returns how many."""
+        """Mark rows as unconfirmed that an ended push was sending, and return their number."""
         with self.writing() as change:
             keys: list[RowKey] = change.connection.execute(
                 "SELECT batch, number FROM push_rows WHERE state = 'intent'"
@@ -441,7 +456,7 @@ class JournalWriter(Journal):
             return len(keys)
 
     def mark_blocked(self, key: RowKey, transition: Transition, blocked_by: RowKey) -> None:
-        """Note on a planned row that another row for the same record is open."""
+        """Record that an open row for the same record blocks a planned row. Its state stays."""
         with self.writing() as change:
             self.update_row(
                 key, code=transition.code, same_batch=blocked_by[0], same_number=blocked_by[1]
@@ -460,7 +475,7 @@ class JournalWriter(Journal):
                 self.update_row(key, undone_at=change.timestamp, **known)
 
     def update_row(self, key: RowKey, **values: Any) -> None:
-        """Set columns of a row."""
+        """Set columns of a row in `push_rows`, and its change number."""
         sets = "".join(f"{name} = ?, " for name in values)
         with self.writing() as change:
             change.connection.execute(
@@ -471,6 +486,7 @@ class JournalWriter(Journal):
     def _replace_problems(
         self, change: JournalTransaction, key: RowKey, problems: Iterable[Problem]
     ) -> None:
+        """Replace all problems of a row."""
         marks = ", ".join("?" for _ in _PROBLEM_COLUMNS)
         change.connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
         change.connection.executemany(
@@ -482,6 +498,7 @@ class JournalWriter(Journal):
     def _add_before_image(
         self, change: JournalTransaction, key: RowKey, step: str, record: Mapping[str, Any]
     ) -> None:
+        """Store the record before a step of a row, unless the step has one."""
         text = json.dumps(dict(record))
         self._insert(
             change,
@@ -494,7 +511,7 @@ class JournalWriter(Journal):
         )
 
     def _insert(self, change: JournalTransaction, table: str, **values: Any) -> bool:
-        """Add a row to a table, and return whether it was added."""
+        """Add a row to a table, and return True if it was added, False if it existed."""
         marks = ", ".join("?" for _ in values)
         conflict = " ON CONFLICT DO NOTHING" if table in _MAY_EXIST else ""
         cursor = change.connection.execute(
@@ -504,6 +521,9 @@ class JournalWriter(Journal):
         return cursor.rowcount > 0
 
     def _read_state(self, key: RowKey) -> tuple[State, bool]:
+        """Return the state of a row, and whether its record is created and its update still to be
+        sent.
+        """
         with self._ledger.reading() as connection:
             found = connection.execute(
                 "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
@@ -513,7 +533,7 @@ class JournalWriter(Journal):
 
 
 def _has_same_rows(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> bool:
-    """Whether the batch has just the rows that the plan has, by their numbers."""
+    """Return True if the batch has exactly the row numbers of the plan."""
     ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
     if rows != plan.row_count:
         return False
@@ -530,7 +550,7 @@ def _has_same_rows(connection: sqlite3.Connection, batch: str, plan: PushPlan) -
 
 
 def _transition_for_duplicate(earlier: EarlierWrite, policy: PushPolicy) -> Transition | None:
-    """The end of a row whose write another row has; None if it is to be sent."""
+    """Return the transition that ends a row as another row did; None if the row is to be sent."""
     if earlier.is_open:
         return Transition("written_elsewhere", "taken_over")
     if policy.resend and earlier.operation != "convert":

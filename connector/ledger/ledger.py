@@ -44,18 +44,9 @@ from connector.ledger.sqlite_file import (
 )
 from connector.settings.model import Settings
 
-# -- Lease ----------------------------------------------------------------------------------------
-# Leases: only one run of each kind at a time, among all processes that share the folder.
-#
-# A lease expires unless it is renewed. Another run takes it immediately if its owner is certainly
-# dead, and otherwise when it has expired.
-
-
-# -- Owner -----------------------------------------------------------------------------------------
-# Who holds a lease: one process on one machine, known well enough to tell that it is dead.
-#
-# A process number alone says little: it is given out again, and in another container it means
-# another process. Nothing is written here.
+# -- Owner of a lease ------------------------------------------------------------------------------
+# A process number is not enough to tell that a process is dead: the system assigns it again, and in
+# another container it is another process.
 
 
 _PROC = Path("/proc")
@@ -67,13 +58,12 @@ _ENDED = frozenset(("Z", "X"))
 
 @dataclass(frozen=True, slots=True)
 class LeaseOwner:
-    """Run and its process.
+    """Run that has a lease, and its process.
 
     Attributes:
-        born: Start of the process.
-        boot: Identifies the start of the machine.
-        space: Identifies the container's numbers of processes. Each is None if the system does not
-            tell.
+        born: Start time of the process; None if the system does not report it.
+        boot: Identifies the start of the machine; None likewise.
+        space: Identifies the container in which `pid` counts; None likewise.
     """
 
     run_id: str
@@ -86,7 +76,7 @@ class LeaseOwner:
 
     @classmethod
     def of_this_process(cls, run_id: str, command: str) -> LeaseOwner:
-        """Return the owner for a run of this process."""
+        """Return the owner for a run of the current process."""
         pid = os.getpid()
         return cls(
             run_id,
@@ -100,7 +90,7 @@ class LeaseOwner:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the process has certainly ended. False if that is unknown."""
+        """Return True if the process has certainly ended, False if it runs or that is unknown."""
         if os.name != "posix" or self.host != socket.gethostname():
             return False
         if self.boot != _boot_id():
@@ -117,17 +107,19 @@ class LeaseOwner:
 
 
 def _process_start(pid: int) -> str | None:
+    """Return the start time of a process as `/proc` has it; None if the process has ended."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    # The name stands in brackets and may hold anything, brackets too.
+    # The command's name is in brackets and may contain brackets.
     fields = stat.rpartition(")")[2].split()
-    # What has ended and was not yet taken note of by its parent does nothing any more.
+    # A process that has ended stays listed until its parent reads its exit status.
     return None if fields[0] in _ENDED else fields[_START_TIME_FIELD]
 
 
 def _boot_id() -> str | None:
+    """Return the id of the machine's start; None if the system does not report it."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -135,6 +127,7 @@ def _boot_id() -> str | None:
 
 
 def _process_namespace() -> str | None:
+    """Return the id of the container's process numbers; None if the system does not report it."""
     try:
         return os.readlink(_PROC / "self/ns/pid")
     except OSError:
@@ -142,6 +135,9 @@ def _process_namespace() -> str | None:
 
 
 # -- Leases ----------------------------------------------------------------------------------------
+# A lease lets only one run of each kind work at a time, among all processes that share the folder.
+# It expires unless it is renewed. Another run takes it immediately if its owner is certainly dead,
+# and otherwise when it has expired.
 
 
 LEASE_SECONDS = 120.0
@@ -150,7 +146,7 @@ LEASE_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Lease of a run; `requests` is the number of requests that it has spent, as last recorded."""
+    """Lease of a run. `requests` is the number of requests that the run has recorded so far."""
 
     name: str
     owner: LeaseOwner
@@ -159,7 +155,7 @@ class Lease:
     requests: int
 
     def can_be_taken(self, now: datetime) -> bool:
-        """Whether another run may take the lease."""
+        """Return True if the lease has expired or its owner is dead."""
         return now >= self.expires_at or self.owner.is_dead
 
 
@@ -175,21 +171,13 @@ def read_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     return tuple(read_records(connection, Lease, query, (), {"owner": owner}))
 
 
-def describe_owner(owner: LeaseOwner) -> str:
-    """Describe the owner in words: process, command, machine and run."""
-    return f"process {owner.pid} ({owner.command}) on {owner.host}, run {owner.run_id}"
-
-
-# -- Ledger ---------------------------------------------------------------------------------------
-
-
 # -- Identity --------------------------------------------------------------------------------------
-# Identity of a data folder: the work file and the ledger of one folder have the same one.
+# The work file and the ledger of a data folder have the same identity.
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Identity that each file of a data folder holds.
+    """Identity that all files of a data folder share.
 
     Attributes:
         folder: Random name of the folder, made by its first run.
@@ -209,7 +197,7 @@ LEDGER_FILE = "ledger.sqlite"
 
 
 def allowance_of(settings: Settings) -> Allowance:
-    """Return the settings of the monthly quota."""
+    """Return the quota part of the account's settings."""
     return Allowance(
         settings.monthly_requests.value, settings.monthly_reserve, settings.billing_day.value
     )
@@ -217,7 +205,7 @@ def allowance_of(settings: Settings) -> Allowance:
 
 @dataclass(frozen=True, slots=True)
 class RequestBlock:
-    """Requests that are counted before they are sent; `day` is the server's, in UTC."""
+    """Requests that are counted before they are sent; `day` is the server's day in UTC."""
 
     id: int
     day: date
@@ -226,7 +214,10 @@ class RequestBlock:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExhaustion:
-    """Used-up monthly quota, `until` its reset. `is_told`: the API reported that time."""
+    """Report by the API that the monthly quota is used up, and the time of its reset.
+
+    `is_told` is True if the API reported `until`, False if it is estimated.
+    """
 
     noted_at: datetime
     until: datetime
@@ -235,7 +226,7 @@ class QuotaExhaustion:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """Difference between the server's clock and ours, and the rate limit per minute."""
+    """Server clock minus our clock, in seconds, and the rate limit per minute; None if unknown."""
 
     offset_seconds: float = 0.0
     limit_per_minute: int | None = None
@@ -243,7 +234,12 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpender:
-    """Run that spends requests. `ignores_quota`: even if the month is reported as used up."""
+    """Run that spends requests.
+
+    Attributes:
+        keeps_reserve: Whether the run leaves the reserve of the quota unused.
+        ignores_quota: Whether requests are sent even if the API reported a used-up month.
+    """
 
     run_id: str
     command: str
@@ -254,12 +250,12 @@ class RequestSpender:
 
 @dataclass(frozen=True, slots=True)
 class BlockUsage:
-    """Use of a block of requests by a run.
+    """Requests of a block that a run has sent, and what their answers reported.
 
     Attributes:
         used: Number of requests by kind.
-        server: What the server's answers said of its clock and limit.
-        exhaustion: What the API said of a used-up month.
+        server: Clock and rate limit of the server; None if no answer reported them.
+        exhaustion: Report of a used-up month; None if there was none.
         is_month_open: Whether the API answered a request, so that the month is not used up.
     """
 
@@ -272,12 +268,13 @@ class BlockUsage:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStatus:
-    """Requests of an account.
+    """Requests, quota and leases of an account.
 
     Attributes:
+        month: Requests of the billing cycle.
         usual_day: Requests of a usual day; None if unknown.
-        forecast: Expected requests of the month; None if unknown.
-        exhaustion: What the API said of a used-up month, if it still applies.
+        forecast: Expected requests of the billing cycle; None if unknown.
+        exhaustion: Report by the API of a used-up month; None if it no longer applies.
         leases: Leases of running and interrupted runs.
     """
 
@@ -290,10 +287,10 @@ class LedgerStatus:
 
 
 class Ledger:
-    """Ledger in the data folder `folder`, which must exist.
+    """File with requests, leases and the journal of an account, in the data folder `folder`.
 
-    The file is opened when it is first needed, and may be used from any thread. Every method raises
-    a `WarehouseError` that names the file and says what to do.
+    The folder must exist. The file is opened when it is first needed, and may be used from any
+    thread. Every method raises a `WarehouseError` that names the file and the fix.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -309,14 +306,15 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether the file exists."""
+        """Return True if the file exists."""
         return self.path.exists()
 
     def close(self) -> None:
         """Close the file. A later call opens it again."""
         with self._lock:
             if self._connection is not None:
-                # Closing tidies the log up, which a full disk forbids; all commits are in it.
+                # Closing moves the log into the file, which fails on a full disk. The log has all
+                # commits.
                 with suppress(sqlite3.Error):
                     self._connection.close()
                 self._connection = None
@@ -324,7 +322,7 @@ class Ledger:
     # -- identity ---------------------------------------------------------------------------------
 
     def identity(self) -> Identity | None:
-        """Return the identity of the folder; None in a ledger that no run has used yet."""
+        """Return the identity of the data folder; None before the first run."""
         with self.reading() as connection:
             query = f"SELECT {columns_of(Identity)} FROM identity"
             return next(iter(read_records(connection, Identity, query)), None)
@@ -336,21 +334,24 @@ class Ledger:
             insert(connection, "identity", {"only": 1, **values_of(identity)})
 
     def continue_change_numbers(self, last: int) -> None:
-        """Continue the numbers of the journal's changes after `last`, that of an earlier ledger."""
+        """Let the journal's next change number be greater than `last`, the last of an earlier
+        ledger.
+        """
         with self.writing() as connection:
             connection.execute("UPDATE push_changes SET last = max(last, ?)", (last,))
 
     # -- leases -----------------------------------------------------------------------------------
 
     def take_lease(self, name: str, owner: LeaseOwner, now: datetime) -> Lease:
-        """Give the owner the lease. Raises `LeaseHeld`, with the present owner."""
+        """Give the owner the lease, and return it. Raises `LeaseHeld` if another run has it."""
         lease = Lease(name, owner, now, now + timedelta(seconds=LEASE_SECONDS), 0)
         with self.writing() as connection:
             for held in read_leases(connection):
                 if held.name == name and not held.can_be_taken(now):
                     raise LeaseHeld(
-                        f"another {name} is running: {describe_owner(held.owner)},"
-                        f" since {format_moment(held.since)}"
+                        f"another {name} is running: process {held.owner.pid} "
+                        f"({held.owner.command}) on {held.owner.host}, run {held.owner.run_id}, "
+                        f"since {format_moment(held.since)}"
                     )
             connection.execute("DELETE FROM leases WHERE name = ?", (name,))
             moments = {"since": now, "expires_at": lease.expires_at}
@@ -359,7 +360,7 @@ class Ledger:
         return lease
 
     def renew_lease(self, name: str, run_id: str, now: datetime) -> datetime:
-        """Renew the run's lease and return its end. Raises `LeaseLost`."""
+        """Renew the run's lease, and return when it expires. Raises `LeaseLost`."""
         until = now + timedelta(seconds=LEASE_SECONDS)
         with self.writing() as connection:
             renewed = connection.execute(
@@ -374,7 +375,7 @@ class Ledger:
         return until
 
     def release_lease(self, name: str, run_id: str) -> None:
-        """Release the lease, unless another run has it."""
+        """Release the lease. Does nothing if another run has it."""
         with self.writing() as connection:
             connection.execute("DELETE FROM leases WHERE name = ? AND run_id = ?", (name, run_id))
 
@@ -394,10 +395,10 @@ class Ledger:
         requests_max: int | None,
         last_usage: BlockUsage,
     ) -> RequestBlock:
-        """Record the use of a run's last block, and count the next, of at most `requests_max`
-        requests.
+        """Record the use of a run's last block, and return a new block of at most `requests_max`.
 
-        Raises `QuotaSpent`, with the end of the billing cycle, if the month has none left.
+        Raises `QuotaSpent` with the end of the billing cycle if no requests are left, or if the API
+        reported that the month is used up.
         """
         with self.writing() as connection:
             if not spender.ignores_quota:
@@ -413,32 +414,34 @@ class Ledger:
             return RequestBlock(number, today, size)
 
     def return_block(self, spender: RequestSpender, usage: BlockUsage) -> None:
-        """Record the use of a run's block, and return the rest of it."""
+        """Record the use of a run's block, and return its unused requests to the month."""
         with self.writing() as connection:
             _record_block_usage(connection, spender, usage)
 
     def read_month(self, allowance: Allowance, today: date) -> MonthUse:
-        """Return the billing cycle of a day, with its requests."""
+        """Return the requests of the billing cycle that contains a day."""
         with self.reading() as connection:
             return _read_month(connection, allowance, today)
 
     def read_uses(self, since: date | None = None) -> tuple[RequestUse, ...]:
-        """Return the requests by day, command and kind, oldest first; all, or those since a day."""
+        """Return the number of requests by day, command and kind, oldest first; all, or since a
+        day.
+        """
         with self.reading() as connection:
             return _read_uses(connection, since)
 
     def add_uses(self, uses: Iterable[RequestUse]) -> None:
-        """Add requests that another ledger has counted."""
+        """Add the numbers of requests that another ledger has counted."""
         with self.writing() as connection:
             _add_uses(connection, uses)
 
     def read_server_state(self) -> ServerState:
-        """Return the server's clock and the limit per minute by the last answers."""
+        """Return the server's clock and rate limit, as the last answers reported them."""
         with self.reading() as connection:
             return _read_server_state(connection)
 
     def status(self, allowance: Allowance, now: datetime) -> LedgerStatus:
-        """Return all of this for one moment."""
+        """Return the requests, the quota and the leases, all from one transaction."""
         with self.reading() as connection, transaction(connection):
             server = _read_server_state(connection)
             today = utc_day(now + timedelta(seconds=server.offset_seconds))
@@ -462,7 +465,7 @@ class Ledger:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Return the open file, also for the journal of pushes."""
+        """Yield the connection to the file, which is opened if necessary. Other threads wait."""
         with self._lock, convert_sqlite_errors(self.path):
             if self._connection is None:
                 self._connection = connect_to_ledger(self.path)
@@ -470,9 +473,9 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction, or join the open one of this thread.
+        """Yield the connection in a new transaction, or in the open one of this thread.
 
-        It is committed to the disk at the end, or rolled back by an error.
+        The transaction is committed to the disk at the end, or rolled back by an error.
         """
         with self.reading() as connection, transaction(connection):
             yield connection
@@ -481,6 +484,7 @@ class Ledger:
 def _record_block_usage(
     connection: sqlite3.Connection, spender: RequestSpender, usage: BlockUsage
 ) -> None:
+    """Store the requests of a block, delete the block, and store what the answers reported."""
     block = usage.block
     if block is not None:
         assert sum(usage.used.values()) <= block.requests, (usage.used, block)
@@ -495,7 +499,7 @@ def _record_block_usage(
             (sum(usage.used.values()), spender.run_id),
         )
     if usage.server is not None:
-        # What the last answers did not tell stays.
+        # Values that the last answers did not report stay.
         connection.execute(
             "INSERT INTO server (only, offset_seconds, limit_per_minute) VALUES (1, ?, ?)"
             " ON CONFLICT DO UPDATE SET offset_seconds = excluded.offset_seconds,"
@@ -509,6 +513,7 @@ def _record_block_usage(
 
 
 def _add_uses(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
+    """Add numbers of requests to the table `spent`."""
     connection.executemany(
         "INSERT INTO spent (day, command, kind, requests) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
@@ -517,7 +522,7 @@ def _add_uses(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> Non
 
 
 def _read_month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> MonthUse:
-    """Return the cycle with its requests, including blocks of running commands."""
+    """Return the requests of the billing cycle, including whole blocks of running commands."""
     period = billing_period(today, allowance.billing_day)
     ((used,),) = connection.execute(
         "SELECT (SELECT coalesce(sum(requests), 0) FROM spent WHERE day >= ?1 AND day < ?2)"
@@ -528,6 +533,7 @@ def _read_month(connection: sqlite3.Connection, allowance: Allowance, today: dat
 
 
 def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUse, ...]:
+    """Return the number of requests by day, command and kind; `UNSETTLED` for open blocks."""
     query = (
         "SELECT day, command, kind, requests FROM spent WHERE day >= ?1 UNION ALL"
         " SELECT day, command, ?2, sum(requests) FROM blocks WHERE day >= ?1 GROUP BY day, command"
@@ -538,11 +544,13 @@ def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[Requ
 
 
 def _read_exhaustion(connection: sqlite3.Connection) -> QuotaExhaustion | None:
+    """Return the API's last report of a used-up month; None if there is none."""
     query = "SELECT noted_at, until, is_told FROM exhaustion"
     return next(iter(read_records(connection, QuotaExhaustion, query)), None)
 
 
 def _read_server_state(connection: sqlite3.Connection) -> ServerState:
+    """Return the server's clock and rate limit; no difference and no limit if unknown."""
     query = "SELECT coalesce(offset_seconds, 0.0) AS offset_seconds, limit_per_minute FROM server"
     found = read_records(connection, ServerState, query)
     return next(iter(found), ServerState())
@@ -551,7 +559,7 @@ def _read_server_state(connection: sqlite3.Connection) -> ServerState:
 def _check_exhaustion(
     exhaustion: QuotaExhaustion | None, now: datetime, allowance: Allowance, today: date
 ) -> None:
-    """Raise `QuotaSpent` while the API's last answer on the month applies."""
+    """Raise `QuotaSpent` while the API's report of a used-up month applies."""
     if exhaustion is None or now >= exhaustion.until:
         return
     ends = billing_period(today, allowance.billing_day).ends
@@ -566,6 +574,6 @@ def _check_exhaustion(
 
 
 def _quota_spent_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
-    """Return the error for a cycle whose requests are spent by our own count."""
+    """Return the error for a month whose requests are used up by our own count."""
     counted = month if keeps_reserve else replace(month, reserve=0)
     return QuotaSpent(describe_used_up_month(counted), resets_at=month.period.ends.isoformat())

@@ -25,8 +25,7 @@ from connector.settings.layers import RECEIPTS_FOLDER
 # -- Identifiers ----------------------------------------------------------------------------------
 # Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
 #
-# They are compared in one form, without differences of letter case, blanks and ways to write a
-# number.
+# They are compared without differences of letter case, blanks and ways to write a number.
 
 
 IdentifierKind = Literal["id", "email", "phone", "profile"]
@@ -57,7 +56,7 @@ _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 
 
 def normalize_identifier(kind: IdentifierKind, value: str) -> str:
-    """Return the value in the form in which it is compared; empty if it identifies no one."""
+    """Return the identifier in the form in which it is compared; empty if it identifies no one."""
     if kind == "phone":
         digits = re.sub(r"\D", "", value)
         return digits[-PHONE_DIGITS:] if len(digits) >= PHONE_DIGITS_MIN else ""
@@ -69,7 +68,7 @@ def normalize_identifier(kind: IdentifierKind, value: str) -> str:
 
 
 def has_known_identifier(text: str, is_known: Callable[[IdentifierKind, str], bool]) -> bool:
-    """Return True if the text contains a known email address or telephone number.
+    """Return True if the text contains an email address or a telephone number for which `is_known`.
 
     An address or a number that is part of a longer one, or of a code, does not count.
     """
@@ -83,7 +82,7 @@ def has_known_identifier(text: str, is_known: Callable[[IdentifierKind, str], bo
 
 
 def _possible_phone_numbers(run: str) -> Iterator[str]:
-    """Yield the parts of a run of digits and signs that may be a telephone number."""
+    """Yield the parts of a text of digits and separators that may each be a telephone number."""
     words = run.split()
     for first in range(len(words)):
         for end in range(first + 1, min(first + _WORDS_MAX, len(words)) + 1):
@@ -95,10 +94,8 @@ def _possible_phone_numbers(run: str) -> Iterator[str]:
 
 
 # -- Key -------------------------------------------------------------------------------------------
-# The key by which erased persons are hashed: random, in the account's folder, its owner's alone.
-#
-# Without it a hash tells nothing: addresses could be guessed from a plain one. Whoever loses it
-# loses the list, since no hash can be made again.
+# Erased people are listed as hashes with a random key, which only the owner of the folder can read.
+# Addresses could be guessed from hashes without a key. If the key is lost, the list is useless.
 
 
 KEY_FILE = "suppression.key"
@@ -116,7 +113,7 @@ KEY_LOST = (
 
 
 def read_suppression_key(folder: Path) -> bytes | None:
-    """Return the key; None if no one was ever erased here.
+    """Return the key that hashes erased people; None if no one was ever erased in this folder.
 
     Raises a `WarehouseError`, also for a file without a complete key.
     """
@@ -137,12 +134,15 @@ def read_suppression_key(folder: Path) -> bytes | None:
 
 
 def key_fingerprint(key: bytes) -> str:
-    """Return a text that shows which key made a receipt, and from which no key can be found."""
+    """Return a text that identifies the key in a receipt without disclosing it."""
     return hmac.new(key, b"fingerprint", hashlib.sha256).hexdigest()
 
 
 def read_or_create_key(folder: Path) -> bytes:
-    """Return the key, and create it if there is none. Raises a `WarehouseError`."""
+    """Return the key that hashes erased people. Creates it if the folder has none.
+
+    Raises a `WarehouseError`.
+    """
     key = read_suppression_key(folder)
     if key is not None:
         return key
@@ -155,7 +155,7 @@ def read_or_create_key(folder: Path) -> bytes:
 
 
 def hash_identifier(key: bytes, kind: IdentifierKind, value: str) -> str:
-    """Return the HMAC with SHA-256 of an identifier and its kind; empty if it identifies no one."""
+    """Return the HMAC-SHA-256 of an identifier and its kind; empty if it identifies no one."""
     text = normalize_identifier(kind, value)
     return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""
 
@@ -165,9 +165,10 @@ def hash_identifier(key: bytes, kind: IdentifierKind, value: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mention:
-    """Place of a text in another person's record or row that mentions a person.
+    """Place of a text in another person's record or row that names the person.
 
-    `where` is a table or a file, `row` an id or the place of a row. The text itself is not kept.
+    `where` is a table or a file. `row` is a record id, or the position of the row in the file. The
+    text is not kept.
     """
 
     where: str
@@ -176,13 +177,15 @@ class Mention:
 
     @property
     def is_past(self) -> bool:
-        """Whether the text is an earlier version or a journal's copy, which no one can edit."""
+        """Return True if the text is in an earlier version or in the journal, where no one can edit
+        it.
+        """
         return self.where.startswith(("history.", "push."))
 
 
 @dataclass(frozen=True)
 class Person:
-    """Exact identifiers of a person, in the form in which they are compared, and full names.
+    """Normalized identifiers of a person, and full names.
 
     Names only find texts that mention the person. They identify no one.
     """
@@ -194,7 +197,7 @@ class Person:
     names: frozenset[str] = frozenset()
 
     def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
-        """Return True if the identifier is the person's."""
+        """Return True if the identifier is one of the person's."""
         known = self._values_by_kind[kind]
         return bool(known) and normalize_identifier(kind, value) in known
 
@@ -206,19 +209,22 @@ class Person:
         )
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a cell of a table's row is exactly an identifier of the person."""
+        """Return True if any cell is exactly an identifier of the person, of any kind."""
         return any(
             self.has_identifier(kind, cell) for cell in cells for kind in self._values_by_kind
         )
 
     def identifiers(self) -> Iterable[tuple[IdentifierKind, str]]:
-        """Identifiers to put on the list of erased people, as hashes."""
+        """Return each identifier with its kind, sorted within a kind. Names are not included."""
         return (
             (kind, each) for kind, known in self._values_by_kind.items() for each in sorted(known)
         )
 
     def without(self, other: Person) -> Self:
-        """Return the person without the other's email addresses, numbers and profiles."""
+        """Return the person without email addresses, telephone numbers and profiles of the other.
+
+        Ids and names stay.
+        """
         return replace(
             self,
             emails=self.emails - other.emails,
@@ -227,16 +233,17 @@ class Person:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the person for the entry of the erasure, which is wiped at its end."""
+        """Return the identifiers and names as JSON, for the record of an unfinished erasure."""
         return {each.name: sorted(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_json(cls, noted: Mapping[str, Any]) -> Self:
-        """Return the person of `as_json`."""
+        """Return the person from the result of `as_json`."""
         return cls(**{name: frozenset(values) for name, values in noted.items()})
 
     @cached_property
     def _values_by_kind(self) -> dict[IdentifierKind, frozenset[str]]:
+        """Identifiers of the person by kind."""
         return {
             "id": self.ids,
             "email": self.emails,
@@ -246,6 +253,7 @@ class Person:
 
     @cached_property
     def _name_or_profile_pattern(self) -> re.Pattern[str] | None:
+        """Pattern of any name or profile of the person; None without names and profiles."""
         patterns = [
             *map(_name_regex, sorted(self.names)),
             *map(_profile_regex, sorted(self.profiles)),
@@ -254,7 +262,7 @@ class Person:
 
 
 def _name_regex(name: str) -> str:
-    """Pattern of the name as whole words, also with the last name first."""
+    """Return a pattern of the name as whole words, also with the last name first."""
     words = [re.escape(each) for each in name.split()]
     forms = [r"\s+".join(words)]
     if len(words) > 1:
@@ -264,26 +272,24 @@ def _name_regex(name: str) -> str:
 
 
 def _profile_regex(profile: str) -> str:
-    """Pattern of the whole address of a profile."""
+    """Return a pattern of the profile's complete address."""
     return rf"(?<![\w@-])(?<!(?<!www)\.)(?<!\w/){re.escape(profile)}/?(?![-./~%?#=&@+]*\w)"
 
 
-# -- Reduction -------------------------------------------------------------------------------------
-# What remains of a record when a person is taken out of it. Pure.
-#
-# The same reduction is made of held records, when a person is erased, and of every record that is
-# read afterwards, so that an unchanged answer is an unchanged row.
+# -- Removal from records --------------------------------------------------------------------------
+# Fields that an erasure removes from a record. The same fields are removed from stored records and
+# from every record that is read later, so that an unchanged answer is an unchanged row.
 
 
 class PersonMatcher(Protocol):
-    """One person, or everybody who was erased."""
+    """Recognizes identifiers: those of one person, or of everyone on the list of erased people."""
 
     def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
-        """Return True if the identifier is theirs."""
+        """Return True if the identifier is one of theirs."""
 
 
 def group_describes(group: DataSubject, values: Mapping[str, Any], who: PersonMatcher) -> bool:
-    """Return True if an id or an email address in these fields is theirs.
+    """Return True if an id or an email address in the group's fields is one of `who`.
 
     A telephone number is not enough: many people have one switchboard, and numbers are reassigned.
     """
@@ -299,7 +305,7 @@ def group_describes(group: DataSubject, values: Mapping[str, Any], who: PersonMa
 def groups_describing(
     resource: str, values: Mapping[str, Any], who: PersonMatcher
 ) -> tuple[DataSubject, ...]:
-    """Return the groups of a record's fields that describe the person."""
+    """Return those groups of a record's fields whose id or email address is one of `who`."""
     return tuple(group for group in subjects_of(resource) if group_describes(group, values, who))
 
 
@@ -309,11 +315,11 @@ def fields_to_remove(
     who: PersonMatcher,
     groups: tuple[DataSubject, ...] | None = None,
 ) -> set[str]:
-    """Return the names of the fields of a record that an erasure removes.
+    """Return the names of the fields that an erasure of `who` removes from a record.
 
-    They are all fields of the `groups` that describe the person, by default those with the person's
-    id or email address; in another person's contact fields, the exact telephone number and profile
-    address; and every undeclared field of the person's own record.
+    They are all fields of the `groups` that describe the person (by default found by id or email
+    address). In another person's contact fields, they are the exact telephone number and profile
+    address. In the person's own record, they include every undeclared field.
     """
     groups = groups_describing(declaration.name, values, who) if groups is None else groups
     gone = {name for group in groups for name in group.fields if name in values}
@@ -343,9 +349,9 @@ def mark_removed_fields(
     who: PersonMatcher,
     groups: tuple[DataSubject, ...],
 ) -> dict[str, Any]:
-    """Return a record with `MARK` for each declared value that an erasure removes.
+    """Return a record with `MARK` in place of each value that an erasure of `who` removes.
 
-    So a removed value differs from an empty one.
+    So a removed value differs from an empty one. Removed fields that are not declared are left out.
     """
     gone = fields_to_remove(declaration, values, who, groups)
     return {
@@ -358,14 +364,17 @@ def mark_removed_fields(
 def find_mentions(
     where: str, row: str, values: Mapping[str, Any], person: Person
 ) -> Iterator[Mention]:
-    """Return the fields of a record whose text names the person."""
+    """Yield a mention for each field of a record whose text names the person."""
     for name, value in values.items():
         if any(map(person.is_named_in, texts_in(value))):
             yield Mention(where, row, name)
 
 
 def identifiers_in_record(declaration: Declaration, values: Mapping[str, Any]) -> Person:
-    """Return the identifiers that a record has as its own, not as those of a contact."""
+    """Return the email addresses, telephone numbers and profiles that a record has as its own.
+
+    Those of its contact fields are left out.
+    """
     groups = [group for group in subjects_of(declaration.name) if not group.is_other_person]
     elsewhere = {
         name
@@ -390,7 +399,7 @@ def identifiers_in_record(declaration: Declaration, values: Mapping[str, Any]) -
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Yield every text in a value, at any depth."""
+    """Yield every text in a JSON value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -402,27 +411,27 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def _url_fields(declaration: Declaration, group: DataSubject) -> list[str]:
+    """Return the names of the group's fields that contain addresses of web pages."""
     return [name for name in group.fields if declaration.fields[name].format == "url"]
 
 
 def _has_identifier(kind: IdentifierKind, value: object, who: PersonMatcher) -> bool:
+    """Return True if the value is a text and an identifier of `who`."""
     return isinstance(value, str) and who.has_identifier(kind, value)
 
 
 def _normalized_values(
     kind: IdentifierKind, values: Mapping[str, Any], names: Iterable[str]
 ) -> frozenset[str]:
+    """Return the normalized identifiers in the fields `names`, without empty ones."""
     shown = (values.get(name) for name in names)
     return frozenset(
         normalize_identifier(kind, each) for each in shown if isinstance(each, str)
     ) - {""}
 
 
-# -- Suppression ----------------------------------------------------------------------------------
-# List of erased people, read from the ledger as hashes.
-#
-# `ledger/erasures.py` writes it. Warehouse and spreadsheets read it here, so that erased people do
-# not come back.
+# -- List of erased people -------------------------------------------------------------------------
+# `ledger/erasures.py` writes the list. Pulls and pushes read it here, and load no erased person.
 
 
 _BUSY_SECONDS = 10.0
@@ -431,16 +440,16 @@ _LEDGER_FILE = "ledger.sqlite"
 
 @dataclass(frozen=True)
 class SuppressionList:
-    """People who were erased from one account and not released."""
+    """Keyed hashes of people who were erased from one account and not released."""
 
     key: bytes
     tokens: frozenset[str]
 
     @classmethod
     def read_from(cls, folder: Path) -> Self | None:
-        """Return the list of the account in the folder; None if it is empty.
+        """Return the list of the account in this folder; None if it is empty.
 
-        If no one was ever erased, this only looks for a file. Raises a `WarehouseError`.
+        If no one was ever erased, this only checks for the key's file. Raises a `WarehouseError`.
         """
         key = read_suppression_key(folder)
         if key is None:
@@ -449,18 +458,22 @@ class SuppressionList:
         return cls(key, tokens) if tokens else None
 
     def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
-        """Return True if the identifier is an erased person's."""
+        """Return True if the identifier is one of an erased person."""
         return hash_identifier(self.key, kind, value) in self.tokens
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a cell of a table's row has an erased person's address or number."""
+        """Return True if a cell contains an erased person's email address, telephone number or
+        profile.
+        """
         return any(
             has_known_identifier(cell, self.has_identifier) or self.has_identifier("profile", cell)
             for cell in cells
         )
 
     def describes_erased(self, resource: str, values: Mapping[str, Any]) -> bool:
-        """Return True if a record, or a row for one, describes an erased person."""
+        """Return True if a record, or a row for one, has the id or email address of an erased
+        person.
+        """
         return bool(groups_describing(resource, values, self))
 
     def strip(self, record: Resource) -> Resource:
@@ -473,34 +486,34 @@ class SuppressionList:
 
 @dataclass(slots=True)
 class SuppressionFilter:
-    """Filter by the list; `met` collects the identifiers that were found."""
+    """List of erased people that collects in `found` each of its identifiers that was asked for."""
 
     suppressed: SuppressionList
     found: set[tuple[IdentifierKind, str]] = field(default_factory=set)
 
     def has_identifier(self, kind: IdentifierKind, value: str) -> bool:
-        """Return True if the identifier is on the list."""
+        """Return True if the identifier is on the list, and add it to `found`."""
         is_known = self.suppressed.has_identifier(kind, value)
         if is_known:
             self.found.add((kind, normalize_identifier(kind, value)))
         return is_known
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a cell is exactly an identifier on the list. Every cell is read."""
+        """Return True if any cell is exactly an identifier on the list. Adds all of them to
+        `found`.
+        """
         found = [
             self.has_identifier(kind, cell) for cell in cells for kind in get_args(IdentifierKind)
         ]
         return any(found)
 
     def as_person(self) -> Person:
-        """Return one `Person` with the identifiers of all erased people found so far, to search for
-        them.
-        """
+        """Return one `Person` with all identifiers in `found`, to search for them."""
         return person_of(self.found)
 
 
 def person_of(identifiers: Iterable[tuple[IdentifierKind, str]]) -> Person:
-    """Return the person with these identifiers."""
+    """Return a `Person` with these identifiers and without names."""
     of: dict[IdentifierKind, set[str]] = {kind: set() for kind in get_args(IdentifierKind)}
     for kind, value in identifiers:
         of[kind].add(value)
@@ -508,6 +521,7 @@ def person_of(identifiers: Iterable[tuple[IdentifierKind, str]]) -> Person:
 
 
 def _read_hashes(path: Path) -> frozenset[str]:
+    """Return all hashes on the list in the ledger; empty if there is no ledger."""
     if not path.exists():
         return frozenset()
     uri = f"file:{quote(str(path))}?mode=rw"

@@ -45,7 +45,7 @@ class Problem:
         code: Stable, documented code.
         column: Heading in the file; None for a problem of the whole row.
         field: Name of the field in the API; None for a problem of the whole row.
-        received: Cell, or value that the row asked for, cut to a length that can be shown.
+        received: Cell, or value that was to be sent, cut to a length that can be shown.
         found: Value that the API has instead. If several records match, their ids; for a repeated
             row, the number of the first one.
         allowed: Values allowed.
@@ -63,25 +63,25 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """Message with the cell in place of the words "the value"."""
+        """Message in which the received value replaces the words "the value"."""
         if self.received is None:
             return self.message
         return _THE_VALUE.sub(lambda _: f'"{self.received}"', self.message, count=1)
 
 
 def shorten(value: Any) -> str:
-    """Return a value as a problem shows it."""
+    """Return a value as text of at most `SHOWN_CHARACTERS_MAX` characters; empty for None."""
     return "" if value is None else str(value)[:SHOWN_CHARACTERS_MAX]
 
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """Result of one row, final or as a preview.
+    """Result of one row, of a push or of its preview.
 
     Attributes:
-        code: Reason of the outcome.
+        code: Code that details the outcome; None if there is nothing to add.
         record_id: Id of the record, if known.
-        changes: Fields of an update in a preview, each with the current and the new value.
+        changes: Field, current value and new value of each change of an update, in a preview.
         warnings: Warnings for a row that is sent.
     """
 
@@ -96,14 +96,14 @@ class RowResult:
 
 @dataclass(frozen=True, slots=True)
 class PushPolicy:
-    """Policy of a push.
+    """How a push treats repeated, conflicting and unconfirmed rows.
 
     Attributes:
-        policy: Action for an unconfirmed create whose record is not found.
+        unconfirmed: Action for an unconfirmed create whose record is not found.
         overwrite: Whether to overwrite changes by others since the record was loaded.
-        again: Whether to send rows again that an earlier push has applied, except conversions.
+        resend: Whether to send rows again that an earlier push has applied, except conversions.
         marker_field: Text field for a marker, which identifies a created record with certainty.
-        settle_seconds: Seconds after an attempt in which a missing record proves nothing.
+        settle_seconds: Seconds after an attempt in which it may still take effect.
         lateness_seconds: Maximum delay in seconds until a new record appears in lists.
     """
 
@@ -117,9 +117,10 @@ class PushPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PushPlan:
-    """All rows of one file for one resource. A million of them take no memory.
+    """All rows of one file for one resource, kept on the disk.
 
     Attributes:
+        file: Name of the file.
         digest: SHA-256 of the file, in hexadecimal.
         tasks: Rows to send.
         unsent: Results of the other rows: invalid, duplicate or unchanged.
@@ -139,21 +140,24 @@ class PushPlan:
 
     @property
     def row_numbers(self) -> Iterator[int]:
-        """Numbers of the rows, those of the tasks first."""
+        """Numbers of all rows, first those of the tasks."""
         yield from (task.number for task in self.tasks)
         yield from (result.number for result in self.unsent)
 
 
 def settle_seconds_min(deadline_seconds: float) -> float:
-    """Return the waiting time in seconds for unconfirmed rows, for a client with that deadline."""
+    """Return the seconds after which an unanswered request can no longer take effect.
+
+    `deadline_seconds` is the client's time limit for one request.
+    """
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
 def check_marker(resource: Declaration, plan: PushPlan, policy: PushPolicy) -> None:
-    """Check that the marker field can hold a marker.
+    """Raise `Misused` or `UnknownName` unless the policy's marker field can hold a marker.
 
     It must be a text field that can be set on create and that the API returns, and no row may fill
-    it. Raises `Misused` or `UnknownName`.
+    it.
     """
     if policy.marker_field is None:
         return
@@ -176,14 +180,14 @@ def check_marker(resource: Declaration, plan: PushPlan, policy: PushPolicy) -> N
 
 
 def marker_of(policy: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
-    """Return the marker of a row as part of a body; empty if the policy has no marker field."""
+    """Return the marker field and its text for a row; empty if the policy has no marker field."""
     if policy.marker_field is None:
         return {}
     return {policy.marker_field: f"import:{digest[:DIGEST_CHARACTERS]}:{number}"}
 
 
 def fingerprint(task: Task) -> str:
-    """Return the hash of what a row writes, without its file and its marker.
+    """Return the hash of the values that a row writes. Equal rows of any file have the same.
 
     A lead is converted only once, so that a conversion is identified by its lead alone.
     """
@@ -196,7 +200,7 @@ def fingerprint(task: Task) -> str:
 def subject_hash(task: Task) -> str | None:
     """Return the hash of the record that a row changes, or of the identity that it creates.
 
-    Rows with the same hash are sent one after another. None if the row has no identity.
+    Rows with the same hash are sent one after another. None for a create without an identity.
     """
     if task.record_id is not None:
         return _hash_of_json([task.resource, task.record_id])
@@ -214,7 +218,7 @@ def task_to_json(task: Task) -> str:
 
 
 def task_from_json(text: str) -> Task:
-    """Return the task of `to_json`."""
+    """Return the task from the result of `task_to_json`."""
     return Task(**json.loads(text))
 
 
@@ -223,24 +227,23 @@ _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 
 
 def fold_identity(value: Any) -> Any:
-    """Return a value of an identity for comparison, without letter case and outer blanks."""
+    """Return a value of an identity without letter case and outer blanks, for comparison."""
     return value.strip().casefold() if isinstance(value, str) else value
 
 
 def _hash_of_json(value: Any) -> str:
+    """Return the SHA-256 of a JSON value, in hexadecimal."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# -- Push order ------------------------------------------------------------------------------------
-# In which order a batch's rows are begun: as the file has them, and those about one thing one
-# after another, so that no look can take one row's record for another's.
-#
-# Pure: the caller takes rows and reports how they ended.
+# -- Order of the rows -----------------------------------------------------------------------------
+# Rows start in the order of the file. Rows for the same record or identity run one after another,
+# so that a lookup cannot take the record of one row for that of another.
 
 
 class QueuedRow(Protocol):
-    """Row that waits to be started."""
+    """Row, or group of rows, in a `RowQueue`."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -248,7 +251,7 @@ class QueuedRow(Protocol):
 
     @property
     def subject(self) -> str | None:
-        """Hash of the record or identity; None if unknown."""
+        """Hash of the record or identity that the row writes; None if unknown."""
 
 
 W = TypeVar("W", bound=QueuedRow)
@@ -256,19 +259,19 @@ W = TypeVar("W", bound=QueuedRow)
 
 @dataclass(frozen=True, slots=True)
 class BlockedRow(Generic[W]):
-    """Row that cannot start: the row `by` is for the same record, and its write is open."""
+    """Row that cannot start, because the row `by` has an open write to the same record."""
 
     row: W
     by: tuple[str, int]
 
 
 class RowQueue(Generic[W]):
-    """Queue of the rows of one run.
+    """Queue of the rows of one run. Rows for the same record start one after another.
 
     Args:
         rows: Rows, in order.
-        open_about: Open writes in the journal: the row of each subject.
-        mine: Open rows that belong to this run.
+        open_by_subject: Row with an open write in the journal, by the hash of its record.
+        own_open_rows: Those of these rows that this run continues.
     """
 
     def __init__(
@@ -288,11 +291,11 @@ class RowQueue(Generic[W]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is left, not even one that waits for another."""
+        """Return True if no row is left, not even one that waits for another."""
         return self._is_read and not self._ready and not self._behind
 
     def next_row(self) -> W | BlockedRow[W] | None:
-        """Return the next row that can start, or a blocked one; None if no row can start now."""
+        """Return the next row that can start, or a blocked row; None if no row can start now."""
         while (row := self._next_candidate()) is not None:
             if row.subject is None:
                 return row
@@ -305,7 +308,7 @@ class RowQueue(Generic[W]):
         return None
 
     def end_row(self, row: W, *, is_open: bool) -> None:
-        """Record that the row cannot continue; `is_open`: its write may have been applied."""
+        """Let rows for the same record start. If `is_open`, the row's write blocks them instead."""
         if row.subject is None:
             return
         assert self._under_way.pop(row.subject) == row.key
@@ -314,7 +317,7 @@ class RowQueue(Generic[W]):
         self._ready.extendleft(reversed(self._behind.pop(row.subject, [])))
 
     def _next_candidate(self) -> W | None:
-        """Return the next row: one that waited for another, else the next one of the batch."""
+        """Return the next row: one that waited for another, else the next one in order."""
         if self._ready:
             return self._ready.popleft()
         row = next(self._rows, None)

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 # -- Task ------------------------------------------------------------------------------------------
-# What one spreadsheet row undertakes to do, once it has passed every check. Plain values.
-#
-# The rows' checker makes tasks, the push steps carry them out, and the ledger keeps them.
+# A row that has passed every check becomes a task. The push carries it out, the ledger stores it.
 
 
 Mode = Literal["create", "update", "upsert", "convert"]
@@ -53,9 +51,9 @@ class LandedRecord:
     """Record in the warehouse, as last received.
 
     Attributes:
-        is_whole: Whether it is a detail. A list item has fewer fields (API 2).
+        is_whole: Whether the record is complete. A list item has fewer fields (API 2).
         is_deleted: Whether the record was deleted.
-        seen: Detail as it was when a person last previewed the file, if requested.
+        seen: Complete record at the time of the user's last preview of the file, if requested.
     """
 
     record: Mapping[str, Any]
@@ -66,7 +64,7 @@ class LandedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Write of one row.
+    """Operation that one row of a spreadsheet requests, with its values.
 
     Attributes:
         number: Number of the row in the spreadsheet; the headings are row 1.
@@ -74,7 +72,7 @@ class Task:
         parent: Slug of the content type of a content item.
         afterwards: Fields that are sent as an update after the create, since create refuses them.
         record_id: Record of an update or a conversion.
-        base: Loaded values of the fields of an update.
+        base: Values of the fields of an update when they were last loaded, to detect conflicts.
         identity: Values of the natural key, by field.
     """
 
@@ -253,7 +251,7 @@ _OUTCOMES: Mapping[State, RowOutcome] = {
 
 
 def next_state(state: State, event: RowEvent) -> State:
-    """Return the state after an event. Asserts that the table has the transition."""
+    """Return the state after an event. The table `TRANSITIONS` must have the transition."""
     following = TRANSITIONS.get(state, {})
     assert event in following, f"a row that is {state} cannot be {event}"
     return following[event]
@@ -262,15 +260,15 @@ def next_state(state: State, event: RowEvent) -> State:
 def outcome_of(
     state: State, operation: Operation | None, *, is_begun: bool = False, is_in_doubt: bool = False
 ) -> RowOutcome:
-    """Return the outcome of a row in that state if the push ended now.
+    """Return the outcome that a row in this state would have if the push ended now.
 
-    Not for a row that follows another: see `outcome_of_follower`.
+    For a row that follows another, use `outcome_of_follower`.
 
     Args:
         state: State of the row.
         operation: Operation of the row.
         is_begun: Whether its record is created, and the update after it is still to be sent.
-        is_in_doubt: Whether the fate of an attempt is unknown, whatever was decided since.
+        is_in_doubt: Whether the fate of an attempt is unknown, also if the user has decided since.
     """
     assert state != "follows", "a row that follows has the outcome of another"
     if state == "applied":
@@ -287,6 +285,6 @@ def outcome_of(
 
 
 def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
-    """Return the outcome of a row that follows another, by the outcome of that one."""
+    """Return the outcome of a row that follows another, from the outcome of the other row."""
     is_done = followed in ("created", "updated", "converted")
     return "unchanged" if is_done else followed

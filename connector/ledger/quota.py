@@ -47,12 +47,12 @@ class BillingPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Settings of the quota.
+    """Settings of the monthly quota.
 
     Attributes:
         monthly_requests: Requests of the plan; None if unknown.
-        reserve: Requests of these that are kept for people.
-        billing_day: Day on which a cycle begins, 1 to 31.
+        reserve: Number of these that runs leave for commands that users start.
+        billing_day: Day of the month on which a cycle begins, 1 to 31.
     """
 
     monthly_requests: int | None
@@ -62,7 +62,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class RequestUse:
-    """Requests of one day (UTC), by command and operation, or `UNSETTLED`."""
+    """Number of requests on one day (UTC), by command and kind: the operation, or `UNSETTLED`."""
 
     day: date
     command: str
@@ -72,7 +72,10 @@ class RequestUse:
 
 @dataclass(frozen=True, slots=True)
 class MonthUse:
-    """Requests of a cycle. `limit` is None if unknown; `reserve` is kept for people."""
+    """Number of requests used in a billing cycle. `limit` is None if unknown.
+
+    `reserve` is the number of requests that runs leave for commands that users start.
+    """
 
     period: BillingPeriod
     used: int
@@ -80,7 +83,7 @@ class MonthUse:
     reserve: int
 
     def requests_left(self, *, keeps_reserve: bool) -> int | None:
-        """Return the requests that may still be spent; None without a limit."""
+        """Return the number of requests that may still be sent; None without a limit."""
         if self.limit is None:
             return None
         return max(0, self.limit - self.used - (self.reserve if keeps_reserve else 0))
@@ -92,12 +95,12 @@ def utc_day(moment: datetime) -> date:
 
 
 def midnight(day: date) -> datetime:
-    """Return the beginning of a day, in UTC."""
+    """Return the time at which a day begins, in UTC."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def billing_period(day: date, billing_day: int) -> BillingPeriod:
-    """Return the billing cycle of a day."""
+    """Return the billing cycle that contains a day."""
     assert 1 <= billing_day <= 31, billing_day
     begins = _billing_date(day.year, day.month, billing_day)
     if day < begins:
@@ -111,7 +114,11 @@ def format_moment(moment: datetime) -> str:
 
 
 def block_size(month_left: int | None, budget_left: int | None) -> int:
-    """Return the number of requests of a block: fewer if little is left."""
+    """Return the number of requests of the next block: `BLOCK_REQUESTS_MAX`, or less if few are
+    left.
+
+    None means no limit.
+    """
     size = BLOCK_REQUESTS_MAX
     if month_left is not None:
         size = min(size, -(-month_left // SHARERS))
@@ -119,7 +126,7 @@ def block_size(month_left: int | None, budget_left: int | None) -> int:
 
 
 def describe_used_up_month(month: MonthUse) -> str:
-    """Return the sentences on a month without requests left for a pull."""
+    """Return two sentences for users: the month's limit is used up, and when it resets."""
     reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
     return (
         f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,} "
@@ -128,12 +135,11 @@ def describe_used_up_month(month: MonthUse) -> str:
 
 
 def blocked_until(now: datetime, reported_end: datetime | None, period: BillingPeriod) -> datetime:
-    """Return the time until which no request is sent, after the API reported that the month is used
-    up.
+    """Return the time until which no request is sent after the API reported a used-up month.
 
-    The API's own time counts if it is within the billing cycle. Otherwise it may be wrong, or the
-    billing day may be, or another program may have used up the minute: then the next request is
-    sent within a day.
+    That is the `reported_end` if it is within the billing cycle. Otherwise the report may be wrong,
+    or the billing day may be, or another program may have used up the minute. Then the next request
+    is sent within a day.
     """
     latest = midnight(period.ends)
     if reported_end is not None and now < reported_end <= latest:
@@ -142,9 +148,9 @@ def blocked_until(now: datetime, reported_end: datetime | None, period: BillingP
 
 
 def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
-    """Return the requests of a usual day: the median of the last complete days.
+    """Return the requests of a usual day: the median of the last `USUAL_DAYS` complete days.
 
-    The very first day is left out, since it had the first load. None if there is no other day.
+    The very first day is left out, since it had the first load. None if no other day is complete.
     """
     if not by_day:
         return None
@@ -154,7 +160,7 @@ def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
 
 
 def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | None:
-    """Return the expected requests of the whole cycle; None if no day is usual yet."""
+    """Return the expected number of requests of the billing cycle; None without a usual day."""
     usual = usual_requests(by_day, today)
     if usual is None:
         return None
@@ -165,15 +171,16 @@ def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | 
 def estimate_remaining_requests(
     *, pending_records: int, live_records: int, is_loaded: bool, per_page: int
 ) -> int:
-    """Estimate the requests that a resource still needs.
+    """Return the estimated number of requests until a resource is loaded and verified.
 
-    One detail for each record that waits, the pages of the scan, and before it those of a first
-    load's second sweep.
+    Each pending record needs one, and the scan two. Without a finished first load, each page of the
+    second read needs one more.
     """
     return pending_records + (0 if is_loaded else -(-live_records // per_page)) + 2
 
 
 def _billing_date(year: int, month: int, billing_day: int) -> date:
+    """Return the billing day in a month, or the last day of a shorter month."""
     return date(year, month, min(billing_day, calendar.monthrange(year, month)[1]))
 
 

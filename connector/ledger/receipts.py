@@ -36,7 +36,7 @@ _RECEIPTS, _RELEASES = "erasure-*.json", "released-*.json"
 
 @dataclass(frozen=True, slots=True)
 class ListedHash:
-    """Hash on the list, with the kind of its identifier."""
+    """Keyed hash of an identifier of an erased person, with the identifier's kind."""
 
     kind: IdentifierKind
     token: str
@@ -59,7 +59,7 @@ _LISTED = """
 
 @dataclass(frozen=True, slots=True)
 class _ListEntry:
-    """Hash of a receipt, as an entry of the list."""
+    """Hash from a receipt, with all that its entry on the list of erased people needs."""
 
     erasure: str
     begun_at: str
@@ -69,7 +69,7 @@ class _ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class MissingReceipt:
-    """Receipt that is not in the account's folder although the ledger lists its people."""
+    """Receipt whose file the account's folder lacks although the ledger lists its hashes."""
 
     path: Path
     begun_at: datetime
@@ -92,7 +92,7 @@ RECEIPT_MISSING_ACTION = (
 
 
 def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[MissingReceipt]:
-    """Return the receipts that are missing by the list in the ledger, the oldest first.
+    """Return the receipts that the ledger's list expects and the folder lacks, the oldest first.
 
     Raises `WarehouseError` for a receipt that cannot be read.
     """
@@ -115,10 +115,10 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
 
 
 def add_missing_hashes(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
-    """Add every missing hash of the receipts to the list, and return how many were missing.
+    """Add the hashes of receipts that the ledger's list lacks, and return their number.
 
-    Reads the receipts in the account's `folder` and in `others`, and records the time in
-    `relisted`. Raises as `missing_hashes` does.
+    Reads the receipts in the account's `folder` and in the folders `others`, and records the time
+    in the table `relisted`. Raises a `WarehouseError`.
     """
     rows = missing_hashes(connection, folder, *others)
     connection.executemany(
@@ -133,10 +133,10 @@ def add_missing_hashes(connection: sqlite3.Connection, folder: Path, *others: Pa
 def missing_hashes(
     connection: sqlite3.Connection, folder: Path, *others: Path
 ) -> list[tuple[str, str, str, str]]:
-    """Return the entries of the receipts that the list lacks.
+    """Return the hashes of receipts that the ledger's list lacks, as rows of `suppressed`.
 
-    Raises a `WarehouseError` if a receipt cannot be read, or if the key is lost and the list has or
-    needs entries.
+    The columns are token, kind, person and listed_at. Raises a `WarehouseError` if a receipt cannot
+    be read, or if the key is lost and any hash depends on it.
     """
     entries = _listed_by_receipts(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
@@ -152,7 +152,7 @@ def missing_hashes(
 
 
 def _check_key(folder: Path) -> None:
-    """Raise `WarehouseError` if a receipt of the folder was made with another key."""
+    """Raise `WarehouseError` if a receipt in the folder was made with another key."""
     key = read_suppression_key(folder)
     if key is None:
         return
@@ -167,7 +167,7 @@ def _check_key(folder: Path) -> None:
 
 
 def record_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
-    """Record next to the receipts that these hashes are released from every erasure so far.
+    """Write a file next to the receipts: these hashes are released from every erasure so far.
 
     The file survives a power cut. Raises a `WarehouseError`.
     """
@@ -190,7 +190,7 @@ def record_release(connection: sqlite3.Connection, folder: Path, tokens: Iterabl
 
 
 def _listed_by_receipts(*folders: Path) -> list[_ListEntry]:
-    """Yield the hashes that belong on the list, one for every receipt that has it."""
+    """Return an entry for each hash of each receipt, without released hashes."""
     released = {
         pair for folder in folders for pair in _parse_files(folder, _RELEASES, _released_pairs)
     }
@@ -203,11 +203,12 @@ def _listed_by_receipts(*folders: Path) -> list[_ListEntry]:
 
 
 def _read_receipts(folder: Path) -> Iterator[_ListEntry]:
+    """Yield an entry for each hash of each receipt in the folder, including released hashes."""
     return _parse_files(folder, _RECEIPTS, _receipt_entries)
 
 
 def _parse_files(folder: Path, pattern: str, parse: Callable[[Any], Iterable[T]]) -> Iterator[T]:
-    """Yield the result of `take` for each file of the pattern."""
+    """Yield the values that `parse` finds in each JSON file whose name matches the pattern."""
     for path, receipt in _read_json_files(folder, pattern):
         try:
             found = list(parse(receipt))
@@ -217,7 +218,7 @@ def _parse_files(folder: Path, pattern: str, parse: Callable[[Any], Iterable[T]]
 
 
 def _read_json_files(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
-    """Yield each file of the pattern, read as JSON."""
+    """Yield the path and the JSON document of each file whose name matches the pattern."""
     try:
         paths = sorted(folder.glob(pattern))
         contents = [(path, path.read_bytes()) for path in paths]
@@ -232,6 +233,7 @@ def _read_json_files(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
 
 
 def _unreadable_error(path: Path, error: Exception) -> WarehouseError:
+    """Return the error for a receipt or release that cannot be parsed."""
     return WarehouseError(
         f"{path} cannot be read ({type(error).__name__}), so the connector could load erased "
         f"people again",
@@ -242,11 +244,15 @@ def _unreadable_error(path: Path, error: Exception) -> WarehouseError:
 
 
 def _released_pairs(receipt: Any) -> Iterator[tuple[str, str]]:
+    """Yield each released hash of a release file, as (erasure, hash)."""
     return ((str(e), str(token)) for e in receipt["erasures"] for token in receipt["hashes"])
 
 
 def _receipt_entries(receipt: Any) -> Iterator[_ListEntry]:
-    """Yield a receipt's hashes. Those of one person are sorted: ids, addresses, numbers."""
+    """Yield an entry for each hash of a receipt, and number its people.
+
+    Hashes of one person are sorted by kind: a hash whose kind comes earlier begins the next person.
+    """
     order: tuple[IdentifierKind, ...] = get_args(IdentifierKind)
     erasure = str(receipt["erasure"])
     begun_at = datetime.fromisoformat(receipt["begun_at"]).isoformat()

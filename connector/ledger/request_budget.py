@@ -33,7 +33,7 @@ TOO_FAST = 429
 
 
 class RequestBudget:
-    """Counts a run's requests: at most `budget`, and at most what the month has left.
+    """Counts a run's requests, and refuses more than `budget` or than the month has left.
 
     Attributes:
         requests: Number of requests counted.
@@ -63,11 +63,11 @@ class RequestBudget:
 
     @property
     def today(self) -> date:
-        """The server's day in UTC, as far as its clock is known."""
+        """Day of the server's clock in UTC, estimated from the last answer."""
         return utc_day(self._now() + (self._ahead or timedelta()))
 
     async def count_attempt(self, request: Request) -> None:
-        """Count one request on the disk. It may be sent after this.
+        """Count one request on the disk. It may be sent afterwards.
 
         Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
         """
@@ -76,7 +76,7 @@ class RequestBudget:
             if self._has_request_left():
                 break
             async with self._lock:
-                # The process that had the lock may have taken the last one in the meantime.
+                # Another request may have used the last one of the block while this one waited.
                 self._check_budget()
                 if not self._has_request_left():
                     await self._take_block()
@@ -84,13 +84,15 @@ class RequestBudget:
         self.requests += 1
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
-        """Record the server's clock, and that the month is not used up."""
+        """Note the server's clock and whether the month is open, to be recorded with the next
+        block.
+        """
         if served_at is not None:
             self._ahead = served_at - self._now()
         self._is_month_open |= status != TOO_FAST
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Record that the API reported a used-up month, and return the error for it."""
+        """Note that the API reported a used-up month, and return the error for it."""
         now, told_end = self._now(), _from_unix_time(resets_at)
         period = billing_period(self.today, self._spender.allowance.billing_day)
         until = blocked_until(now, told_end, period)
@@ -103,9 +105,9 @@ class RequestBudget:
         )
 
     async def return_unused(self) -> None:
-        """Record the use of the block, and return the rest of it."""
+        """Record the use of the current block, and return its unused requests to the month."""
         if self._taking is not None:
-            # A run that was cancelled while it waited for a block has it none the less.
+            # A run that was cancelled while it waited for a block still gets the block.
             with suppress(ConnectorError):
                 await self._await_block(self._taking)
         what = self._block_usage()
@@ -114,15 +116,18 @@ class RequestBudget:
             self._drop_recorded(what)
 
     def _check_budget(self) -> None:
+        """Raise `BudgetSpent` if the run has counted its maximum number of requests."""
         if self._budget is not None and self.requests >= self._budget:
             raise BudgetSpent(f"the limit of {self._budget:,} requests is reached")
 
     def _has_request_left(self) -> bool:
+        """Return True if the current block has an unused request for today."""
         block = self._block
         # The rest of yesterday's block belongs to yesterday's cycle.
         return block is not None and self._used.total() < block.requests and block.day == self.today
 
     async def _take_block(self) -> None:
+        """Take the next block from the ledger, or wait for the block that is being taken."""
         if self._taking is None:
             if self._ahead is None:
                 server = await asyncio.to_thread(self._ledger.read_server_state)
@@ -140,7 +145,7 @@ class RequestBudget:
         await self._await_block(self._taking)
 
     async def _await_block(self, taking: asyncio.Task[RequestBlock]) -> None:
-        """Wait for the next block. If the caller is cancelled, the block is still taken."""
+        """Make the taken block the current one. If the caller is cancelled, taking it continues."""
         try:
             block = await asyncio.shield(taking)
         except Exception:
@@ -151,6 +156,7 @@ class RequestBudget:
         self._block = block
 
     def _block_usage(self) -> BlockUsage:
+        """Return what is to be recorded of the current block."""
         server = None
         if self._ahead is not None and self._block is not None:
             server = ServerState(self._ahead.total_seconds(), self.limit_per_minute)
@@ -163,7 +169,7 @@ class RequestBudget:
         )
 
     def _drop_recorded(self, recorded: BlockUsage) -> None:
-        """Drop the counts that were recorded, and keep counts that were added since."""
+        """Forget the usage that was recorded, and keep what was noted since."""
         self._block, self._used = None, Counter()
         if self._exhaustion is recorded.exhaustion:
             self._exhaustion = None
@@ -180,8 +186,8 @@ def _from_unix_time(unix: float | None) -> datetime | None:
 
 
 # -- Lease holder ----------------------------------------------------------------------------------
-# The lease is renewed in the background. Should that have failed for too long, no request leaves
-# before it is renewed, or known to be lost.
+# The lease is renewed in the background. If that has failed for too long, the next request first
+# renews the lease, and is not sent if the lease is lost.
 
 
 RENEWAL_SECONDS = LEASE_SECONDS / 4
@@ -191,10 +197,10 @@ _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 
 
 class LeaseHolder:
-    """Context manager that holds a lease, with the request budget of its run.
+    """Context manager that holds a lease for a run, renews it, and counts the run's requests.
 
-    It is a client's request meter. Entering raises `LeaseHeld`, with the owner, `WarehouseError`
-    if the erased people are unknown, or another `WarehouseError`.
+    A client uses it as its request meter. Entering raises `LeaseHeld` if another run has the lease,
+    and `WarehouseError` if the list of erased people is lost or the ledger cannot be used.
     """
 
     def __init__(
@@ -217,7 +223,7 @@ class LeaseHolder:
 
     async def __aenter__(self) -> Self:
         owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
-        # No one who was erased comes back by a list that has lost them.
+        # A list that has lost hashes would let erased people be loaded again.
         await asyncio.to_thread(Erasures(self.ledger).restore_hashes_from_receipts)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
@@ -229,14 +235,14 @@ class LeaseHolder:
         self._beating.cancel()
         with suppress(asyncio.CancelledError):
             await self._beating
-        # What cannot be written down any more stays counted, and the lease runs out.
+        # Requests that cannot be recorded stay counted, and the lease expires.
         with suppress(ConnectorError):
             await self.budget.return_unused()
         with suppress(ConnectorError):
             await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
 
     async def count_attempt(self, request: Request) -> None:
-        """Count one request. Raises `LeaseLost`, and what the budget raises."""
+        """Count one request. Raises `LeaseLost`, or as `RequestBudget.count_attempt` does."""
         assert self._expires_at is not None, "the lease was not taken"
         if self._lost is None and self._now() >= self._expires_at - _MARGIN:
             await self._renew_lease()
@@ -245,13 +251,15 @@ class LeaseHolder:
         await self.budget.count_attempt(request)
 
     async def _renew_periodically(self) -> None:
+        """Renew the lease every `RENEWAL_SECONDS` until it is lost. Failures are tried again."""
         while self._lost is None:
             await asyncio.sleep(RENEWAL_SECONDS)
-            # A file that cannot be written to at the time is tried again at the next beat.
+            # If the file cannot be written now, the next renewal tries again.
             with suppress(ConnectorError):
                 await self._renew_lease()
 
     async def _renew_lease(self) -> None:
+        """Renew the lease, or keep the error that it is lost for the next request."""
         try:
             self._expires_at = await asyncio.to_thread(
                 self.ledger.renew_lease, self._name, self.spender.run_id, self._now()

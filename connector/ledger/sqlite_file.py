@@ -27,7 +27,7 @@ from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import add_missing_hashes
 
 # -- File locks ------------------------------------------------------------------------------------
-# Locks of files: some file systems, such as network shares, refuse every lock.
+# Some file systems, such as network shares, refuse every lock.
 
 
 _REFUSALS = frozenset((errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS))
@@ -35,12 +35,12 @@ _REFUSALS = frozenset((errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOS
 
 
 def means_no_locks(error: OSError) -> bool:
-    """Return True if the error of a lock says that the file system has no locks."""
+    """Return True if the error of a lock means that the file system has no locks."""
     return error.errno in _REFUSALS
 
 
 def no_locks_error(path: Path) -> WarehouseError:
-    """Return the error of a file or folder whose file system has no locks."""
+    """Return the error for a file or folder whose file system has no locks."""
     return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
 
 
@@ -57,7 +57,7 @@ def has_locks(folder: Path) -> bool:
     return True
 
 
-# -- Sqlite file -----------------------------------------------------------------------------------
+# -- Connection ------------------------------------------------------------------------------------
 
 
 APPLICATION_ID = 0x52434C47
@@ -79,10 +79,10 @@ _LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 
 
 def connect_to_ledger(path: Path) -> sqlite3.Connection:
-    """Connect to the ledger. A new file gets all of its tables.
+    """Open the ledger's file, and create it with all of its tables if it is missing.
 
-    The connection may be used by one thread at a time. Raises `LedgerError`,
-    `WarehouseBusy` or another `WarehouseError`.
+    One thread at a time may use the connection. Raises `LedgerError`, `WarehouseBusy` or another
+    `WarehouseError`.
     """
     with convert_sqlite_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
@@ -99,6 +99,7 @@ def connect_to_ledger(path: Path) -> sqlite3.Connection:
 
 
 def _open_sqlite(path: Path) -> sqlite3.Connection:
+    """Return a connection without automatic transactions, which any thread may use."""
     return sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -106,7 +107,7 @@ def _open_sqlite(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Begin a transaction, or join the open one: committed, or rolled back by an error."""
+    """Begin a transaction, or join the open one. It is committed, or rolled back by an error."""
     if connection.in_transaction:
         yield
         return
@@ -123,10 +124,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def convert_sqlite_errors(path: Path) -> Iterator[None]:
-    """Convert errors of SQLite and of the file system to those of `errors.py`.
+    """Convert errors of SQLite and of the file system to those of `errors.py`, naming the path.
 
     SQLite has no checksums, so that a damaged byte may also appear as a value that was never
-    written: whatever cannot be parsed is `LedgerError` as well.
+    written: an error while parsing a value is a `LedgerError` as well.
     """
     try:
         yield
@@ -144,18 +145,19 @@ def convert_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def _damage_error(path: Path, error: Exception) -> LedgerError:
-    """Return the error for a value that was never written. It does not show the value."""
+    """Return the error for a file with a value that no one wrote. It does not show the value."""
     message = f"{path} is damaged ({type(error).__name__})"
     return LedgerError(message)
 
 
 def _primary_code(error: sqlite3.Error) -> int:
+    """Return SQLite's result code of an error, without its extended part."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF
 
 
 def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
-    """Return the error for SQLite's code."""
+    """Return the error for users, by SQLite's result code."""
     code = _primary_code(error)
     if code in _BUSY:
         return WarehouseBusy(
@@ -187,9 +189,9 @@ def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables in a new file.
+    """Create the tables, unless the file has them.
 
-    Its list of erased people is filled from the receipts, since the former file may have been lost.
+    The list of erased people is filled from the receipts, since the former file may have been lost.
     Raises `WarehouseError` if a receipt cannot be read.
     """
     if _read_version(connection, path):
@@ -206,7 +208,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _read_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the file's tables, 0 if it has none. Raises `LedgerError`."""
+    """Return the version of the file's tables; 0 if it has none. Raises `LedgerError`."""
     # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
@@ -222,7 +224,7 @@ def _read_version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch to WAL permanently. SQLite does not wait here for others who do the same."""
+    """Switch the file to write-ahead logging, and try again while another process does the same."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -235,14 +237,12 @@ def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 # -- Copying ---------------------------------------------------------------------------------------
-# A ledger as a file: copying it while others write to it, and comparing it with an earlier copy.
-#
-# SQLite's own backup makes the copy, page by page: what is committed in the meantime is in it
-# whole or not at all, and neither reader nor writer waits for it.
+# SQLite's own backup makes the copy while others read and write: a transaction that is committed
+# during the copy is in it as a whole or not at all.
 
 
 _DONE = (("push_batches", "batch"), ("erasures", "erasure"))
-"""Tables of what cannot be done a second time, with the column that identifies a row."""
+"""Tables that a restore must not lose rows of, with the column that identifies a row."""
 
 _PAGES = -1
 """All pages in one step: a copy in several steps starts again with every commit of another process.
@@ -250,7 +250,7 @@ _PAGES = -1
 
 
 def copy_ledger(path: Path, target: Path) -> int:
-    """Copy the ledger to a new file `target`, and return its version.
+    """Copy the ledger to a new file `target`, and return the version of its tables.
 
     Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
@@ -271,7 +271,7 @@ def copy_ledger(path: Path, target: Path) -> int:
 
 
 def check_ledger(path: Path) -> None:
-    """Raise a `WarehouseError` if the file is damaged or is no ledger."""
+    """Raise a `WarehouseError` if the file is damaged or is not a ledger."""
     with convert_sqlite_errors(path), closing(_open_sqlite(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
@@ -286,8 +286,7 @@ def check_ledger(path: Path) -> None:
 def includes_copy(path: Path, earlier: Path) -> bool:
     """Return True if the ledger has every push, erasure and request of an earlier copy of it.
 
-    Raises:
-        WarehouseError: A file cannot be read.
+    Raises a `WarehouseError` if a file cannot be read.
     """
     with (
         convert_sqlite_errors(path),
@@ -298,10 +297,10 @@ def includes_copy(path: Path, earlier: Path) -> bool:
 
 
 def includes_pushes_and_erasures(path: Path, other: Path) -> bool:
-    """Return True if the ledger has every push and erasure of the other one.
+    """Return True if the ledger has every push and erasure of the other ledger. Requests are
+    ignored.
 
-    Raises:
-        WarehouseError: A file cannot be read.
+    Raises a `WarehouseError` if a file cannot be read.
     """
     with (
         convert_sqlite_errors(path),
@@ -312,12 +311,13 @@ def includes_pushes_and_erasures(path: Path, other: Path) -> bool:
 
 
 def delete_leases(path: Path) -> None:
-    """Remove all leases from a copy. Their owners have them in the original file."""
+    """Delete all leases from a copied ledger. Their owners have them in the original file."""
     with convert_sqlite_errors(path), closing(_open_sqlite(path)) as connection:
         connection.execute("DELETE FROM leases")
 
 
 def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
+    """Return True if `ours` has every batch and erasure of `theirs`."""
     return all(
         _table_rows(theirs, table, columns) <= _table_rows(ours, table, columns)
         for table, columns in _DONE
@@ -327,11 +327,12 @@ def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connec
 def _table_rows(
     connection: sqlite3.Connection, table: str, columns: str
 ) -> frozenset[tuple[object, ...]]:
+    """Return all rows of a table with these columns."""
     return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
 
 
 def _has_requests_of(earlier: sqlite3.Connection, later: sqlite3.Connection) -> bool:
-    """Whether no count of requests is lower now. Counts never decrease."""
+    """Return True if no count of requests is lower in `later`. Counts never decrease."""
     spent = "day, command, kind, requests"
     now = _counts_by_key(_table_rows(later, "spent", spent))
     then = _counts_by_key(_table_rows(earlier, "spent", spent))
@@ -339,16 +340,15 @@ def _has_requests_of(earlier: sqlite3.Connection, later: sqlite3.Connection) -> 
 
 
 def _counts_by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
+    """Return the last column of each row as a number, by its other columns."""
     return {row[:-1]: int(str(row[-1])) for row in rows}
 
 
 # -- Ledger records --------------------------------------------------------------------------------
-# Rows of the ledger's tables as records, and records as rows.
-#
-# The names of columns are those of the fields, and a field's type says how its value is written
-# down: times in ISO 8601, paths as texts, and mappings as JSON. SQLite stores a value of any kind
-# in any column, so that each is held against its field's type: what is of another kind, no one
-# wrote here, and the file is damaged.
+# Rows of the tables are read as dataclasses. Columns have the names of the fields, and a field's
+# type says how its value is stored: times in ISO 8601, paths as text, and mappings as JSON. SQLite
+# stores a value of any type in any column, so each value is checked: another type means a damaged
+# file.
 
 
 T = TypeVar("T")
@@ -357,7 +357,7 @@ _Reader = Callable[[Any], Any]
 
 
 def reader_of(*kinds: type[Any]) -> _Reader:
-    """Return a function that checks the type of a value, and raises `TypeError` for other types."""
+    """Return a function that returns its argument, or raises `TypeError` if it has another type."""
 
     def read(value: Any) -> Any:
         if not isinstance(value, kinds):
@@ -368,6 +368,8 @@ def reader_of(*kinds: type[Any]) -> _Reader:
 
 
 def _reader_of_values(*values: Any) -> _Reader:
+    """Return a function that returns its argument, or raises `ValueError` for any other value."""
+
     def read(value: Any) -> Any:
         if value not in values:
             raise ValueError("not a value of this field")
@@ -396,14 +398,10 @@ def read_records(
     parameters: Iterable[Any] = (),
     readers: Mapping[str, _Reader] | None = None,
 ) -> list[T]:
-    """Return the rows of a query as records of a dataclass.
+    """Return the rows of a query as records of the dataclass `kind`.
 
-    Args:
-        connection: Open ledger.
-        kind: Dataclass. The query selects its fields, or those without a default.
-        query: Query.
-        parameters: Parameters of the query.
-        readers: Functions that convert fields whose type does not say how.
+    The query selects the fields of the dataclass; those with a default may be missing. `readers`
+    convert columns, by name, whose type does not say how.
     """
     cursor = connection.execute(query, tuple(parameters))
     names = [column for column, *_ in cursor.description]
@@ -421,12 +419,12 @@ def read_records(
 
 
 def columns_of(kind: type[Any]) -> str:
-    """Return the names of a dataclass's fields for a SELECT."""
+    """Return the names of a dataclass's fields, separated by commas, for a SELECT."""
     return ", ".join(each.name for each in fields(kind))
 
 
 def values_of(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name."""
+    """Return the values of a dataclass record, by field."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
@@ -441,7 +439,7 @@ def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]
 
 
 def to_column(value: Any) -> Any:
-    """Convert a value for a column."""
+    """Convert times, dates, paths and mappings to text for a column; return other values."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -451,7 +449,7 @@ def to_column(value: Any) -> Any:
 
 @cache
 def _readers_of(kind: Hashable) -> Mapping[str, _Reader]:
-    """Return the functions that convert a dataclass's fields, by name, if the type says how."""
+    """Return the functions that convert a dataclass's columns, for fields whose type says how."""
     found = {}
     for name, hint in get_type_hints(kind).items():
         # Of a value that may be None, the type is among the arguments.

@@ -41,11 +41,13 @@ UNUSABLE = "files_unusable"
 
 @dataclass(frozen=True, slots=True)
 class AlertCheck:
-    """Result of a check.
+    """Result of a check of one account's alerts.
 
     Attributes:
+        alerts: All recorded alerts.
         due: Alerts to be sent.
         undelivered: Recorded alerts whose latest change was not delivered.
+        delivered: Number of messages that were delivered.
         reasons: Reasons why other messages were not delivered.
         is_skipped: True if another process is checking.
     """
@@ -65,7 +67,7 @@ class AlertCheck:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Sentence on the messages that were not delivered, if any."""
+        """Sentences on undelivered messages, or on a second channel that does not work."""
         if not self.undelivered:
             return tuple(f"alerts reach one channel only: {each}" for each in self.reasons)
         alerts = count_noun(len(self.undelivered), "alert was", "alerts were")
@@ -132,7 +134,10 @@ def due_alerts(
     jobs: Sequence[JobRun] = (),
     command_error: ConnectorError | None = None,
 ) -> tuple[AlertRecord, ...]:
-    """Return the alerts that a check would send now. Writes and sends nothing."""
+    """Return the alerts of the account after a check now; those without `sent_at` are to be sent.
+
+    `before` are the recorded alerts. Writes and sends nothing.
+    """
     before = tuple(before)
     problems = {
         subject: found
@@ -146,7 +151,7 @@ def due_alerts(
 
 
 def open_alerts(settings: Settings) -> AlertCheck:
-    """Return the recorded alerts, without a check. Raises a `WarehouseError`."""
+    """Return the recorded alerts without checking the files. Raises a `WarehouseError`."""
     account = settings.account.value
     with Ledger(settings.folder) as ledger:
         alerts = read_alerts(ledger) if ledger.exists else ()
@@ -156,7 +161,7 @@ def open_alerts(settings: Settings) -> AlertCheck:
 
 
 def current_alerts(settings: Settings, now: datetime) -> AlertCheck:
-    """Return the alerts that a check would find now, even without sinks. Writes nothing."""
+    """Return the alerts that a check would find now, even without a channel. Writes nothing."""
     recorded = open_alerts(settings)
     alerts = due_alerts(settings, recorded.alerts, now)
     changed = tuple(each for each in alerts if each not in recorded.alerts and each.sent_at is None)
@@ -164,7 +169,7 @@ def current_alerts(settings: Settings, now: datetime) -> AlertCheck:
 
 
 def make_test_message(now: datetime) -> Message:
-    """Return a test message."""
+    """Return a message that tests the channels; it belongs to no alert."""
     return Message(
         id=f"{now:%Y%m%dT%H%M%S%fZ}-test-{secrets.token_hex(3)}",
         change="test",
@@ -179,7 +184,7 @@ def make_test_message(now: datetime) -> Message:
 
 
 def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: datetime) -> AlertCheck:
-    """Send due alerts to every sink. A message is delivered if at least one sink accepted it."""
+    """Send due alerts to every channel, and record those that at least one channel accepted."""
     working, reasons, delivered = list(sinks), list[str](), 0
     alerts, undelivered = list(check.alerts), list[AlertRecord]()
     changed = tuple(each for each in alerts if each.sent_at is None)
@@ -223,7 +228,7 @@ _UNRECORDED = "told-without-ledger."
 def _add_unrecorded_alert(
     settings: Settings, alerts: tuple[AlertRecord, ...]
 ) -> tuple[AlertRecord, ...]:
-    """Return the alerts, with the one that was sent while no ledger could record it."""
+    """Add the alert that a marker file names, because it was sent without a ledger."""
     mark = next(settings.folder.glob(f"{_UNRECORDED}*"), None)
     if mark is None or any(each.code == UNUSABLE for each in alerts):
         return alerts
@@ -235,7 +240,10 @@ def _add_unrecorded_alert(
 def _send_without_ledger(
     settings: Settings, error: WarehouseError, sinks: Sequence[Sink], now: datetime
 ) -> None:
-    """Send the alert once. Raises `NotDelivered`."""
+    """Send the alert that the ledger cannot be used, and mark it as sent by a file.
+
+    Does nothing if the file exists. Raises `NotDelivered`.
+    """
     mark = settings.folder / f"{_UNRECORDED}{error.code}"
     if mark.exists():
         return

@@ -22,9 +22,10 @@ def decide_alerts(
     kinds: Collection[Kind],
     zone: tzinfo = UTC,
 ) -> tuple[AlertRecord, ...]:
-    """Return the alerts from now on; those without `sent_at` are due.
+    """Return all alerts after a check; those without `sent_at` are to be sent.
 
-    An open alert is due again only for a new cause. Alerts of unwanted kinds end without a message.
+    `before` are the alerts before the check. An open alert is sent again only for a new cause.
+    Alerts whose kind is not in `kinds` end without a message.
     """
     wanted_codes = {code for code, each in ALERTS.items() if each.kind in kinds}
     after = {Subject(each.code, each.about): each for each in before if each.code in wanted_codes}
@@ -43,6 +44,7 @@ def decide_alerts(
 def _update_alert(
     alert: AlertRecord | None, subject: Subject, found: AccountProblem, now: datetime
 ) -> AlertRecord:
+    """Return the alert with the problem's texts; without `sent_at` if it has a new cause."""
     since = min(found.since or now, now)
     known = alert or AlertRecord(*subject, since, now, "opened", now, "", "", "", found.causes)
     updated = replace(
@@ -86,7 +88,7 @@ HAPPENED_MAX = 2
 def due_messages(
     alerts: Iterable[AlertRecord], account: str | None
 ) -> list[tuple[Message, tuple[AlertRecord, ...]]]:
-    """Return the messages that are due, ended alerts first, each with its alerts."""
+    """Return the messages to send, each with its alerts; messages on ended alerts come first."""
     order, codes = ("ended", "changed", "opened"), [*ALERTS]
     groups: dict[tuple[int, int, datetime, tuple[str, ...]], list[AlertRecord]] = {}
     for each in sorted(alerts, key=lambda each: each.about):
@@ -115,4 +117,5 @@ def due_messages(
 
 
 def _join_distinct(texts: Iterable[str]) -> str:
+    """Join the texts with blanks, without repetitions."""
     return " ".join(dict.fromkeys(texts))

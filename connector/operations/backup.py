@@ -55,7 +55,7 @@ _SECRET_BYTES_MAX = 8192
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """Complete backup, and the older backups that were removed because of `keep`."""
+    """New backup, and older backups that were removed because of `keep`."""
 
     file: Path
     manifest: Manifest
@@ -116,6 +116,10 @@ def make_backup(
 
 
 def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
+    """Write a verified backup with this time in its name.
+
+    Raises `BackupError` if the file exists, and `WarehouseError`.
+    """
     staging = to / f".{backup_prefix(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
     _delete_temporary_files(staging, partial)
@@ -165,7 +169,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
 
 
 def _files_to_back_up(folder: Path) -> Iterator[Path]:
-    """Yield the plain files that belong to a backup, without following links."""
+    """Yield the regular files that belong to a backup, without following links."""
     for name in FILES:
         if (folder / name).is_file() and not (folder / name).is_symlink():
             yield folder / name
@@ -198,6 +202,7 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def _list_entries(staging: Path) -> Iterator[BackupEntry]:
+    """Yield the path, size and digest of each file in the folder."""
     for path in sorted(each for each in staging.rglob("*") if each.is_file()):
         with convert_errors(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -206,7 +211,7 @@ def _list_entries(staging: Path) -> Iterator[BackupEntry]:
 
 
 def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
-    """Pack the files into one; each file is deleted after packing."""
+    """Write the manifest and the files to one tar file; each packed file is deleted."""
     with create_private_file(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
@@ -221,6 +226,7 @@ def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
 
 
 def _tar_member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
+    """Return a tar header with the backup's time, readable only by the owner."""
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, FILE_MODE
     member.mtime = int(manifest.made_at.timestamp())
@@ -228,7 +234,7 @@ def _tar_member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
 
 
 def _remove_old_backups(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
-    """Remove all but the newest backups of the account; names sort by time."""
+    """Remove all but the `keep` newest backups of the account, and return the removed files."""
     try:
         found = sorted(each for each in to.iterdir() if is_backup_of(each.name, account))
         for each in found[:-keep]:

@@ -74,7 +74,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, content: bytes, path: Path) -> Self:
-        """Parse the manifest of the backup at `path`. Raises `BackupError`."""
+        """Parse the manifest of the backup at `path`. Raises `BackupError` if it was modified."""
         try:
             values = json.loads(content)
             if values.pop("digest") != _json_digest(values):
@@ -132,6 +132,7 @@ def newest_backup(source: Path, account: str | None) -> Path:
 
 
 def _json_digest(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the values as sorted JSON, in hexadecimal."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -155,7 +156,7 @@ def check_backup(path: Path) -> Manifest:
 def unpack(path: Path, folder: Path) -> Manifest:
     """Write the backup's files to an empty folder, readable only by its owner.
 
-    Raises as `check_backup` does; files written until then are useless.
+    Raises as `check_backup` does. After an error, the files in the folder cannot be used.
     """
     return _read_backup(path, folder)
 
@@ -167,7 +168,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _read_backup(path: Path, folder: Path | None) -> Manifest:
-    """Read exactly the manifest's files, in order, and write them to the folder if it is given."""
+    """Verify all files of the backup, and write them to the folder if one is given."""
     with _open_tar(path) as tar:
         manifest = _read_manifest_member(tar, path)
         for each in manifest.entries:
@@ -195,6 +196,7 @@ def _read_backup(path: Path, folder: Path | None) -> Manifest:
 
 @contextmanager
 def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open the tar file. Errors of reading it are raised as `BackupError` or `WarehouseError`."""
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             yield tar
@@ -207,6 +209,7 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
+    """Read the manifest, the first file of the tar. Raises `BackupError` if there is none."""
     first = tar.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > BYTES_MAX:
         raise BackupError(f"{path} is not a backup: it has no manifest", code="backup_damaged")
@@ -214,6 +217,7 @@ def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
 
 
 def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    """Return a stream of the content of a regular file in the tar."""
     content = tar.extractfile(member)
     assert content is not None, member.name
     return content
@@ -221,6 +225,7 @@ def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 @contextmanager
 def _create_synced(path: Path) -> Iterator[IO[bytes]]:
+    """Create a file and its folder; the file is flushed to the disk when the block ends."""
     make_folder(path.parent)
     with create_private_file(path) as file:
         yield file
@@ -229,7 +234,7 @@ def _create_synced(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _copy_and_hash(content: IO[bytes], target: IO[bytes] | None) -> tuple[int, str]:
-    """Read to the end, writing to `target` if it is given; return size and digest."""
+    """Read the stream to its end, and copy it to `target` if given; return size and SHA-256."""
     digest, read = hashlib.sha256(), 0
     while piece := content.read(_PIECE_BYTES):
         digest.update(piece)

@@ -35,7 +35,7 @@ ANSWERS_MAX = 3
 
 
 class Sink(Protocol):
-    """Channel for messages."""
+    """Channel that delivers messages: a webhook or email."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ def configured_sinks(settings: Settings) -> tuple[Webhook | Email, ...]:
 
 
 def _run_with_timeout(seconds: float, act: Callable[[], None], too_late: str) -> None:
-    """Call `act` and raise its error, or `NotDelivered` after this time.
+    """Call `act`. If it takes longer, raise `NotDelivered` with the text `too_late`.
 
     A peer that sends a byte from time to time would never exceed the timeout of a single read.
     """
@@ -81,7 +81,7 @@ def _run_with_timeout(seconds: float, act: Callable[[], None], too_late: str) ->
 
 
 def headline(message: Message, settings: Settings) -> str:
-    """Return one line: the account, the resources and the title."""
+    """Return the account, the resources and the title in one line."""
     about = f"{', '.join(message.about)}: " if message.about else ""
     end = "Resolved: " if message.change == "ended" else ""
     return escape_control_characters(
@@ -90,7 +90,7 @@ def headline(message: Message, settings: Settings) -> str:
 
 
 def as_text(message: Message, settings: Settings) -> str:
-    """Return the headline, what happened, since when, the action, the runbook and the code."""
+    """Return the message as lines of text, with its action, runbook, host and code."""
     lines = [headline(message, settings), message.happened]
     if message.change != "test":
         since = message.since.astimezone(ZoneInfo(settings.time_zone.value))
@@ -105,7 +105,7 @@ def as_text(message: Message, settings: Settings) -> str:
 
 
 def to_json_object(message: Message, settings: Settings) -> dict[str, Any]:
-    """Return the message as an object. A message that arrives twice has the same `id`."""
+    """Return the message as the JSON object of a webhook. A repeated message has the same `id`."""
     kind = ALERTS.get(message.code)
     return {
         "id": message.id,
@@ -131,14 +131,14 @@ def to_json_object(message: Message, settings: Settings) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Webhook:
-    """Webhook of an account."""
+    """Channel that posts messages to the account's webhook."""
 
     settings: Settings
     seconds: float = SEND_SECONDS
     name = "webhook"
 
     def send(self, message: Message) -> None:
-        """Post the message. Only 200 to 299 mean that it arrived. Raises `NotDelivered`."""
+        """Post the message. A status from 200 to 299 is a success. Raises `NotDelivered`."""
         shown: dict[str, Any] = to_json_object(message, self.settings)
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
@@ -146,15 +146,17 @@ class Webhook:
         _run_with_timeout(self.seconds, lambda: self._post(body), "the webhook did not answer")
 
     def check_connection(self) -> None:
-        """Connect, and send nothing. Raises `NotDelivered`."""
+        """Connect without sending anything. Raises `NotDelivered`."""
         _run_with_timeout(self.seconds, self._open_and_close, "the webhook did not answer")
 
     @property
     def _webhook_address(self) -> str:
+        """Secret address of the webhook; empty if none is configured."""
         address = self.settings.alert_webhook.value
         return "" if address is None else address.get_secret_value()
 
     def _post(self, body: bytes) -> None:
+        """Post the body without following redirects. Raises `NotDelivered`."""
         # Commands that only show alerts need not load httpx.
         import httpx  # noqa: PLC0415
 
@@ -177,6 +179,7 @@ class Webhook:
             raise NotDelivered(f"the webhook answered {response.status_code}")
 
     def _open_and_close(self) -> None:
+        """Open and close a TCP or TLS connection. Raises `NotDelivered`."""
         try:
             parts = urlsplit(self._webhook_address)
             host, is_tls = parts.hostname or "", parts.scheme == "https"
@@ -195,7 +198,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Email:
-    """Sends the messages about an account by email.
+    """Channel that sends messages to the account's email addresses.
 
     `trust` creates the context that verifies the server's certificate.
     """
@@ -227,7 +230,7 @@ class Email:
         )
 
     def check_connection(self) -> None:
-        """Connect, and send nothing. Raises `NotDelivered`."""
+        """Connect without sending anything. Raises `NotDelivered`."""
 
         def greet() -> None:
             with self._open_server():
@@ -237,10 +240,12 @@ class Email:
 
     @property
     def _port(self) -> int:
+        """Configured port, or the default port of the configured security."""
         port = self.settings.alert_email_port.value
         return port or PORTS[self.settings.alert_email_security.value]
 
     def _build_email(self, message: Message) -> EmailMessage:
+        """Return the message with its headers, as plain text."""
         letter, sender = EmailMessage(), self.settings.alert_email_from.value or ""
         letter["Subject"] = headline(message, self.settings)
         letter["From"] = sender
@@ -254,7 +259,7 @@ class Email:
 
     @contextmanager
     def _open_server(self) -> Iterator[smtplib.SMTP]:
-        """Open a connection that is protected as configured. Raises `NotDelivered`."""
+        """Connect with the configured security. Errors are raised as `NotDelivered`."""
         host, security = (
             self.settings.alert_email_host.value or "",
             self.settings.alert_email_security,

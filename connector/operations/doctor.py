@@ -94,12 +94,11 @@ KNOWN_IDS = 3
 """Number of the folder's records that are searched in the workspace."""
 
 State = Literal["ok", "warning", "failed", "not checked"]
-Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """Check of one thing: the result, and what to do if there is a problem."""
+    """One check: its state, what was found, and the action if there is a problem."""
 
     name: str
     state: State
@@ -108,12 +107,15 @@ class DoctorCheck:
 
 
 CheckOutcome = tuple[State, str, str | None]
+"""State, finding, and the action if there is a problem."""
+
 PendingChecks = Iterable[tuple[str, Callable[[], CheckOutcome]]]
+"""Name of each check, and the function that runs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Checks of an account, and its settings: names, displayed values, origins."""
+    """Checks of an account, and its settings as (name, displayed value, origin)."""
 
     settings: tuple[tuple[str, str, str], ...]
     checks: tuple[DoctorCheck, ...]
@@ -151,7 +153,6 @@ async def diagnose(
     repairs: bool = False,
     renews_ledger: bool = False,
     moved_to: str | None = None,
-    now: Clock = lambda: datetime.now(UTC),
 ) -> Examination:
     """Check everything that a pull needs. Problems are reported and not raised.
 
@@ -160,7 +161,6 @@ async def diagnose(
         repairs: Move a damaged log of the work file aside first.
         renews_ledger: Replace a lost or damaged ledger.
         moved_to: New address of the folder's workspace.
-        now: Clock.
 
     Returns:
         The checks, including one for each change.
@@ -168,8 +168,8 @@ async def diagnose(
     requested = {"repairs": repairs, "renews_ledger": renews_ledger}
     move_checks = [] if moved_to is None else [await _accept_move(settings, moved_to)]
     local = (
-        *_pull_checks(settings, now, **requested),
-        *_folder_and_settings_checks(settings, os.environ, now()),
+        *_pull_checks(settings, **requested),
+        *_folder_and_settings_checks(settings, os.environ, datetime.now(UTC)),
     )
     checks = await asyncio.to_thread(lambda: list(_run_checks(local)))
     checks[2:2] = move_checks
@@ -180,26 +180,17 @@ async def diagnose(
         checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
-            check, meter = await asyncio.to_thread(_check_quota, settings, ledger, now)
+            check, meter = await asyncio.to_thread(_check_quota, settings, ledger)
             tally = RequestTally()
-            checks += [check, *await _check_api(settings, tally, meter, now)]
+            checks += [check, *await _check_api(settings, tally, meter)]
             requests = tally.requests
             if meter is not None:
                 await meter.return_unused()
     return Examination(tuple(settings.display_rows()), tuple(checks), requests)
 
 
-def check_upkeep(
-    settings: Settings, environ: Mapping[str, str], now: datetime
-) -> Iterator[DoctorCheck]:
-    """Yield checks of backups, disk space, permissions and schedules.
-
-    Problems are reported and not raised; nothing is changed.
-    """
-    return _run_checks(_folder_and_settings_checks(settings, environ, now))
-
-
 def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
+    """Yield the result of each check. An error that a check raises is a failed check."""
     for name, look in pending:
         try:
             yield DoctorCheck(name, *look())
@@ -222,17 +213,16 @@ def _warning(found: str, action: str | None) -> CheckOutcome:
 # -- What a pull needs -----------------------------------------------------------------------------
 
 
-def _pull_checks(
-    settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
-) -> PendingChecks:
+def _pull_checks(settings: Settings, *, repairs: bool, renews_ledger: bool) -> PendingChecks:
+    """Yield the checks of files and settings that a pull needs, and requested repairs."""
     warehouse = Warehouse(settings.folder)
     yield "settings", lambda: _check_settings(settings)
     yield "data folder", lambda: _check_folder(settings)
     if repairs:
-        yield "repair", lambda: _repair_work_file(warehouse, now)
+        yield "repair", lambda: _repair_work_file(warehouse)
         yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
-        yield "new ledger", lambda: _replace_ledger(settings, now)
+        yield "new ledger", lambda: _replace_ledger(settings)
     yield "warehouse", lambda: _check_warehouse(warehouse)
     yield "ledger", lambda: _check_ledger(settings)
     yield WORKSPACE, lambda: _check_workspace(settings)
@@ -241,6 +231,7 @@ def _pull_checks(
 
 
 def _check_settings(settings: Settings) -> CheckOutcome:
+    """Check that the address and the key are set. Raises `SettingsError`."""
     settings.connection()
     return _ok("the address and the key are set")
 
@@ -262,14 +253,14 @@ def _check_folder(settings: Settings) -> CheckOutcome:
     return _ok(f"{folder} can be written to")
 
 
-def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
-    """Check that the work file's log can be read, or move it aside."""
+def _repair_work_file(warehouse: Warehouse) -> CheckOutcome:
+    """Check that the work file's write-ahead log can be read; move a damaged log aside."""
     if not warehouse.exists:  # A pull restores it from the published file.
         return _ok("no records are loaded yet")
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved_logs = lock_and_move_logs(warehouse.work, now())
+        moved_logs = lock_and_move_logs(warehouse.work, datetime.now(UTC))
         warehouse.prepare()
         file_names = " and ".join(str(each) for each in moved_logs)
         verified = _describe_verified_times(warehouse)
@@ -280,7 +271,7 @@ def _repair_work_file(warehouse: Warehouse, now: Clock) -> CheckOutcome:
 
 
 def _repair_receipts(settings: Settings) -> CheckOutcome:
-    """Write missing receipts of erasures again, as far as the ledger knows them."""
+    """Write missing receipts of erasures again from the data in the ledger."""
     with Ledger(settings.folder) as ledger:
         missing = Erasures(ledger).missing_receipts() if ledger.exists else []
     if not missing:
@@ -290,7 +281,7 @@ def _repair_receipts(settings: Settings) -> CheckOutcome:
 
 
 def _describe_verified_times(warehouse: Warehouse) -> str:
-    """Describe up to which time each resource is verified, after the write-ahead log was lost."""
+    """Return a sentence on the time up to which each resource is verified."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
         for each in warehouse.status()
@@ -312,9 +303,9 @@ def _check_warehouse(warehouse: Warehouse) -> CheckOutcome:
     return _ok(f"{warehouse.work} contains {live:,} live records")
 
 
-def _replace_ledger(settings: Settings, now: Clock) -> CheckOutcome:
-    """Replace the ledger if it is lost, damaged or another folder's."""
-    replaced = replace_ledger(settings, now())
+def _replace_ledger(settings: Settings) -> CheckOutcome:
+    """Replace the ledger if it is lost, damaged or belongs to another folder."""
+    replaced = replace_ledger(settings, datetime.now(UTC))
     if replaced is None:
         return _ok("the ledger is not damaged. Nothing was changed")
     kept_file = "" if replaced.aside is None else f" The old file is in {replaced.aside}."
@@ -349,7 +340,7 @@ def _check_workspace(settings: Settings) -> CheckOutcome:
 
 
 async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
-    """Store the new address of the workspace."""
+    """Accept the new address of the workspace, after comparing a few records."""
     try:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
@@ -373,6 +364,7 @@ def _check_lakehouse(settings: Settings) -> CheckOutcome:
 def _folder_and_settings_checks(
     settings: Settings, environ: Mapping[str, str], now: datetime
 ) -> PendingChecks:
+    """Return the checks of backups, disk space, permissions, alerts and schedules."""
     return (
         ("versions", _check_versions),
         ("room", lambda: _check_disk_space(settings)),
@@ -388,6 +380,7 @@ def _folder_and_settings_checks(
 
 
 def _check_versions() -> CheckOutcome:
+    """Report the versions of the connector, DuckDB and the file formats."""
     return _ok(
         f"{full_version()} with DuckDB {version('duckdb')}; format of work files: "
         f"{SCHEMA_VERSION}, of ledgers: {LEDGER_VERSION}"
@@ -455,7 +448,7 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> CheckOutco
 
 
 def _check_leftovers(settings: Settings) -> CheckOutcome:
-    """Check that no copies of the account are left, because an erasure does not clean them."""
+    """Check that no replaced files of a restore are left, because erasures do not change them."""
     found = leftover_folders(settings.folder)
     if not found:
         return _ok("no replaced files of a restore")
@@ -540,34 +533,33 @@ def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> CheckOutcome
 # -- The API ---------------------------------------------------------------------------------------
 
 
-def _check_quota(
-    settings: Settings, ledger: Ledger, now: Clock
-) -> tuple[DoctorCheck, RequestBudget | None]:
-    """Check that the month's requests can be counted; return the meter for this command.
+def _check_quota(settings: Settings, ledger: Ledger) -> tuple[DoctorCheck, RequestBudget | None]:
+    """Check the month's requests. Return also the budget that counts this command's requests.
 
-    This command may use the reserve, and tests a month whose quota the API reported as used up.
+    The budget is None if nothing can be counted. This command may use reserved requests, and sends
+    requests even if the API reported the quota as used up.
     """
     if not settings.folder.is_dir():
         return DoctorCheck("requests", "ok", "no requests are counted yet"), None
     policy = allowance_of(settings)
     try:
-        month = ledger.status(policy, now()).month
+        month = ledger.status(policy, datetime.now(UTC)).month
     except ConnectorError as error:
         return _failed_check("requests", error), None
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
     spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, ignores_quota=True)
-    return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
+    return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender)
 
 
 async def _check_api(
-    settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
+    settings: Settings, tally: RequestTally, meter: RequestBudget | None
 ) -> list[DoctorCheck]:
-    """Check address, key, scopes, clock and limits, as far as possible.
+    """Check address, key, scopes, clock and limits, up to the first error that affects all.
 
-    It requests one short list for each scope. A resource with a parent has the parent's scope, and
-    no list of its own (API 4.7).
+    Requests one short list for each scope. A resource with a parent has the parent's scope, and no
+    list of its own (API 4.7).
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
@@ -583,7 +575,7 @@ async def _check_api(
                 return [*_address_checks(address, error), *scopes, _check_limits(client.limiter)]
             scopes.append(check)
             if page is not None and page.served_at is not None:
-                skew = (now() - page.served_at).total_seconds()
+                skew = (datetime.now(UTC) - page.served_at).total_seconds()
         scopes += await _check_known_records(client, settings)
     return [
         *_address_checks(address, None),
@@ -596,7 +588,10 @@ async def _check_api(
 async def _check_scope(
     client: Client, resource: Declaration
 ) -> tuple[Page[Resource] | None, DoctorCheck]:
-    """Check that the key may read the resource; raise errors that affect all resources."""
+    """Check that the key may read the resource, and return the page that was read.
+
+    Raises errors that affect all resources.
+    """
     name = f"scope {resource.read_scope()}"
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
     try:
@@ -610,7 +605,7 @@ async def _check_scope(
 
 
 async def _check_known_records(client: Client, settings: Settings) -> list[DoctorCheck]:
-    """Search records of the folder in the workspace; return no check if the folder has none."""
+    """Check that the workspace has a record of the folder; no check if the folder is empty."""
     warehouse = Warehouse(settings.folder)
     try:
         if not warehouse.exists:
@@ -644,7 +639,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
 
 
 def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorCheck]:
-    """Check the address and the key, by the error that ended the checks of scopes."""
+    """Return the checks of address and key; `error` ended the checks of the scopes."""
     address = DoctorCheck("address", "ok", f"{base_url} is the API")
     match error:
         case None | Stopped() | RateLimited():
@@ -658,7 +653,7 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
 
 
 def _check_clock(skew: float | None) -> DoctorCheck:
-    """Compare the local clock with the server clock."""
+    """Report the difference to the server's clock in seconds; a large one is a warning."""
     if skew is None:
         return DoctorCheck(
             "clock", "warning", "the API does not report its time, so the clock was not checked"

@@ -68,10 +68,10 @@ NO_PUSHES = PushHealth()
 
 @dataclass(frozen=True, slots=True)
 class AccountProblem:
-    """A problem: its title, a sentence on it, its start (None: now), and its next action.
+    """Problem of an account: title, sentence, start (None: now) and next action.
 
-    Without an action, it is that of the alert's type. `causes` are codes of errors, names of checks
-    and the like. An open alert is sent again for a new one.
+    Without an action, the action of the alert's type is used. `causes` are codes of errors, names
+    of checks and the like. An open alert is sent again for a new cause.
     """
 
     title: str
@@ -116,7 +116,9 @@ class FileSnapshot:
         health: Completed runs; empty if the work file is `unusable`.
         quota: Requests of the month; None without a ledger.
         ahead_seconds: Seconds by which the local clock was ahead of the API at the last pull.
+        alerts: Open alerts.
         jobs: Last runs of Dagster's jobs.
+        command_error: Error that ended the current command.
     """
 
     now: datetime
@@ -142,7 +144,7 @@ class FileSnapshot:
 
     @property
     def recorded_at(self) -> datetime | None:
-        """Latest time at which the connector recorded anything."""
+        """Latest time at which a pull, a push or a publication was recorded."""
         times = [each.started_at for each in self.runs[:1]]
         times += [each.started_at for each in self.health.publications[:1]]
         times += [each.ended_at or each.begun_at for each in self.pushes.runs[:1]]
@@ -160,7 +162,7 @@ def read_snapshot(
     jobs: Sequence[JobRun] = (),
     command_error: ConnectorError | None = None,
 ) -> FileSnapshot:
-    """Read the account's files; create none. Raises the ledger's errors."""
+    """Read the account's files without creating any. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
     s = FileSnapshot(
@@ -226,10 +228,10 @@ _BY_SCHEDULE = {
 
 
 def remove_api_text(message: str | None) -> tuple[str, str]:
-    """Return a run's message as a sentence without the API's own texts, and the API's status.
+    """Return a run's message as a sentence without the API's text, and the status of its answer.
 
-    An alert leaves the machine, and the API's texts may name a person. Other parts of a message are
-    the connector's own and contain no record data.
+    The status is empty if the message has none. An alert leaves the machine, and the API's texts
+    may name a person. Other parts of a message are the connector's own and contain no record data.
     """
     request, _, answer = (message or "").partition(" was answered ")
     status = answer[:3] if answer[:3].isdecimal() else ""
@@ -253,7 +255,7 @@ def _error_problem(
     action: str = "",
     causes: Iterable[str] = (),
 ) -> AccountProblem:
-    """Return the problem that an error makes, with its reason in brackets."""
+    """Return the problem for a run that ended with an error: "SUBJECT (REASON)" and its action."""
     code, (sentence, status) = ended.error_code, remove_api_text(ended.message)
     reason = _REASONS.get(code or "")
     if reason is None:
@@ -278,10 +280,12 @@ def action_when_scheduled(action: str) -> str:
 
 
 def _has_failed(run: Run | Publication) -> bool:
+    """Return True if the run failed, was refused or was interrupted."""
     return run.outcome in (None, "failed", "interrupted", "refused")
 
 
 def _pull_failed(s: FileSnapshot) -> ConditionResult:
+    """Report the latest pulls if they failed; not decided if only their publication failed."""
     failed = list(takewhile(_has_failed, s.runs))
     if not failed:
         # A pull that was stopped before its first request proves nothing about the API.
@@ -308,6 +312,7 @@ def _pull_failed(s: FileSnapshot) -> ConditionResult:
 
 
 def _publication_failed(s: FileSnapshot) -> ConditionResult:
+    """Report the latest publications if they failed or were refused."""
     failed = list(takewhile(_has_failed, s.publications))
     if not failed:
         return False if s.publications else None
@@ -322,6 +327,7 @@ def _publication_failed(s: FileSnapshot) -> ConditionResult:
 
 
 def _checks_warn(s: FileSnapshot) -> ConditionResult:
+    """Report data checks with warnings in the latest publication."""
     if not s.publications or s.publications[0].outcome != "published":
         return None
     last, sentences = s.publications[0], list[str]()
@@ -338,6 +344,7 @@ def _checks_warn(s: FileSnapshot) -> ConditionResult:
 
 
 def _lakehouse_behind(s: FileSnapshot) -> ConditionResult:
+    """Report that the latest publication to the lakehouse failed."""
     last = s.health.lakehouse
     if last is None or last.outcome != "failed":
         return None if s.unusable else False
@@ -345,7 +352,7 @@ def _lakehouse_behind(s: FileSnapshot) -> ConditionResult:
 
 
 class _LastResult(NamedTuple):
-    """Result of the last run for a resource: its outcome, the run, and the time of its end."""
+    """Result of a resource in its last run, that run, and the time of its end."""
 
     done: ResourceRun
     run: Run | None
@@ -353,6 +360,7 @@ class _LastResult(NamedTuple):
 
 
 def _not_proven(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
+    """Report that the last pull did not verify the resource, unless another alert has the cause."""
     result, run, since = last_result
     if result.proven:
         return False
@@ -368,6 +376,7 @@ def _not_proven(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
 
 
 def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
+    """Report that the last pull did not accept the resource's deletions."""
     result = last_result.done
     if not result.anomalies.get("mass_deletion"):
         return False if result.proven else None
@@ -380,6 +389,7 @@ def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> ConditionRe
 
 
 def _anomalies(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
+    """Report undocumented fields and values of the resource in the last pull."""
     events = s.health.events.get(last_result.done.resource, ())
     anomalies = [each for each in events if each.kind not in QUIET_KINDS]
     if not anomalies:
@@ -392,6 +402,7 @@ def _anomalies(s: FileSnapshot, last_result: _LastResult) -> ConditionResult:
 
 
 def _cost_rising(s: FileSnapshot) -> ConditionResult:
+    """Report that the last pull took unusually many requests and the plan will not suffice."""
     # Verification requests do not count, and neither do pulls with a limit.
     whole = [e for e in s.runs if e.outcome in ("done", "partial") and e.budget is None]
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
@@ -413,6 +424,7 @@ def _cost_rising(s: FileSnapshot) -> ConditionResult:
 
 
 def _api_slow(s: FileSnapshot) -> ConditionResult:
+    """Report that a request of the last pull took unusually long."""
     # Pulls that waited for the rate limit do not count.
     paces = [
         (run, run.seconds / run.requests)
@@ -433,6 +445,7 @@ def _api_slow(s: FileSnapshot) -> ConditionResult:
 
 
 def _clock_wrong(s: FileSnapshot) -> ConditionResult:
+    """Report a large difference between the local clock and the API's clock."""
     if s.ahead_seconds is None:
         return None
     seconds = abs(s.ahead_seconds)
@@ -452,6 +465,7 @@ def _clock_wrong(s: FileSnapshot) -> ConditionResult:
 
 
 def _push_failed(s: FileSnapshot) -> ConditionResult:
+    """Report that the last push failed or was interrupted."""
     if not s.pushes.runs:
         return None
     last = s.pushes.runs[0]
@@ -469,6 +483,7 @@ def _push_failed(s: FileSnapshot) -> ConditionResult:
 
 
 def _rows_rejected(s: FileSnapshot, push: PushRun) -> ConditionResult:
+    """Report rows of the resource's last push that were not applied."""
     if push.outcome not in ("done", "partial"):
         return None
     title = f"{count_noun(push.refused, 'row')} of the last push not applied"
@@ -477,6 +492,7 @@ def _rows_rejected(s: FileSnapshot, push: PushRun) -> ConditionResult:
 
 
 def _rows_in_doubt(s: FileSnapshot) -> ConditionResult:
+    """Report pushed rows whose answer was lost and which are not resolved yet."""
     unclear = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
     if s.quota is None or not unclear:
         return None if s.quota is None else False
@@ -491,6 +507,7 @@ def _rows_in_doubt(s: FileSnapshot) -> ConditionResult:
 
 
 def _quota_spent(s: FileSnapshot) -> ConditionResult:
+    """Report that the monthly quota is used up, by the API or by the own count."""
     if s.quota is None:
         return None
     month, answer = s.quota.month, s.quota.exhaustion
@@ -509,6 +526,7 @@ def _quota_spent(s: FileSnapshot) -> ConditionResult:
 
 
 def _quota_forecast(s: FileSnapshot) -> ConditionResult:
+    """Report that the month's requests will probably exceed the plan."""
     if s.quota is None or s.quota.month.limit is None:
         return None if s.quota is None else False
     limit, expected, ends = s.quota.month.limit, s.quota.forecast, s.quota.month.period.ends
@@ -525,12 +543,12 @@ def _quota_forecast(s: FileSnapshot) -> ConditionResult:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Age of the verified records.
+    """Time up to which the records are verified, compared with a maximum age.
 
     Attributes:
         oldest: Time up to which the least recently verified resource is verified; None without one.
         behind: Resources that are older than allowed.
-        sentence: Sentence on these resources.
+        sentence: Sentence on these resources; None if there are none.
     """
 
     oldest: datetime | None
@@ -539,7 +557,7 @@ class Proof:
 
 
 def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) -> Proof:
-    """Return the age of the verified records. A resource that was never verified does not count."""
+    """Compare the verified times with the maximum age; None times are left out."""
     known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
     if not known:
         return Proof(
@@ -554,6 +572,7 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
 
 
 def _silent(s: FileSnapshot) -> ConditionResult:
+    """Report that no pull has verified the local copy within the maximum age."""
     if s.unusable is not None:
         return None
     proof = proof_of(s.health.proven_at, s.now, s.max_age)
@@ -571,7 +590,7 @@ def _silent(s: FileSnapshot) -> ConditionResult:
 
 
 def file_problem(error: WarehouseError) -> AccountProblem:
-    """Return the problem of a work file or a ledger."""
+    """Return the problem for an error of the work file or the ledger."""
     title, (sentence, _) = "the account's files cannot be used", remove_api_text(str(error))
     return AccountProblem(
         title, sentence, action=action_when_scheduled(error.action), causes=(error.code,)
@@ -579,12 +598,14 @@ def file_problem(error: WarehouseError) -> AccountProblem:
 
 
 def _resolved_if_recorded(s: FileSnapshot, code: str) -> ConditionResult:
+    """Return False if a run was recorded after the open alert with this code, else None."""
     opened, recorded = s.last_opened_at(code), s.recorded_at
     is_over = opened is None or (recorded is not None and recorded >= opened)
     return False if is_over else None
 
 
 def _files_unusable(s: FileSnapshot) -> ConditionResult:
+    """Report that the account's files cannot be used."""
     if s.unusable is not None:
         return file_problem(s.unusable)
     recorded = {each.error_code for each in s.runs[:1]}
@@ -600,6 +621,7 @@ def _files_unusable(s: FileSnapshot) -> ConditionResult:
 
 
 def _settings_wrong(s: FileSnapshot) -> ConditionResult:
+    """Report invalid settings, by the error of the current command."""
     if s.command_error is None or not isinstance(s.command_error, _SETTINGS):
         return _resolved_if_recorded(s, "settings_wrong")
     sentence, _ = remove_api_text(str(s.command_error))
@@ -611,6 +633,7 @@ def _settings_wrong(s: FileSnapshot) -> ConditionResult:
 
 
 def _job_failed(s: FileSnapshot, job: JobRun) -> ConditionResult:
+    """Report a Dagster job that failed before the connector recorded a run."""
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
     sentence = f"Dagster run {job.run_id} failed before the connector recorded a run."
@@ -735,7 +758,7 @@ ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 
 def find_problems(s: FileSnapshot) -> FoundProblems:
-    """Return the problems in the snapshot. One cause is reported once."""
+    """Return the problem of each subject, None if it has none; one cause is reported once."""
     problems = {
         subject: answer or None for subject, answer in _check_conditions(s) if answer is not None
     }
@@ -745,6 +768,7 @@ def find_problems(s: FileSnapshot) -> FoundProblems:
 
 
 def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResult]]:
+    """Call the condition of every alert; yield each subject with its result."""
     ended = {each.run_id: each for each in s.runs}
     reached, pushes = dict[str, _LastResult](), dict[str, PushRun]()
     for resource, (run_id, result) in s.health.resources.items():
@@ -774,7 +798,7 @@ def _check_conditions(s: FileSnapshot) -> Iterator[tuple[Subject, ConditionResul
 
 
 def _is_explained(s: FileSnapshot, problems: FoundProblems) -> bool:
-    """Return True if a recent pull verified nothing and another alert gives the reason.
+    """Return True if the alert `silent` would repeat another alert: a recent pull ran and failed.
 
     Without a recent pull, the schedule does not run, whatever else is wrong.
     """

@@ -6,7 +6,7 @@ moved aside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -99,7 +99,7 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
 
 
 def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
-    """Move the ledger and its logs to a separate folder."""
+    """Move the ledger and its logs to a new folder, and return it; None if there are none."""
     names = [LEDGER_FILE + ending for ending in ("", *LEDGER_LOGS)]
     here = [folder / name for name in names if (folder / name).exists()]
     if not here:
@@ -113,7 +113,7 @@ def _move_ledger_aside(folder: Path, now: datetime) -> Path | None:
 
 
 def _describe_lost_pushes(warehouse: Warehouse) -> Iterator[str]:
-    """Yield sentences on the pushes that the new journal lacks."""
+    """Yield a sentence if the lost ledger contained pushes."""
     batches, created = warehouse.read(state.count_pushed)
     if batches:
         yield (
@@ -125,7 +125,7 @@ def _describe_lost_pushes(warehouse: Warehouse) -> Iterator[str]:
 
 
 def _restore_request_counts(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
-    """Count the requests recorded in the work file; yield a sentence on the lost ones."""
+    """Copy the request counts of the work file to the ledger; yield a sentence on their number."""
     uses = warehouse.read(read_quota)
     ledger.add_uses(uses)
     counted = sum(each.requests for each in uses)
@@ -135,9 +135,7 @@ def _restore_request_counts(ledger: Ledger, warehouse: Warehouse) -> Iterator[st
     )
 
 
-async def confirm_move(
-    settings: Settings, address: str, *, connect: Callable[..., Client] = Client
-) -> str:
+async def confirm_move(settings: Settings, address: str) -> str:
     """Accept that the folder's workspace has moved to `address`; return a sentence.
 
     Reads at most five records of the folder at the new address.
@@ -145,7 +143,6 @@ async def confirm_move(
     Args:
         settings: The account; its `base_url` must be `address`.
         address: New address, as typed by the operator.
-        connect: Creates the client.
 
     Raises:
         Misused: The address is not the configured one.
@@ -167,7 +164,7 @@ async def confirm_move(
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} already belongs to {named}"
         known = warehouse.read(state.read_oldest_keys, KNOWN_IDS) if warehouse.exists else ()
-        client = connect(named, connection.api_key, **connection.client_options())
+        client = Client(named, connection.api_key, **connection.client_options())
         async with client:
             found = await find_first_existing(client, known)
         if known and found is None:
@@ -220,6 +217,7 @@ class UnclaimedFolder:
 
     @property
     def _owner_name(self) -> str | None:
+        """Name of the owning account; None without an owner or for the unnamed account."""
         return None if self.owner is None else self.owner.account.value
 
 
@@ -239,4 +237,5 @@ def find_owner(folder: Path, accounts: Iterable[ConfiguredAccount]) -> Unclaimed
 
 
 def _has_records(folder: Path) -> bool:
+    """Return True if the folder has a work file."""
     return Warehouse(folder).exists

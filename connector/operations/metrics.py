@@ -71,7 +71,7 @@ Point = tuple[str, float, Mapping[str, str]]
 
 
 def read_metrics(settings: Settings, now: datetime) -> list[Point]:
-    """Return every metric of an account."""
+    """Return every metric of an account; the metric `up` is 0 if its files cannot be read."""
     found: list[tuple[str, float | None, dict[str, str]]] = []
     is_up = False
     with suppress(ConnectorError):
@@ -90,13 +90,14 @@ def read_metrics(settings: Settings, now: datetime) -> list[Point]:
 
 
 def unreadable_metric(account: str | None) -> Point:
-    """Return the metric of an account whose settings or files cannot be read."""
+    """Return the metric `up` with the value 0."""
     return ("up", 0.0, {f"{_PREFIX}account": account or ""})
 
 
 def _warehouse_points(
     warehouse: Warehouse, now: datetime
 ) -> Iterable[tuple[str, float | None, dict[str, str]]]:
+    """Yield (metric name, value, labels) from the work file; None if a value is unknown."""
     if not warehouse.exists:
         return
     for each in warehouse.status():
@@ -117,6 +118,7 @@ def _warehouse_points(
 def _ledger_points(
     settings: Settings, now: datetime
 ) -> Iterable[tuple[str, float | None, dict[str, str]]]:
+    """Yield (metric name, value, labels) from the ledger; None if a value is unknown."""
     for alert in open_alerts(settings).open:
         yield "alerts_standing", 1, {"alert": alert.code, "about": alert.about}
     with Ledger(settings.folder) as ledger:
@@ -129,6 +131,7 @@ def _ledger_points(
 
 
 def _query_rows(warehouse: Warehouse, sql: str) -> list[dict[str, Any]]:
+    """Run the query, and return each row as a dictionary by column."""
     with warehouse.open_connection() as connection:
         answer = connection.execute(sql)
         names = [column[0] for column in answer.description or ()]

@@ -8,7 +8,6 @@ since. The lists of erased people are merged, and these people are erased again 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,11 +65,9 @@ STAGING = ".restoring"
 LEDGER_LOGS = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps next to a ledger."""
 
-Clock = Callable[[], datetime]
-
 
 def leftover_folders(folder: Path) -> tuple[Path, ...]:
-    """Return the folders that restores left. Commands and erasures do not search these copies."""
+    """Return folders with files that restores replaced. Erasures do not search them."""
     return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
 
 
@@ -122,7 +119,7 @@ class RestoreResult:
 
     @property
     def exit_status(self) -> int:
-        """0: done. 1: not published. 3: a receipt or a file of the inbox needs a review."""
+        """Return 0 if done, 1 if not published, 3 if a receipt or an inbox file needs a review."""
         if self.error is not None:
             return 1
         return 0 if all(each.is_clean for each in self.receipts) and not self.waiting else 3
@@ -146,8 +143,6 @@ def restore(
     settings: Settings,
     source: Path,
     options: RestoreOptions = RestoreOptions(),  # it cannot be changed
-    *,
-    now: Clock = lambda: datetime.now(UTC),
 ) -> RestoreResult:
     """Restore the account's folder as it was when the backup was made.
 
@@ -175,13 +170,13 @@ def restore(
         shutil.rmtree(staging, ignore_errors=True)
         make_folder(staging)
         unpack(source, staging)
-        return _restore_files(settings, manifest, options, staging, now)
+        return _restore_files(settings, manifest, options, staging)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
 def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> None:
-    """Refuse a backup of another account or of a newer version."""
+    """Raise an error for a backup of another account or of a newer version."""
     if manifest.account != settings.account.value:
         here = settings.account.value or "the unnamed account"
         whose = manifest.account or "the unnamed account"
@@ -200,10 +195,10 @@ def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> N
 
 
 def _restore_files(
-    settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
+    settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path
 ) -> RestoreResult:
-    """Move the unpacked files to the folder, erase people again, and publish."""
-    folder, at = settings.folder, now()
+    """Move the unpacked files to the account's folder, repeat later erasures, and publish."""
+    folder, at = settings.folder, datetime.now(UTC)
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
     keeps = is_readable and _should_keep_ledger(
@@ -215,7 +210,8 @@ def _restore_files(
         def open_ledger() -> Ledger:
             """Open the existing ledger, and block pulls and pushes."""
             ledger = resources.enter_context(Ledger(folder))
-            resources.enter_context(hold_pull_and_push_leases(ledger, run_id, "restore", now))
+            leases = hold_pull_and_push_leases(ledger, run_id, "restore", lambda: datetime.now(UTC))
+            resources.enter_context(leases)
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
@@ -252,11 +248,9 @@ def _restore_files(
             if returned := find_returned_people(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
-                erasure = erase_all(
-                    settings, returned, were_erased=True, holds_leases=True, now=now
-                )
+                erasure = erase_all(settings, returned, were_erased=True, holds_leases=True)
                 receipts = erasure.receipts
-            _publish_restored(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
+            _publish_restored(settings, staging / PUBLISHED_FILE, is_changed=bool(returned))
         except ConnectorError as caught:
             error = caught
         return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
@@ -265,7 +259,7 @@ def _restore_files(
 def _record_restore(
     ledger: Ledger, manifest: Manifest, warehouse: Warehouse, at: datetime, *, is_ledger_older: bool
 ) -> None:
-    """Add missing tables to the work file, and record the restore with the verified times."""
+    """Add missing tables to the work file, and record the restore in the ledger."""
     proven: dict[str, datetime | None] = {}
     if warehouse.exists:
         warehouse.prepare()
@@ -273,21 +267,22 @@ def _record_restore(
     Backups(ledger).record_restore(Restore(at, manifest.made_at, is_ledger_older, proven))
 
 
-def _publish_restored(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
-    """Publish the backup's own file, or build it if people were erased or masks changed."""
+def _publish_restored(settings: Settings, staged: Path, *, is_changed: bool) -> None:
+    """Publish the backup's file; build it again if people were erased or masks changed."""
     found = None if is_changed else read_own_publication(staged)
     wanted = settings.publish_personal.value, settings.publish_without.value
     if not is_changed and (found is None or (found.personal, found.left_out) == wanted):
         if staged.exists():
             replace_published(staged, settings.folder / PUBLISHED_FILE)
     elif Warehouse(settings.folder).exists:
-        publish(settings, now=now)
+        publish(settings)
 
 
 # -- Ledger ----------------------------------------------------------------------------------------
 
 
 def _is_readable(ledger: Path) -> bool:
+    """Return True if the ledger exists and is not damaged."""
     if not ledger.exists():
         return False
     try:
@@ -298,7 +293,9 @@ def _is_readable(ledger: Path) -> bool:
 
 
 def _should_keep_ledger(existing: Path, in_backup: Path, *, forces_backup: bool) -> bool:
-    """Return True if the existing ledger contains everything of the backup's ledger.
+    """Return True to keep the existing ledger: the backup's ledger has nothing that it lacks.
+
+    `forces_backup` uses the backup's ledger anyway, if the backup has one.
 
     Raises:
         BackupError: Each ledger has pushes or erasures that the other one lacks.
@@ -316,7 +313,7 @@ def _should_keep_ledger(existing: Path, in_backup: Path, *, forces_backup: bool)
 
 
 def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
-    """Return sentences on data that is lost."""
+    """Return sentences on data that a restore loses."""
     when = format_moment(made_at)
     history = (
         f"Changes between {when} and now may be missing in the history. The next pull reads the"
@@ -337,14 +334,14 @@ def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
 
 
 class FileSwap:
-    """Exchange of files: unpacked files move to the account's folder, existing files aside."""
+    """Replaces the files of an account's folder by unpacked files; old files are moved aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
         self._folder, self._staging, self._stamp = folder, staging, compact_timestamp(at)
         self.aside: Path | None = None
 
     def swap(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
-        """Move all files but the published one to the folder, and return files of the inbox.
+        """Replace all files but the published one. Return inbox tables that were moved aside.
 
         Raises:
             WarehouseError: A file cannot be moved. Files that were moved aside stay there.
@@ -371,7 +368,7 @@ class FileSwap:
         return waiting
 
     def _replace_file(self, name: str, *endings: str) -> None:
-        """Move the file and its logs aside, and the backup's file to the folder."""
+        """Move the file and its logs aside, then the backup's file to the folder."""
         for each in (name, *(name + ending for ending in endings)):
             if (self._folder / each).exists():
                 (self._folder / each).rename(self._make_aside() / each)
@@ -384,7 +381,7 @@ class FileSwap:
         return self.aside
 
     def _add_missing_files(self, name: str) -> None:
-        """Add the backup's files to a folder without replacing existing files."""
+        """Move the backup's files to this folder, except for files that exist."""
         target = self._folder / name
         for each in sorted((self._staging / name).glob("*")):
             make_folder(target)
@@ -392,7 +389,7 @@ class FileSwap:
                 each.rename(target / each.name)
 
     def _restore_inbox(self) -> tuple[Path, ...]:
-        """Restore the inbox if there is none, without the tables that waited in it.
+        """Restore the inbox if there is none. Its tables are moved aside and returned.
 
         They may have been pushed since, so no run may push them automatically.
         """

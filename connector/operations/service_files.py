@@ -102,18 +102,19 @@ def service_files(places: InstallPlaces) -> dict[str, str]:
 def _job_unit(
     places: InstallPlaces, about: str, command: str, *, unit: str = "", more: str = ""
 ) -> str:
-    """Return a service that runs one command and ends."""
+    """Return a unit that runs one command and ends; `unit` and `more` are further lines."""
     return _service_unit(places, about, command, unit, f"Type=oneshot\n{more}")
 
 
 def _server_unit(places: InstallPlaces, about: str, command: str) -> str:
-    """Return a service that starts with the machine and runs until it is stopped."""
+    """Return a unit that starts with the machine and runs until it is stopped."""
     more = "Type=exec\nRestart=on-failure\nRestartSec=10s\nTimeoutStopSec=60s\n"
     unit = _service_unit(places, about, command, "", more)
     return f"{unit}\n[Install]\nWantedBy=multi-user.target\n"
 
 
 def _service_unit(places: InstallPlaces, about: str, command: str, unit: str, more: str) -> str:
+    """Return a systemd unit; `unit` and `more` are lines of its first two sections."""
     variables = " ".join(f"{name}={value}" for name, value in places.environment().items())
     return f"""\
 [Unit]
@@ -142,7 +143,7 @@ CapabilityBoundingSet=
 
 
 def _timer_unit(about: str, when: str) -> str:
-    """Return a timer that runs a missed start after the machine was off."""
+    """Return a timer for this calendar expression; it catches up a missed start."""
     return f"""\
 [Unit]
 Description=Recruitment Connector: {about}
@@ -158,6 +159,7 @@ WantedBy=timers.target
 
 
 def _crontab(places: InstallPlaces, pull: str, backup: str, watch: str, alert: str) -> str:
+    """Return the crontab that runs these commands."""
     variables = "".join(f"{name}={value}\n" for name, value in places.environment().items())
     enter = f"{places.user} cd {places.state} &&"
     return f"""\

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from connector.catalog import declaration
-from connector.client.client import Client
 from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
 from connector.pulls.comparison import StreamComparison, compare_all_records, compare_vanished
@@ -22,7 +20,7 @@ from connector.warehouse.pull_commands import Stream
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Result of the comparison with the API, by stream (`content_items/ID` for items).
+    """Result of the comparison by stream: a resource, or `content_items/ID` for items.
 
     `error` is the error that ended it early; the comparison until then is included.
     """
@@ -66,19 +64,16 @@ async def verify(
     *,
     budget: int | None = None,
     watch: Watch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    connect: Callable[..., Client] = Client,
 ) -> VerifyReport:
-    """Compare the local copy of the resources (default: all) with the API, read-only.
+    """Compare all records of the resources (default: all) with the API. Changes no record.
 
-    It reads every list and every detail. Raises the errors that `run.pull` raises at its start.
+    Reads every list and every detail. Raises the errors that `run.pull` raises at its start.
     """
     names = select_resources(resources)
     started = time.monotonic()
     streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
-    opening = open_run(settings, "verify", budget=budget, watch=watch, now=now, connect=connect)
-    async with opening as context:
+    async with open_run(settings, "verify", budget=budget, watch=watch) as context:
         try:
             for name in names:
                 context.watch(Progress(name))

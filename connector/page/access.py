@@ -37,14 +37,14 @@ _PASSWORDS_BYTES_MAX = 1_000_000
 
 
 class AccessDenied(PageError):
-    """Error for a request that is not allowed."""
+    """The user may not send this request."""
 
     action = N_("Sign in again.")
     status = 403
 
 
 class LoginsTooMany(PageError):
-    """Error for too many failed logins; the page waits."""
+    """Logins are refused for a minute, because too many failed."""
 
     action = N_("Wait a minute, then try again.")
     status = 429
@@ -52,7 +52,7 @@ class LoginsTooMany(PageError):
 
 @dataclass(frozen=True, slots=True)
 class PageSession:
-    """Session of a user. Each form must contain `form_key`."""
+    """Login of a user, valid until `until`. Each form must contain `form_key`."""
 
     person: str
     form_key: str
@@ -64,7 +64,7 @@ class AccessRules:
     """Rules for access to the page.
 
     Attributes:
-        address: Address that users type. Every request must have its host and scheme.
+        address: Address of the page. Every request must have its host.
         passwords: File with names and argon2 hashes.
         proxy: Address of the reverse proxy.
         header: Header in which the proxy names the user. Without `passwords` and `proxy`, users
@@ -78,12 +78,12 @@ class AccessRules:
 
     @property
     def is_secure(self) -> bool:
-        """Return True if users connect by https, so that the cookie requires https."""
+        """True if users connect by https, so that the cookie requires https."""
         return self.address.startswith("https://")
 
 
 class PageAccess:
-    """Sessions of one server, stored in a folder that only the owner can read."""
+    """Links, logins and sessions of one server. Sessions are stored in a file of the folder."""
 
     def __init__(self, rules: AccessRules, folder: Path, person: str) -> None:
         self.rules, self._path, self._person = rules, folder / _SESSIONS_FILE, person
@@ -91,17 +91,17 @@ class PageAccess:
         self._link: str | None = None
         self._failed: deque[float] = deque()
         self._hasher = PasswordHasher()
-        self._sessions = self._read()
+        self._sessions = self._load_sessions()
 
     # -- Login -------------------------------------------------------------------------------------
 
-    def new_link(self) -> str:
-        """Return the path of a link that works once."""
+    def create_link(self) -> str:
+        """Return the path of a new link that works once. Earlier links stop working."""
         self._link = secrets.token_urlsafe(32)
         return f"/enter/{self._link}"
 
-    def use_link(self, token: str) -> str:
-        """Return a session cookie for a link, once. Raises `AccessDenied`.
+    def login_with_link(self, token: str) -> str:
+        """Return the cookie of a new session for a link's token. Raises `AccessDenied`.
 
         The terminal shows the link, so its user is the one who started the server.
         """
@@ -118,8 +118,8 @@ class PageAccess:
         return self.start_session(self._person)
 
     def login(self, name: str, password: str) -> str:
-        """Return a session cookie for a password. Raises `AccessDenied`, `LoginsTooMany`."""
-        self._check_login_rate()
+        """Return the cookie of a new session. Raises `AccessDenied` or `LoginsTooMany`."""
+        self._refuse_too_many_logins()
         known = read_passwords(self.rules.passwords) if self.rules.passwords else {}
         try:
             # An unknown name takes as long as a known one.
@@ -129,7 +129,8 @@ class PageAccess:
             raise AccessDenied("The name or the password is wrong.", action="Try again.") from None
         return self.start_session(name)
 
-    def _check_login_rate(self) -> None:
+    def _refuse_too_many_logins(self) -> None:
+        """Raise `LoginsTooMany` if ten logins failed within the last minute."""
         now = monotonic()
         while self._failed and now - self._failed[0] > TRIES_SECONDS:
             self._failed.popleft()
@@ -137,26 +138,27 @@ class PageAccess:
             raise LoginsTooMany("Too many sign-ins failed.")
 
     def start_session(self, person: str) -> str:
-        """Create a session for the user and return its cookie."""
+        """Create a session for the user and return its cookie. Expired sessions are deleted."""
         cookie, now = secrets.token_urlsafe(32), datetime.now(UTC)
         until = (now + timedelta(hours=SESSION_HOURS)).isoformat()
         with self._lock:
             alive = {k: s for k, s in self._sessions.items() if s.until > now.isoformat()}
             while len(alive) >= _SESSIONS_MAX:
                 alive.pop(min(alive, key=lambda each: alive[each].until))
-            alive[_hash(cookie)] = PageSession(person, secrets.token_urlsafe(24), until)
+            alive[_hash_cookie(cookie)] = PageSession(person, secrets.token_urlsafe(24), until)
             self._sessions = alive
-            self._write()
+            self._save_sessions()
         return cookie
 
-    def session(
+    def find_session(
         self, cookie: str | None, peer: str | None, header: str | None
     ) -> PageSession | None:
-        """Return the session of a request; None if there is none.
+        """Return the valid session of a cookie, or None.
 
-        Raises `AccessDenied` if the reverse proxy must name a user and did not.
+        `peer` is the client's address, and `header` the name from the reverse proxy. Raises
+        `AccessDenied` if the proxy must name a user and did not.
         """
-        found = self._sessions.get(_hash(cookie)) if cookie else None
+        found = self._sessions.get(_hash_cookie(cookie)) if cookie else None
         if found is not None and found.until <= datetime.now(UTC).isoformat():
             found = None
         if self.rules.header is None:
@@ -166,15 +168,15 @@ class PageAccess:
         return found if found is not None and found.person == header else None
 
     def logout(self, cookie: str | None) -> None:
-        """End the session, including all other browsers with its cookie."""
+        """End the session of a cookie."""
         with self._lock:
-            if cookie and self._sessions.pop(_hash(cookie), None) is not None:
-                self._write()
+            if cookie and self._sessions.pop(_hash_cookie(cookie), None) is not None:
+                self._save_sessions()
 
     # -- Origin of a request -----------------------------------------------------------------------
 
     def check_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
-        """Refuse a request to another host name, and a form of another site.
+        """Refuse a request to another host name and, if it `changes` data, a form of another site.
 
         Raises `AccessDenied`.
         """
@@ -189,11 +191,12 @@ class PageAccess:
             raise AccessDenied("The form came from another website.")
 
     def check_form(self, session: PageSession, form_key: str | None) -> None:
-        """Refuse a form that does not belong to this session. Raises `AccessDenied`."""
+        """Raise `AccessDenied` if the form does not have the session's key."""
         if not hmac.compare_digest((form_key or "").encode(), session.form_key.encode()):
             raise AccessDenied("Your session has expired.")
 
-    def _read(self) -> dict[str, PageSession]:
+    def _load_sessions(self) -> dict[str, PageSession]:
+        """Return the stored sessions by the hash of their cookie; none if the file is damaged."""
         with convert_file_errors(self._path):
             if not self._path.exists():
                 return {}
@@ -203,7 +206,8 @@ class PageAccess:
             except (ValueError, TypeError, AttributeError):
                 return {}
 
-    def _write(self) -> None:
+    def _save_sessions(self) -> None:
+        """Write the sessions to their file."""
         sessions = {key: asdict(each) for key, each in self._sessions.items()}
         with convert_file_errors(self._path), write_atomically(self._path) as file:
             file.write(json.dumps(sessions).encode())
@@ -212,12 +216,12 @@ class PageAccess:
 _NOBODY = PasswordHasher().hash(secrets.token_urlsafe(16))
 
 
-def _hash(cookie: str) -> str:
+def _hash_cookie(cookie: str) -> str:
     return hashlib.sha256(cookie.encode()).hexdigest()
 
 
 def _other_host_names(host: str) -> set[str]:
-    """Return other names of this machine, if the page is only served locally."""
+    """Return other names of this machine with the port, if the page is only served locally."""
     name, _, port = host.rpartition(":")
     loopback = {"127.0.0.1", "localhost", "[::1]"}
     return {f"{each}:{port}" for each in loopback} if name in loopback else set()
@@ -245,8 +249,8 @@ def read_passwords(path: Path) -> dict[str, str]:
     return {name.strip(): hashed.strip() for name, hashed in pairs}
 
 
-def add_person(path: Path, name: str, password: str) -> None:
-    """Set or replace the password of a user. Raises `SettingsError`."""
+def set_password(path: Path, name: str, password: str) -> None:
+    """Add a user to a password file, or replace the password. Raises `SettingsError`, `Misused`."""
     if not name.isprintable() or ":" in name or not name.strip():
         raise Misused(
             f"{name!r} is not a valid name", action="Leave out colons and hidden characters."

@@ -23,7 +23,7 @@ from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words
-from connector.page.words import PageError, error_note, language
+from connector.page.words import PageError, error_note, load_language
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import Decision, resolve
 from connector.pushes.push import PushRunOptions, push
@@ -41,10 +41,11 @@ LEASE_LOOK_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class RunningWork:
-    """Run in progress, as a screen shows it.
+class DraftRun:
+    """Push, preview of an undo, or undo of a draft, with its progress.
 
-    `phase` is "waits", "pull", "rows", "doubt" or "end". `done` of `total` rows have ended.
+    `operation` is "send", "look" (preview of an undo) or "undo". `phase` is "waits", "pull",
+    "rows", "doubt" (unconfirmed rows) or "end". `done` of `total` rows have ended.
     """
 
     operation: str
@@ -57,7 +58,7 @@ class RunningWork:
     undone: UndoReport | None = None
 
     def update(self, progress: Progress) -> None:
-        """Update the progress."""
+        """Update phase and counts from the progress of a pull or a push."""
         if progress.waits_until is not None:
             self.until = progress.waits_until
             return
@@ -74,7 +75,7 @@ class RunningWork:
 
     @property
     def percent(self) -> int:
-        """Return the progress in percent; the first and the last part of it have no rows."""
+        """Progress from 0 to 100; the pull before the rows and the end have fixed shares."""
         if not self.total:
             return _BEFORE_ROWS if self.phase == "pull" else 0
         rows = 100 - _BEFORE_ROWS - _AFTER_ROWS
@@ -82,59 +83,58 @@ class RunningWork:
 
 
 class DraftSender:
-    """Sender of one account's drafts, which also undoes them."""
+    """Sends and undoes one account's drafts in threads, one at a time."""
 
     def __init__(self, settings: Settings, drafts: DraftFolder, reader: DraftReader) -> None:
         self._settings, self._drafts, self._reader = settings, drafts, reader
         self._lock, self._turn = Lock(), Lock()
-        self._running: dict[str, RunningWork] = {}
+        self._runs: dict[str, DraftRun] = {}
 
     def resume(self) -> list[str]:
-        """Continue the runs of the previous server; return the ids of their drafts."""
-        found = [each.id for each in self._drafts.all() if each.stage == "sending"]
+        """Continue runs that a previous server did not finish; return the ids of their drafts."""
+        found = [each.id for each in self._drafts.load_all() if each.stage == "sending"]
         for id in found:
-            self._start(id, "send", self._send)
+            self._start_run(id, "send", self._push_draft)
         return found
 
     def send(self, draft: ImportDraft) -> None:
-        """Start to send a draft that is already marked as being sent."""
-        self._start(draft.id, "send", self._send)
+        """Start to send a draft whose stage is "sending"."""
+        self._start_run(draft.id, "send", self._push_draft)
 
     def preview_undo(self, draft: ImportDraft) -> None:
-        """Preview the undo of a draft, which reads each record."""
-        self._start(draft.id, "look", partial(self._undo, applies=False))
+        """Start the preview of an undo, which reads each record."""
+        self._start_run(draft.id, "look", partial(self._undo_draft, applies=False))
 
     def undo(self, draft: ImportDraft) -> None:
-        """Undo a sent draft."""
-        self._start(draft.id, "undo", partial(self._undo, applies=True))
+        """Start to undo a sent draft."""
+        self._start_run(draft.id, "undo", partial(self._undo_draft, applies=True))
 
     def resolve(self, draft: ImportDraft, number: int, decision: Decision) -> None:
-        """Resolve an unconfirmed row, as `connector resolve` does."""
+        """Resolve an unconfirmed row like `connector resolve`, and wait for the result."""
         assert draft.batch is not None
         asyncio.run(resolve(self._settings, draft.batch, number, decision))
 
-    def running(self, id: str) -> RunningWork | None:
-        """Return the latest run of the draft; None if this server had none."""
-        return self._running.get(id)
+    def latest_run(self, id: str) -> DraftRun | None:
+        """Return the latest run of the draft on this server, or None."""
+        return self._runs.get(id)
 
-    def _start(
-        self, id: str, operation: str, work: Callable[[str, RunningWork], Coroutine[Any, Any, None]]
+    def _start_run(
+        self, id: str, operation: str, work: Callable[[str, DraftRun], Coroutine[Any, Any, None]]
     ) -> None:
+        """Start the work in a thread, unless another run of the draft is in progress."""
         with self._lock:
-            before = self._running.get(id)
+            before = self._runs.get(id)
             if before is not None and not before.ended.is_set():
                 return
-            run = self._running[id] = RunningWork(operation)
+            run = self._runs[id] = DraftRun(operation)
         Thread(
-            target=self._perform, args=(id, run, work), name=f"{operation} {id}", daemon=True
+            target=self._run_in_turn, args=(id, run, work), name=f"{operation} {id}", daemon=True
         ).start()
 
-    def _perform(
-        self,
-        id: str,
-        run: RunningWork,
-        work: Callable[[str, RunningWork], Coroutine[Any, Any, None]],
+    def _run_in_turn(
+        self, id: str, run: DraftRun, work: Callable[[str, DraftRun], Coroutine[Any, Any, None]]
     ) -> None:
+        """Do the work after earlier runs have ended, and store its error in the run."""
         try:
             with self._turn:
                 asyncio.run(work(id, run))
@@ -147,27 +147,32 @@ class DraftSender:
             run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
         finally:
             if run.error is not None and run.operation == "send":
-                self._end(id, error=error_note(run.error))
+                self._save_result(id, error=error_note(run.error))
             run.ended.set()
 
-    async def _send(self, id: str, run: RunningWork) -> None:
+    async def _push_draft(self, id: str, run: DraftRun) -> None:
+        """Push a draft whose stage is "sending", and save the result in the draft."""
         draft = self._drafts.load(id)
         if draft.stage != "sending":
             # Two requests started it, and the first run has ended since.
             return
-        options = draft.push_options(self._drafts.path(id))
+        options = draft.push_options(self._drafts.folder_of(id))
         users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:
             users["prepared"] = draft.ready_by
-        words = report_words(language(draft.language), draft.resource)
+        words = report_words(load_language(draft.language), draft.resource)
         run_options = PushRunOptions(
-            applies=True, terms=options.policy(), people=users, words=words
+            applies=True, policy=options.policy(), people=users, words=words
         )
         push_file = self._reader.push_file(draft)
         while True:
             try:
                 (report,) = await push(
-                    self._settings, [push_file], run_options, watch=run.update, waits=lambda _: None
+                    self._settings,
+                    [push_file],
+                    run_options,
+                    watch=run.update,
+                    on_wait=lambda _: None,
                 )
                 break
             except LeaseHeld:
@@ -178,9 +183,9 @@ class DraftSender:
             error = PageError("Nothing was imported because a question has no answer yet.")
         note = error_note(error) if error is not None else None
         batch = report.batch.batch if report.batch is not None else None
-        self._end(id, error=note, batch=batch, report=report.file)
+        self._save_result(id, error=note, batch=batch, report=report.file)
 
-    def _end(
+    def _save_result(
         self,
         id: str,
         *,
@@ -188,12 +193,14 @@ class DraftSender:
         batch: str | None = None,
         report: Path | None = None,
     ) -> None:
+        """Save batch, report and error of a push; without a batch, the draft is open again."""
         with self._drafts.open_for_change(id, self._drafts.load(id).changed_by) as draft:
             draft.batch = batch or draft.batch
             draft.report = report.name if report is not None else draft.report
             draft.error, draft.stage = error, "sent" if draft.batch else "open"
 
-    async def _undo(self, id: str, run: RunningWork, *, applies: bool) -> None:
+    async def _undo_draft(self, id: str, run: DraftRun, *, applies: bool) -> None:
+        """Undo a draft, or preview the undo unless `applies`; store the report in the run."""
         draft = self._drafts.load(id)
         assert draft.batch is not None
         run.undone = await undo(

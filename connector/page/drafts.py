@@ -48,14 +48,14 @@ _DIGITS_MAX = 9
 
 
 class DraftChanged(PageError):
-    """Error for a draft that was changed since the form was shown."""
+    """The draft was changed since the form was shown."""
 
     action = N_("Open the latest version and repeat your change.")
     status = 409
 
 
 class DraftUnknown(PageError):
-    """Error for a draft that does not exist; it may have been erased."""
+    """The draft does not exist. It may have been erased."""
 
     action = N_("Start a new import with the file.")
     status = 404
@@ -79,15 +79,15 @@ class ImportDraft:
     """Import in preparation.
 
     Attributes:
-        file: File to be pushed: the original, or a copy with other cells.
-        original: File as it was uploaded.
+        file: Name of the file to be pushed: the original, or a copy with changed cells.
+        original: Name of the uploaded file.
         options: Options of the push, except mode and mapping.
-        edits: Changed cells that the file does not have yet.
-        shift: Number of rows at the top of the original that the copy lacks.
-        confirmed: Steps that the user has passed.
+        edits: Changed cells that are not written to the file yet.
+        shift: Number of rows at the top of the original that the copy omits.
+        confirmed: Names of the screens that the user has passed.
         batch: Batch of the push, once the draft is sent.
         report: Report of the push, once the draft is sent.
-        error: Note of the error, if sending failed.
+        error: Text, action and codes of the error, if sending failed.
         page: Key of the page that made the latest changes.
         page_began: Version before the first of these changes.
         language: Language of the latest changes.
@@ -120,7 +120,7 @@ class ImportDraft:
     language: str = "en"
 
     def is_current(self, seen: DraftVersion) -> bool:
-        """Return True if only this page changed the draft since it was shown.
+        """Return True if only the form's page changed the draft since the form was shown.
 
         A page sends several forms: cells during typing, and the whole form at the end.
         """
@@ -138,7 +138,7 @@ class ImportDraft:
 
 
 class DraftFolder:
-    """Drafts of one account. Methods raise `DraftUnknown` and a `WarehouseError`."""
+    """Stored drafts of one account. Methods raise `DraftUnknown` or `WarehouseError`."""
 
     def __init__(self, data_folder: Path, keep: timedelta) -> None:
         self.folder, self._keep = data_folder / IMPORTS_FOLDER, keep
@@ -146,22 +146,25 @@ class DraftFolder:
         make_folder(data_folder)
         make_folder(self.folder)
 
-    def create(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
-        """Create a draft of a file, with a safe file name."""
+    def create(self, name: str, content: BinaryIO, **answers: Any) -> ImportDraft:
+        """Create a draft with a copy of the content as its file.
+
+        Special characters in the file's name are replaced. `answers` are other fields of the draft.
+        """
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id
         name = _safe_name(name)
-        draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **said)
+        draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **answers)
         draft.changed_by = draft.made_by
         make_folder(folder)
         with convert_file_errors(folder), create_private_file(folder / name) as file:
             shutil.copyfileobj(content, file, _PIECE_BYTES)
-        self._write(draft)
+        self._save(draft)
         return draft
 
     def load(self, id: str) -> ImportDraft:
-        """Return the current state of the draft."""
-        path = self.path(id) / _STATE_FILE
+        """Return the stored draft."""
+        path = self.folder_of(id) / _STATE_FILE
         with convert_file_errors(path):
             try:
                 state = json.loads(path.read_text(encoding="utf-8"))
@@ -170,8 +173,8 @@ class DraftFolder:
         known = {each.name for each in fields(ImportDraft)}
         return ImportDraft(**{name: value for name, value in state.items() if name in known})
 
-    def path(self, id: str) -> Path:
-        """Return the draft's folder. Ids from outside are validated."""
+    def folder_of(self, id: str) -> Path:
+        """Return the draft's folder. Raises `DraftUnknown` for an id with another format."""
         if not _ID.match(id):
             raise DraftUnknown("This import does not exist.")
         return self.folder / id
@@ -180,7 +183,7 @@ class DraftFolder:
     def open_for_change(
         self, id: str, person: str, seen: DraftVersion | None = None
     ) -> Iterator[ImportDraft]:
-        """Return the draft for changes and save it at the end, unless an error is raised.
+        """Yield the draft, and save it with a new version unless the block raises an error.
 
         `seen` is the version in the form. Raises `DraftChanged` if the draft was changed since.
         """
@@ -202,64 +205,68 @@ class DraftFolder:
                     draft.page, draft.page_began = page, draft.version
                 draft.version += 1
             draft.changed_by, draft.changed_at = person, datetime.now(UTC).isoformat()
-            self._write(draft)
+            self._save(draft)
 
-    def all(self) -> list[ImportDraft]:
-        """Return all drafts, the latest first."""
+    def load_all(self) -> list[ImportDraft]:
+        """Return all drafts, the latest change first. Damaged drafts are omitted."""
         found = []
         for each in os.listdir(self.folder):
             with suppress(ConnectorError, ValueError, TypeError):
                 found.append(self.load(each))
         return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
-    def remove(self, id: str) -> None:
+    def erase(self, id: str) -> None:
         """Erase the draft with all its files."""
-        shutil.rmtree(self.path(id), ignore_errors=True)
+        shutil.rmtree(self.folder_of(id), ignore_errors=True)
 
-    def erase_old(self, now: datetime) -> int:
-        """Erase expired drafts that are not being sent; return the number of erased drafts."""
+    def erase_expired(self, now: datetime) -> int:
+        """Erase drafts that are older than allowed, but none being sent; return their number."""
         erased = 0
-        for each in self.all():
+        for each in self.load_all():
             is_over = now - datetime.fromisoformat(each.changed_at) > self._keep
             if is_over and each.stage != "sending":
-                self.remove(each.id)
+                self.erase(each.id)
                 erased += 1
         return erased
 
     # -- Answers as files -------------------------------------------------------------------------
 
-    def file(self, draft: ImportDraft) -> Path:
-        """Return the file to be pushed."""
-        return self.path(draft.id) / draft.file
+    def file_path(self, draft: ImportDraft) -> Path:
+        """Return the path of the file to be pushed."""
+        return self.folder_of(draft.id) / draft.file
 
     def saved_map(self, draft: ImportDraft) -> SavedMap | None:
-        """The user's column mapping; None if there is none."""
-        return load_map(self.path(draft.id) / _MAP_FILE) if draft.has_map else None
+        """Return the user's column mapping, or None."""
+        return load_map(self.folder_of(draft.id) / _MAP_FILE) if draft.has_map else None
 
     def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
-        """Write the column mapping; the caller must save the draft afterwards."""
-        save_map(self.path(draft.id) / _MAP_FILE, saved)
+        """Write the column mapping to the draft's folder. The caller must save the draft."""
+        save_map(self.folder_of(draft.id) / _MAP_FILE, saved)
         draft.has_map = True
 
     def map_path(self, draft: ImportDraft) -> Path:
         """Return the path of the draft's mapping file."""
-        return self.path(draft.id) / _MAP_FILE
+        return self.folder_of(draft.id) / _MAP_FILE
 
-    def key(self, draft: ImportDraft) -> str:
-        """Return a key of all that a draft's rows depend on; equal keys have equal rows."""
+    def content_key(self, draft: ImportDraft) -> str:
+        """Return a key of the draft's file, answers and edits; equal keys mean equal rows."""
         saved = self.map_path(draft)
         text = saved.read_text(encoding="utf-8") if draft.has_map else ""
         parts = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
         return json.dumps(parts, sort_keys=True)
 
-    def _write(self, draft: ImportDraft) -> None:
-        path = self.path(draft.id) / _STATE_FILE
+    def _save(self, draft: ImportDraft) -> None:
+        """Write the draft's state to its folder."""
+        path = self.folder_of(draft.id) / _STATE_FILE
         with convert_file_errors(path), write_atomically(path) as file:
             file.write(json.dumps(asdict(draft)).encode())
 
 
 def _safe_name(name: str) -> str:
-    """Return the last part of a file name without special characters."""
+    """Return the last part of a file name, with special characters replaced by "_".
+
+    Raises `PageError` if the name has no file extension.
+    """
     last = re.split(r"[/\\]", name)[-1]
     safe = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(" .-")
     stem, dot, suffix = safe.rpartition(".")
@@ -272,7 +279,7 @@ def _safe_name(name: str) -> str:
     return f"{stem[:_NAME_CHARACTERS_MAX] or 'file'}.{suffix}"
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """Return the number of a form field or an address; None if it is empty.
 
     Raises:
@@ -286,14 +293,14 @@ def whole_number(text: str) -> int | None:
 
 
 def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
-    """Set a cell of a row that is not skipped."""
+    """Set a cell of a row in the edits, unless the row is skipped."""
     edit = edits.get(str(row.number), {})
     if edit is not None and index < len(row.cells):
         edits[str(row.number)] = {**edit, str(index): text}
 
 
-def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
-    """Skip these rows except the one in `kept`."""
+def skip_other_rows(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
+    """Skip all rows in `numbers` except `kept`; None skips all."""
     for number in map(str, numbers):
         if number != str(kept):
             edits[number] = None
@@ -301,20 +308,21 @@ def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
             del edits[number]
 
 
-def read_cell_edits(
+def apply_form_edits(
     form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]
 ) -> None:
-    """Add a form's cells to the edits if they differ from the file's `cells`.
+    """Add a form's cells to the edits, and remove edits whose text equals that in the file.
 
-    Names of fields are `e:ROW:COLUMN` for a cell, `pick:ROW` for the record of a row, `seen:ROW`
-    for a row that could be skipped, and `out:ROW` for a row that is skipped.
+    `cells` are the file's texts by row number and column index. The form has fields `e:ROW:COLUMN`
+    for a cell, `pick:ROW` for the id of the row's record, `seen:ROW` for a row with a checkbox to
+    skip it, and `out:ROW` for a checked one.
     """
     for name, value in form.items():
         action, _, place = name.partition(":")
         row, _, column = place.partition(":")
         if action != "e":
             continue
-        number, index = whole_number(row), whole_number(column)
+        number, index = parse_whole_number(row), parse_whole_number(column)
         if number is not None and number in cells and index is not None:
             changed = dict(edits.get(row) or {})
             if value.strip() == cells[number].get(index, "").strip():
@@ -327,9 +335,9 @@ def read_cell_edits(
                 edits.pop(row, None)
     for name, value in form.items():
         action, _, row = name.partition(":")
-        if action == "pick" and whole_number(row) in cells and edits.get(row, {}) is not None:
+        if action == "pick" and parse_whole_number(row) in cells and edits.get(row, {}) is not None:
             edits[row] = {**(edits.get(row) or {}), RECORD: value}
-        if action == "seen" and whole_number(row) in cells:
+        if action == "seen" and parse_whole_number(row) in cells:
             if f"out:{row}" in form:
                 edits[row] = None
             elif edits.get(row, {}) is None:

@@ -28,8 +28,8 @@ from connector.page import screens
 from connector.page.access import AccessDenied, AccessRules, PageAccess
 from connector.page.draft_reader import READ_OPTIONS, CheckedFile
 from connector.page.draft_sender import DraftSender
-from connector.page.drafts import ImportDraft, whole_number
-from connector.page.preparing import NotReady, PreparingScreens, result_of
+from connector.page.drafts import ImportDraft, parse_whole_number
+from connector.page.preparing import PreparingScreens, ReadingInProgress, wait_for_result
 from connector.page.row_index import TAKEN_BACK, RowIndex
 from connector.page.screens import count_pages, problem_kinds
 from connector.page.site import (
@@ -41,7 +41,15 @@ from connector.page.site import (
     redirect,
     render,
 )
-from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageError, language_of
+from connector.page.words import (
+    ABOUT,
+    MODES,
+    OUTCOMES,
+    QUESTIONS,
+    UNDONE,
+    PageError,
+    choose_language,
+)
 from connector.pushes.batch import Decision, DeclaredRecord
 from connector.pushes.dry_run import OPERATIONS, Preview
 from connector.settings.model import Settings
@@ -67,7 +75,7 @@ _LOGIN_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """Options of the page: access rules and the name of the cookie."""
+    """Access rules, the name of the cookie, and the user of the link in the terminal."""
 
     rules: AccessRules
     cookie: str
@@ -75,7 +83,7 @@ class PageOptions:
 
 
 class ImportPage(PreparingScreens):
-    """Import page of one account. `link` is the path of a link that works once."""
+    """Import page of one account, with the application `app`."""
 
     def __init__(self, settings: Settings, options: PageOptions) -> None:
         super().__init__(settings)
@@ -83,27 +91,29 @@ class ImportPage(PreparingScreens):
         self.access = PageAccess(options.rules, self.drafts.folder, options.person)
         self.door = PageEntrance(self.access, options.cookie)
         app = Starlette(
-            routes=self._routes(), exception_handlers={HTTPException: self._refusal_page}
+            routes=self._routes(), exception_handlers={HTTPException: self._http_error_page}
         )
-        self.app = GuardedApplication(app, self._bytes_max)
+        self.app = GuardedApplication(app, self._max_body_bytes)
 
-    def _bytes_max(self, path: str) -> int:
-        """Return the maximum size of a request body by path: large only for uploads."""
+    def _max_body_bytes(self, path: str) -> int:
+        """Return the maximum size of a request body for a path."""
         if path == "/imports":
             return self._settings.import_file_mb.value * _MEGABYTE + _FORM_BYTES
         return _LOGIN_BYTES if path == "/login" else _FORM_BYTES
 
     def start(self) -> None:
-        """Continue interrupted runs, and regularly erase expired drafts."""
+        """Continue interrupted runs, and start a thread that erases expired drafts."""
         self.sender.resume()
-        Thread(target=self._erase_old, name="erasing", daemon=True).start()
+        Thread(target=self._erase_expired_forever, name="erasing", daemon=True).start()
 
-    def _erase_old(self) -> None:
+    def _erase_expired_forever(self) -> None:
+        """Erase expired drafts every hour."""
         while True:
-            self.drafts.erase_old(datetime.now(UTC))
+            self.drafts.erase_expired(datetime.now(UTC))
             sleep(ERASE_LOOK_SECONDS)
 
     def _routes(self) -> list[Route | Mount]:
+        """Return the routes of all screens, with the checks of `PageEntrance`."""
         one = "/imports/{id}"
         shown: dict[str, Screen] = {
             "/": self.home,
@@ -121,9 +131,9 @@ class ImportPage(PreparingScreens):
             f"{one}/get/{{what}}": self.download,
         }
         taken: dict[str, Screen] = {
-            "/imports": self.begin,
+            "/imports": self.create_import,
             "/template": self.template,
-            "/inbox": self.begin_inbox,
+            "/inbox": self.create_import_from_inbox,
             f"{one}/table": self.save_table,
             f"{one}/columns": self.save_columns,
             f"{one}/values": self.save_values,
@@ -135,39 +145,47 @@ class ImportPage(PreparingScreens):
             f"{one}/again": self.continue_import,
             f"{one}/undo": self.start_undo,
             f"{one}/resolve": self.resolve,
-            f"{one}/rest": self.begin_rest,
-            f"{one}/remove": self.remove,
+            f"{one}/rest": self.create_import_of_failed_rows,
+            f"{one}/remove": self.erase,
             "/logout": self.logout,
         }
         routes: list[Route | Mount] = [
-            Route("/enter/{token}", self._enter, methods=["GET"]),
-            Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/enter/{token}", self._login_with_link, methods=["GET"]),
+            Route("/login", self._login_with_password, methods=["GET", "POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
         for methods, some in (("GET", shown), ("POST", taken)):
             for path, show in some.items():
                 routes.append(
-                    Route(path, self.door.screen(_progress_while_reading(show)), methods=[methods])
+                    Route(
+                        path,
+                        self.door.protect(_show_progress_while_reading(show)),
+                        methods=[methods],
+                    )
                 )
         return routes
 
     # -- Login -------------------------------------------------------------------------------------
 
-    async def _enter(self, request: Request) -> Response:
-        language = language_of(request.headers.get("accept-language", ""))
+    async def _login_with_link(self, request: Request) -> Response:
+        """Log in with the link of the terminal. A HEAD request does not use the link."""
+        language = choose_language(request.headers.get("accept-language", ""))
         try:
             self.access.check_origin(request.headers, changes=False)
             if request.method == "HEAD":
                 # Chat programs and mail filters open a link before the user does.
                 return Response()
             response = redirect("/")
-            self.door.set_cookie(response, self.access.use_link(request.path_params["token"]))
+            self.door.set_cookie(
+                response, self.access.login_with_link(request.path_params["token"])
+            )
         except ConnectorError as error:
             return error_page(error, language, None)
         return response
 
-    async def _login(self, request: Request) -> Response:
-        language = language_of(request.headers.get("accept-language", ""))
+    async def _login_with_password(self, request: Request) -> Response:
+        """Show the login form, or log in with it."""
+        language = choose_language(request.headers.get("accept-language", ""))
         try:
             if self.access.rules.passwords is None:
                 raise AccessDenied("This page has no sign-in with a password.")
@@ -186,23 +204,23 @@ class ImportPage(PreparingScreens):
             return error_page(error, language, None)
         return response
 
-    async def _refusal_page(self, request: Request, error: Exception) -> Response:
-        """Explain why no screen answers the request."""
-        language = language_of(request.headers.get("accept-language", ""))
+    async def _http_error_page(self, request: Request, error: Exception) -> Response:
+        """Return a page for an unknown address or a form that is too large."""
+        language = choose_language(request.headers.get("accept-language", ""))
         status = error.status_code if isinstance(error, HTTPException) else 500
         page_error = PageError("This page does not exist.")
         if status == 413 and request.url.path == "/imports":
             page_error = PageError(
                 "The file is larger than %(size)s MB.",
                 action="Choose a smaller file, or split it into several files.",
-                size=language.number(self._settings.import_file_mb.value),
+                size=language.format_number(self._settings.import_file_mb.value),
             )
         elif status in (400, 413):
             page_error = PageError("The form is too large.")
         return error_page(page_error, language, None, status)
 
     def logout(self, call: PageCall) -> Response:
-        """End the session in all browsers."""
+        """End the session."""
         self.access.logout(call.request.cookies.get(self.door.cookie))
         shown = render("message.html", call.language, session=None, message="")
         return HTMLResponse(shown)
@@ -210,15 +228,15 @@ class ImportPage(PreparingScreens):
     # -- Check and send ----------------------------------------------------------------------------
 
     def preview(self, call: PageCall) -> Response:
-        """Screen with the preview of the import."""
+        """Screen with the values to be sent, by outcome, and open questions."""
         draft = self.drafts.load(call.id)
         if draft.stage in ("sending", "sent"):
-            return redirect(self.step_of(draft))
-        checked = self.checked(draft)
+            return redirect(self.first_open_screen(draft))
+        checked = self.checked_file(draft)
         # Writing edits to the file has created another version of the draft.
         draft = self.drafts.load(call.id)
         preview = checked.preview
-        stopping = [each for each in preview.stopping if each.code not in _BY_CONSENT]
+        stopping = [each for each in preview.blocking_questions if each.code not in _BY_CONSENT]
         return self.render_draft(
             call,
             "look.html",
@@ -226,31 +244,37 @@ class ImportPage(PreparingScreens):
             preview=preview,
             consents=[
                 code
-                for code in dict.fromkeys(each.code for each in preview.stopping)
+                for code in dict.fromkeys(each.code for each in preview.blocking_questions)
                 if code in _BY_CONSENT
             ],
             stopping=stopping,
             settled_by=QUESTIONS,
-            left=_left_this_month(preview),
+            left=_requests_left_this_month(preview),
             shows_command=self._settings.page_commands.value == "on",
             warnings=problem_kinds(checked.rows, sort="warning"),
-            path=self.drafts.file(draft),
+            path=self.drafts.file_path(draft),
             map_path=self.drafts.map_path(draft),
-            **self._page_of_rows(call, checked.rows, _FORESEEN, checked),
+            **self._listed_rows(call, checked.rows, _FORESEEN, checked),
         )
 
     def send(self, call: PageCall) -> Response:
-        """Send the draft. Warnings require a confirmation."""
+        """Start to send the draft, or hand it over to a second user if approvals are on.
+
+        Raises `PageError` if a question is open or a warning is not confirmed.
+        """
         draft = self.drafts.load(call.id)
-        checked, person = self.checked(draft), call.session.person
+        checked, person = self.checked_file(draft), call.session.person
         draft = self.drafts.load(call.id)
-        stopping = {each.code for each in checked.preview.stopping}
+        stopping = {each.code for each in checked.preview.blocking_questions}
         if stopping - _BY_CONSENT or (stopping and call.form.get("accept") != "yes"):
             raise PageError(
                 "Some questions or warnings need your answer.",
                 action="Answer the open questions and confirm the warnings.",
             )
-        if checked.rows.count(("outcome", "convert", None)) and call.form.get("final") != "yes":
+        if (
+            checked.rows.count_rows(("outcome", "convert", None))
+            and call.form.get("final") != "yes"
+        ):
             raise PageError("A conversion cannot be undone.", action="Confirm the conversion.")
         needs_two = self._settings.approvals.value == "on"
         with self.open_for_change(call) as draft:
@@ -274,7 +298,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def continue_import(self, call: PageCall) -> Response:
-        """Continue an import that did not finish. Rows that were applied are not sent again."""
+        """Start to send a draft again. Rows that were applied are not sent again."""
         with self.open_for_change(call) as draft:
             if draft.stage != "sent":
                 raise PageError(
@@ -287,7 +311,7 @@ class ImportPage(PreparingScreens):
     def progress(self, call: PageCall) -> Response:
         """Screen with the progress of the import, which runs in the background."""
         # The run first: a draft that was loaded before its run ended is still being sent.
-        run = self.sender.running(call.id)
+        run = self.sender.latest_run(call.id)
         draft = self.drafts.load(call.id)
         if run is None or run.ended.is_set():
             if draft.stage == "sending":
@@ -295,7 +319,7 @@ class ImportPage(PreparingScreens):
             else:
                 is_look = run is not None and run.operation != "send"
                 return redirect(f"/imports/{call.id}/{'undo' if is_look else 'result'}")
-        return self.render_draft(call, "progress.html", draft, run=self.sender.running(call.id))
+        return self.render_draft(call, "progress.html", draft, run=self.sender.latest_run(call.id))
 
     # -- Result -----------------------------------------------------------------------------------
 
@@ -304,32 +328,43 @@ class ImportPage(PreparingScreens):
         draft = self.drafts.load(call.id)
         if draft.batch is None:
             return redirect(f"/imports/{call.id}/look")
-        ended, columns = self._ended_rows(draft)
+        ended, columns = self._sent_rows(draft)
         return self.render_draft(
-            call, "result.html", draft, **self._page_of_rows(call, ended, _ENDED, columns)
+            call, "result.html", draft, **self._listed_rows(call, ended, _ENDED, columns)
         )
 
-    def _ended_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
-        """Return the rows of a sent draft, and the mapping of its columns."""
-        ended = result_of(draft, self.reader.read_outcomes(draft))
-        return ended, self.reader.columns(draft, self.opened(draft))[0]
+    def _sent_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
+        """Return the rows of a sent draft with their outcomes, and the column mapping."""
+        ended = wait_for_result(draft, self.reader.read_outcomes(draft))
+        return ended, self.reader.map_columns(draft, self.opened_file(draft))[0]
 
-    def _page_of_rows(
-        self, call: PageCall, rows: RowIndex, order: tuple[str, ...], of: Any
+    def _listed_rows(
+        self,
+        call: PageCall,
+        rows: RowIndex,
+        order: tuple[str, ...],
+        source: CheckedFile | ColumnMap,
     ) -> dict[str, Any]:
-        """Return the counts by outcome, and a page of the rows with one of them."""
-        columns = of.preview.columns if isinstance(of, CheckedFile) else of
-        counts = {name: rows.count(("outcome", name, None)) for name in order}
+        """Return template values: counts by outcome, and a page of rows with one outcome.
+
+        `order` has the outcomes. `source` is the checked file, or the mapping of a sent file.
+        """
+        columns = source.preview.columns if isinstance(source, CheckedFile) else source
+        counts = {name: rows.count_rows(("outcome", name, None)) for name in order}
         counts = {name: count for name, count in counts.items() if count}
         show = call.query("show")
         urgent = (name for name in ("held", *counts) if name in counts)
         show = show if show in counts else next(urgent, "")
         found = rows.page(("outcome", show, None), call.page())
-        values = self.reader.values_to_send(of, found) if show == "create" else {}
+        values = (
+            self.reader.values_to_send(source, found)
+            if isinstance(source, CheckedFile) and show == "create"
+            else {}
+        )
         ids = {row.result.record_id or "" for row in found if show in _CONVERTING}
         return {
             "meant": values,
-            "records": self.reader.records(columns.resource, ids),
+            "records": self.reader.load_records(columns.resource, ids),
             "counts": counts,
             "show": show,
             "rows": [(each, screens.row_title(each, columns)) for each in found],
@@ -341,15 +376,15 @@ class ImportPage(PreparingScreens):
             "record_url": self._settings.record_url.value,
         }
 
-    def begin_rest(self, call: PageCall) -> Response:
-        """Start another import with the rows of the report that the user has to correct."""
+    def create_import_of_failed_rows(self, call: PageCall) -> Response:
+        """Create an import from the report of a sent draft, with only the rows to correct."""
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
             raise PageError("This import has no report.")
         values = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
         options = {n: v for n, v in draft.options.items() if n not in _OF_ONE_FILE}
-        shift = self.reader.rows_lost(draft)
-        path = self.drafts.path(draft.id) / draft.report
+        shift = self.reader.count_rows_missing_in_report(draft)
+        path = self.drafts.folder_of(draft.id) / draft.report
         with path.open("rb") as content:
             draft_of_rest = self.drafts.create(
                 path.name, content, options=options, shift=draft.shift + shift, **values
@@ -359,13 +394,13 @@ class ImportPage(PreparingScreens):
                 draft_of_rest, self.drafts.saved_map(draft) or SavedMap(draft.resource)
             )
             draft_of_rest.confirmed = ["table", "columns"]
-            draft_of_rest.edits = self.reader.skip_all_but(draft, draft_of_rest)
+            draft_of_rest.edits = self.reader.skip_finished_rows(draft, draft_of_rest)
         return redirect(f"/imports/{draft_of_rest.id}")
 
     def resolve(self, call: PageCall) -> Response:
-        """Resolve an unconfirmed row."""
+        """Resolve an unconfirmed row with the decision in the form."""
         words: dict[str, Decision] = {"look": "look", "resend": "resend", "drop": "drop"}
-        said, row = call.form.get("decision", ""), whole_number(call.form.get("row", ""))
+        said, row = call.form.get("decision", ""), parse_whole_number(call.form.get("row", ""))
         id = call.form.get("record", "").strip()
         decision = DeclaredRecord(id) if said == "record" and id else words.get(said)
         if decision is None or row is None:
@@ -377,7 +412,7 @@ class ImportPage(PreparingScreens):
 
     def undo(self, call: PageCall) -> Response:
         """Screen with the preview or the result of an undo."""
-        draft, run = self.drafts.load(call.id), self.sender.running(call.id)
+        draft, run = self.drafts.load(call.id), self.sender.latest_run(call.id)
         if run is not None and not run.ended.is_set():
             return redirect(f"/imports/{call.id}/progress")
         if run is not None and run.error is not None:
@@ -389,7 +424,7 @@ class ImportPage(PreparingScreens):
         rows = [*islice(undo_rows, UNDONE_MAX)]
         row_titles: dict[int, tuple[str, str]] = {}
         if rows:
-            ended, columns = self._ended_rows(draft)
+            ended, columns = self._sent_rows(draft)
             found = ((each.number, ended.row(each.number)) for each in rows)
             row_titles = {number: screens.row_title(row, columns) for number, row in found if row}
         return self.render_draft(
@@ -408,7 +443,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def history(self, call: PageCall) -> Response:
-        """Screen with all imports of the account, by the page or the command."""
+        """Screen with the latest imports of the account, by the page or the command."""
         with Ledger(self._settings.folder) as ledger:
             journal = Journal(ledger)
             batches = journal.batches()[:200]
@@ -419,14 +454,14 @@ class ImportPage(PreparingScreens):
             held={
                 each.batch: sum(1 for row in unclear if row.batch == each.batch) for each in batches
             },
-            drafts={each.batch: each for each in self.drafts.all() if each.batch},
+            drafts={each.batch: each for each in self.drafts.load_all() if each.batch},
             modes=MODES,
             zone=self._settings.time_zone.value,
         )
 
 
-def _left_this_month(preview: Preview) -> int | None:
-    """Return the requests that are left this month; None if the month has no known limit."""
+def _requests_left_this_month(preview: Preview) -> int | None:
+    """Return the requests left in the monthly quota; None if the quota is unknown."""
     return preview.month.requests_left(keeps_reserve=False) if preview.month is not None else None
 
 
@@ -436,13 +471,13 @@ _BY_CONSENT = frozenset(
 )
 
 
-def _progress_while_reading(show: Screen) -> Screen:
-    """Return the screen, or the progress of a reading that it needs."""
+def _show_progress_while_reading(show: Screen) -> Screen:
+    """Wrap a screen, so that it shows a progress page while the file it needs is being read."""
 
     def answer(call: PageCall) -> Response:
         try:
             return show(call)
-        except NotReady as waits:
+        except ReadingInProgress as waits:
             if call.request.method == "POST":
                 # No input is lost: the form is sent again after the reading.
                 wait([waits.job.future])

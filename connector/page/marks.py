@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def N_(text: str) -> str:  # noqa: N802 # the mark of gettext
-    """Mark a text for translation."""
+    """Return the text unchanged. The name marks it for the extraction of translatable texts."""
     return text
 
 
 def N_PLURAL(one: str, many: str) -> tuple[str, str]:  # noqa: N802 # the mark of gettext
-    """Mark a singular and a plural text for translation."""
+    """Return both texts unchanged. The name marks them as singular and plural for extraction."""
     return one, many

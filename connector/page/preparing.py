@@ -28,17 +28,22 @@ from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, Re
 from connector.page.drafts import (
     DraftFolder,
     ImportDraft,
-    keep_only,
-    read_cell_edits,
+    apply_form_edits,
+    parse_whole_number,
     set_cell,
-    whole_number,
+    skip_other_rows,
 )
 from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, count_pages, parse_kind, problem_kinds
 from connector.page.site import PageCall, redirect
-from connector.page.words import MODES, PageError, country_of, resource_names
-from connector.pushes.dry_run import template
-from connector.pushes.file_warnings import NAME_ALLOWED, load_named_map, named_maps, save_named_map
+from connector.page.words import MODES, PageError, find_country, importable_resources
+from connector.pushes.dry_run import create_template
+from connector.pushes.file_warnings import (
+    NAME_ALLOWED,
+    list_named_mappings,
+    load_named_mapping,
+    save_named_mapping,
+)
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
@@ -54,8 +59,8 @@ WAIT_SECONDS = 0.5
 _ROWS_FIELDS = ("e", "seen", "pick")
 
 
-class NotReady(Exception):
-    """Error for a reading in progress; a screen shows its progress."""
+class ReadingInProgress(Exception):
+    """A screen needs a file that is still being read by `job`."""
 
     def __init__(self, draft: ImportDraft, job: ReadingJob[Any]) -> None:
         super().__init__("not ready")
@@ -63,7 +68,7 @@ class NotReady(Exception):
 
 
 class PreparingScreens:
-    """Screens that prepare the drafts of one account."""
+    """Screens from the upload of a file to its corrected rows, for one account."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -71,18 +76,18 @@ class PreparingScreens:
         self.drafts = DraftFolder(settings.folder, keep)
         self.reader = DraftReader(settings, self.drafts)
         self._inbox = Inbox(settings.folder)
-        self._inbox_seen = self._inbox.scan(None).seen
+        self._inbox_seen = self._inbox.scan(None).state
 
     # -- Drafts -----------------------------------------------------------------------------------
 
     def home(self, call: PageCall) -> Response:
-        """Screen for a new import, with a list of current imports."""
+        """Screen with the form for a new import, and a list of current imports."""
         return self._home_screen(call)
 
     def _home_screen(self, call: PageCall, message: str = "") -> Response:
-        """Return the first screen. With a message, the input of an invalid form is kept."""
+        """Return the first screen. With a message, the form keeps its input."""
         found = self._inbox.scan(self._inbox_seen)
-        self._inbox_seen = found.seen
+        self._inbox_seen = found.state
         return call.render(
             "home.html",
             status=422 if message else 200,
@@ -90,9 +95,9 @@ class PreparingScreens:
             said={"resource": "candidates", "mode": "create", "pasted": "", **call.form},
             file_mb=self._settings.import_file_mb.value,
             content_types=self._content_types(),
-            drafts=self.drafts.all(),
+            drafts=self.drafts.load_all(),
             waiting=found.waiting,
-            resources=resource_names(),
+            resources=importable_resources(),
             modes=MODES,
             account=self._settings.account.value,
             keep_days=self._settings.import_keep_days.value,
@@ -100,7 +105,7 @@ class PreparingScreens:
         )
 
     def _content_types(self) -> list[tuple[str, str]]:
-        """Return loaded content types by slug and name."""
+        """Return slug and name of the loaded content types."""
         query = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
         warehouse = Warehouse(self._settings.folder)
         warehouse.prepare()
@@ -108,8 +113,11 @@ class PreparingScreens:
             return connection.execute(query).fetchall()
         return []
 
-    def begin(self, call: PageCall) -> Response:
-        """Create an import from an uploaded file or from pasted text."""
+    def create_import(self, call: PageCall) -> Response:
+        """Create an import from an uploaded file or from pasted text.
+
+        An invalid form shows the first screen again.
+        """
         words, resource_and_mode = call.language, _resource_and_mode(call)
         if resource_and_mode is None:
             message = words.gettext("Choose what is in the file and what you want to do.")
@@ -138,7 +146,7 @@ class PreparingScreens:
         )
         error = self.reader.read_file(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
-            self._erase(draft.id)
+            self._erase_draft(draft.id)
             return self._home_screen(call, " ".join(words.describe_error(error)))
         return redirect(f"/imports/{draft.id}")
 
@@ -151,7 +159,7 @@ class PreparingScreens:
         is_item = resource == "content_items"
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"{resource}.xlsx"
-            template(
+            create_template(
                 *(self._settings, resource, path),
                 mode=mode,
                 match=CATALOG[resource].natural_keys[0] if mode in ("update", "upsert") else (),
@@ -159,14 +167,14 @@ class PreparingScreens:
             )
             return Response(path.read_bytes(), headers=_download_headers(path.name))
 
-    def begin_inbox(self, call: PageCall) -> Response:
-        """Create an import from a file of the inbox, which is moved out of the inbox."""
+    def create_import_from_inbox(self, call: PageCall) -> Response:
+        """Move a file of the inbox into a new import."""
         keys = [call.form.get(name, "") for name in ("resource", "name", "digest")]
         found = self._inbox.scan(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == keys), None)
         if waiting is None:
             raise PageError("The file is no longer in the inbox.")
-        claimed, said = self._inbox.claim(*keys), waiting.orders.options
+        claimed, said = self._inbox.claim(*keys), waiting.instructions.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with claimed.path.open("rb") as content:
             draft = self.drafts.create(
@@ -185,44 +193,47 @@ class PreparingScreens:
 
     def next_screen(self, call: PageCall) -> Response:
         """Redirect to the first screen that a draft has not passed."""
-        return redirect(self.step_of(self.drafts.load(call.id)))
+        return redirect(self.first_open_screen(self.drafts.load(call.id)))
 
-    def step_of(self, draft: ImportDraft) -> str:
-        """Return the address of the first screen that the draft has not passed."""
+    def first_open_screen(self, draft: ImportDraft) -> str:
+        """Return the path of the first screen that the draft has not passed."""
         steps = {"sending": "progress", "sent": "result", "ready": "look"}
-        step = steps.get(draft.stage) or self._open_step(draft)
+        step = steps.get(draft.stage) or self._first_open_step(draft)
         return f"/imports/{draft.id}/{step}"
 
-    def _open_step(self, draft: ImportDraft) -> str:
+    def _first_open_step(self, draft: ImportDraft) -> str:
+        """Return the name of the first screen that an open draft has not passed."""
         try:
-            opened = self.opened(draft)
+            opened = self.opened_file(draft)
         except ConnectorError:
             return "table"
         if opened.table.questions and not draft.confirmed:
             return "table"
         if "columns" not in draft.confirmed:
             return "columns"
-        checked = self.checked(draft)
-        if any(each.is_open for each in screens.value_questions(checked, draft.confirmed)):
+        checked = self.checked_file(draft)
+        questions = screens.value_questions(checked)
+        if any(each.is_open and each.key not in draft.confirmed for each in questions):
             return "values"
         has_wrong = bool(problem_kinds(checked.rows))
         return "rows" if has_wrong and "rows" not in draft.confirmed else "look"
 
-    def remove(self, call: PageCall) -> Response:
-        """Erase a draft immediately."""
+    def erase(self, call: PageCall) -> Response:
+        """Erase a draft. Raises `PageError` while it is being sent."""
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
             raise PageError("This import is being sent.", action="Wait until it ends.")
-        self._erase(draft.id)
+        self._erase_draft(draft.id)
         return redirect("/")
 
-    def _erase(self, id: str) -> None:
-        self.reader.discard(id)
-        self.drafts.remove(id)
+    def _erase_draft(self, id: str) -> None:
+        """Delete the draft's files and cached results."""
+        self.reader.discard_results(id)
+        self.drafts.erase(id)
 
     def download(self, call: PageCall) -> Response:
-        """Return the report, the mapping or the file of a draft."""
-        draft, folder = self.drafts.load(call.id), self.drafts.path(call.id)
+        """Return the report, the mapping or the file of a draft as a download."""
+        draft, folder = self.drafts.load(call.id), self.drafts.folder_of(call.id)
         names = {"report": draft.report, "file": draft.file, "original": draft.original}
         names["map"] = "map.toml" if draft.has_map else None
         name = names.get(call.request.path_params["what"])
@@ -232,20 +243,20 @@ class PreparingScreens:
 
     # -- Table ------------------------------------------------------------------------------------
 
-    def opened(self, draft: ImportDraft) -> OpenedFile:
-        """Return the draft's opened file. Raises `NotReady`."""
-        return result_of(draft, self.reader.read_file(draft))
+    def opened_file(self, draft: ImportDraft) -> OpenedFile:
+        """Return the draft's opened file. Raises `ReadingInProgress`."""
+        return wait_for_result(draft, self.reader.read_file(draft))
 
-    def checked(self, draft: ImportDraft) -> CheckedFile:
-        """Return the draft's checked rows. Raises `NotReady`."""
-        return result_of(draft, self.reader.check_rows(draft))
+    def checked_file(self, draft: ImportDraft) -> CheckedFile:
+        """Return the draft's checked rows. Raises `ReadingInProgress`."""
+        return wait_for_result(draft, self.reader.check_rows(draft))
 
     def table(self, call: PageCall) -> Response:
         """Screen for the position of the table: heading row, sheet, encoding."""
         draft = self.drafts.load(call.id)
         opened, error = None, None
         try:
-            opened = self.opened(draft)
+            opened = self.opened_file(draft)
         except ConnectorError as failed:
             error = failed
         return self.render_draft(
@@ -256,7 +267,7 @@ class PreparingScreens:
             error=error,
             told=call.language.describe_error(error) if error else (),
             table_errors=screens.TABLE_ERRORS,
-            beginnings=self.reader.sheets(draft, error.names)
+            beginnings=self.reader.preview_sheets(draft, error.names)
             if isinstance(error, SheetUnknown)
             else {},
             readings=next((q.choices for q in opened.table.questions), ()) if opened else (),
@@ -271,7 +282,7 @@ class PreparingScreens:
             for name in ("sheet", "encoding", "delimiter"):
                 if name in call.form:
                     draft.options[name] = call.form[name].strip() or None
-            if row := whole_number(call.form.get("header_row", "")):
+            if row := parse_whole_number(call.form.get("header_row", "")):
                 draft.options["header_row"] = row
             draft.confirmed = ["table"]
         return redirect(f"/imports/{call.id}")
@@ -283,9 +294,10 @@ class PreparingScreens:
         return self._columns_screen(call, self.drafts.load(call.id))
 
     def _columns_screen(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
-        opened = self.opened(draft)
-        found, is_remembered = self.reader.columns(draft, opened)
-        labels = {each.name: call.language.field(each.name) for each in opened.target.columns}
+        """Return the screen of columns. With a message, the status is 422."""
+        opened = self.opened_file(draft)
+        found, is_remembered = self.reader.map_columns(draft, opened)
+        labels = {each.name: call.language.field_label(each.name) for each in opened.target.columns}
         named = {each.name: each.field for each in opened.target.columns}
         return self.render_draft(
             call,
@@ -298,20 +310,20 @@ class PreparingScreens:
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
             is_remembered=is_remembered and "columns" not in draft.confirmed,
-            matchable=[n for n, each in named.items() if _may_match(draft, each)],
+            matchable=[n for n, each in named.items() if _can_match_by(draft, each)],
             message=message,
             left_out=screens.LEFT_OUT,
-            named_maps=named_maps(self._settings.folder, draft.resource),
+            named_maps=list_named_mappings(self._settings.folder, draft.resource),
             status=422 if message else 200,
         )
 
     def _use_named_map(self, call: PageCall) -> Response:
-        """Map the columns with the mapping saved under the chosen name."""
+        """Replace the column mapping by the one that was saved under the chosen name."""
         chosen, name = self.drafts.load(call.id), call.form.get("named", "")
-        headings = self.opened(chosen).table.headings
+        headings = self.opened_file(chosen).table.headings
         saved = None
         if NAME_ALLOWED(name):
-            saved = load_named_map(self._settings.folder, chosen.resource, name, headings)
+            saved = load_named_mapping(self._settings.folder, chosen.resource, name, headings)
         if saved is None:
             message = call.language.gettext("These saved matches no longer exist.")
             return self._columns_screen(call, chosen, message)
@@ -321,13 +333,13 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/columns")
 
     def save_columns(self, call: PageCall) -> Response:
-        """Save the field of each column."""
+        """Save the field of each column. A form with errors shows the screen again."""
         draft = self.drafts.load(call.id)
         if "use" in call.form:
             return self._use_named_map(call)
-        opened, words = self.opened(draft), call.language
-        found, _ = self.reader.columns(draft, opened)
-        saved, undecided, twins = screens.chosen_map(call.form, opened, found)
+        opened, words = self.opened_file(draft), call.language
+        found, _ = self.reader.map_columns(draft, opened)
+        saved, undecided, twins = screens.parse_mapping_form(call.form, opened, found)
         message = ""
         if twins:
             told = words.gettext("Two columns use the same field: %s. Change one.")
@@ -338,7 +350,7 @@ class PreparingScreens:
         elif (name := call.form.get("save_as", "").strip()) and not NAME_ALLOWED(name):
             message = words.gettext("Use letters, digits, spaces and hyphens for the name.")
         elif name:
-            save_named_map(self._settings.folder, name, saved)
+            save_named_mapping(self._settings.folder, name, saved)
         with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
             if draft.mode in ("update", "upsert") and call.form.get("match"):
@@ -350,7 +362,7 @@ class PreparingScreens:
             return self._columns_screen(call, draft, message)
         # Report an error of the mapping here, where the user can still correct it.
         try:
-            self.reader.columns(draft, self.opened(draft))
+            self.reader.map_columns(draft, self.opened_file(draft))
         except ConnectorError as error:
             return self._columns_screen(call, draft, " ".join(call.language.describe_error(error)))
         return redirect(f"/imports/{call.id}")
@@ -362,15 +374,16 @@ class PreparingScreens:
         return self._values_screen(call)
 
     def _values_screen(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
-        checked = self.checked(self.drafts.load(call.id))
+        """Return the screen of values. `wrong` are the questions with an invalid answer."""
+        checked = self.checked_file(self.drafts.load(call.id))
         # The check may have written the edits to the file, which creates another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
         columns = checked.preview.columns
-        has_phones, region = screens.phone_region(columns)
-        opened = self.opened(draft)
-        home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
+        has_phones, region = screens.find_phone_region(columns)
+        opened = self.opened_file(draft)
+        home = find_country(call.request.headers.get("accept-language", "")) if not region else ""
         # A file with another country's format would have numbers that cannot be imported.
-        if home and not screens.region_fits(opened, columns, home):
+        if home and not screens.is_region_plausible(opened, columns, home):
             home = ""
         questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
         return self.render_draft(
@@ -378,7 +391,7 @@ class PreparingScreens:
             "values.html",
             draft,
             questions=questions,
-            referred=self._referred(questions),
+            referred=self._records_to_choose_from(questions),
             has_phones=has_phones,
             region=region,
             home=home,
@@ -386,26 +399,28 @@ class PreparingScreens:
             status=422 if wrong else 200,
         )
 
-    def _referred(self, questions: Iterable[ValueQuestion]) -> dict[str, Mapping[str, Any]]:
-        """Return the records that are answers to these questions, by id."""
+    def _records_to_choose_from(
+        self, questions: Iterable[ValueQuestion]
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return the records that are possible answers to these questions, by id."""
         found: dict[str, Mapping[str, Any]] = {}
         for each in questions:
             ids = {id for value in each.values for id in value.records}
-            found |= self.reader.records(each.resource, ids)
+            found |= self.reader.load_records(each.resource, ids)
         return found
 
     def save_values(self, call: PageCall) -> Response:
-        """Save the answers about values."""
+        """Save the answers about values. Invalid answers show the screen again."""
         draft = self.drafts.load(call.id)
-        checked = self.checked(draft)
+        checked = self.checked_file(draft)
         kind = parse_kind(call.form.get("kind", ""))
         if kind is None:
             questions = screens.value_questions(checked)
         else:
             group = screens.group_question(checked, kind)
             questions = [group.values] if group is not None and group.values is not None else []
-        saved, wrong = screens.answered_map(
-            call.form, questions, checked.preview.columns, checked.preview.asked.mode
+        saved, wrong = screens.parse_answers_form(
+            call.form, questions, checked.preview.columns, checked.preview.push_file.mode
         )
         with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
@@ -417,14 +432,14 @@ class PreparingScreens:
     # -- Rows -------------------------------------------------------------------------------------
 
     def rows(self, call: PageCall) -> Response:
-        """Screen with rows to correct, by kind of problem."""
-        draft, checked = self._last_checked(call)
+        """Screen with the rows to correct for one kind of problem."""
+        draft, checked = self._load_last_check(call)
         kinds = screens.all_kinds(checked.rows, draft.edits)
         left = (place for place, each in enumerate(kinds) if each.left)
         wanted = (place for place, each in enumerate(kinds) if each.key == call.query("kind"))
         place = next(wanted, next(left, 0))
         chosen = kinds[place] if kinds else None
-        twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
+        twins = checked.rows.duplicates.get(chosen.kind, {}) if chosen else {}
         found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
         group = screens.group_question(checked, chosen.kind) if chosen and not twins else None
         return self.render_draft(
@@ -434,11 +449,11 @@ class PreparingScreens:
             kinds=kinds,
             chosen=chosen,
             group=group,
-            referred=self._referred([group.values] if group and group.values else []),
+            referred=self._records_to_choose_from([group.values] if group and group.values else []),
             twins=screens.duplicate_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             columns=checked.preview.columns.columns,
-            replaced=whole_number(call.query("replaced")),
+            replaced=parse_whole_number(call.query("replaced")),
             **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
             pages=count_pages(len(twins) or chosen.count) if chosen else 1,
@@ -451,24 +466,24 @@ class PreparingScreens:
         rows: Iterable[IndexedRow],
         kind: Kind | None,
     ) -> dict[str, Any]:
-        """Return the rows of a kind, and the records from which the user chooses."""
+        """Return template values: the rows, and the records from which the user chooses."""
         shown = [screens.shown_row(row, checked, draft.edits, kind) for row in rows]
         ids = {id for row in shown for id in row.records}
-        return {"rows": shown, "records": self.reader.records(draft.resource, ids)}
+        return {"rows": shown, "records": self.reader.load_records(draft.resource, ids)}
 
-    def _last_checked(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
-        """Return the draft and its rows as of the last complete check."""
+    def _load_last_check(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
+        """Return the draft and its last complete check. Raises `ReadingInProgress`."""
         draft = self.drafts.load(call.id)
-        if (checked := self.reader.last_check(draft)) is None:
-            checked = self.checked(draft)
+        if (checked := self.reader.last_checked_file(draft)) is None:
+            checked = self.checked_file(draft)
             # The check may have written the edits to the file, which creates another version.
             draft = self.drafts.load(call.id)
         return draft, checked
 
     def row(self, call: PageCall) -> Response:
         """Screen with all cells of one row."""
-        draft, checked = self._last_checked(call)
-        found = checked.rows.row(whole_number(call.request.path_params["row"]) or 0)
+        draft, checked = self._load_last_check(call)
+        found = checked.rows.row(parse_whole_number(call.request.path_params["row"]) or 0)
         if found is None:
             raise PageError("This row does not exist.")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
@@ -478,21 +493,21 @@ class PreparingScreens:
 
     def save_cells(self, call: PageCall) -> Response:
         """Save the cells of a form, and check their rows immediately."""
-        numbers = _row_numbers(call.form)
-        _, checked = self._last_checked(call)
+        numbers = _submitted_row_numbers(call.form)
+        _, checked = self._load_last_check(call)
         found = {number: checked.rows.row(number) for number in numbers}
         cells = {n: dict(enumerate(row.cells)) for n, row in found.items() if row is not None}
         with self.reopen_draft(call) as draft:
-            read_cell_edits(call.form, draft.edits, cells)
+            apply_form_edits(call.form, draft.edits, cells)
             if call.form.get("go") == "on":
                 draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
-        self.reader.check_again(draft, numbers)
+        self.reader.check_edited_rows(draft, numbers)
         if call.request.headers.get("x-part") == "rows":
             listed, some = parse_kind(call.form.get("kind", "")), filter(None, found.values())
             return call.render(
                 "row_part.html",
                 draft=draft,
-                page=call.seen.page,
+                page=call.shown_version.page,
                 kinds=screens.all_kinds(checked.rows, draft.edits),
                 chosen=call.form.get("kind", ""),
                 kind=listed,
@@ -508,9 +523,9 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/rows{here}")
 
     def save_group_answer(self, call: PageCall) -> Response:
-        """Save one answer for all rows of a kind."""
+        """Apply an answer to all rows with a kind of problem: a text, an empty cell, no column."""
         kind = parse_kind(call.form.get("kind", ""))
-        _, checked = self._last_checked(call)
+        _, checked = self._load_last_check(call)
         group = screens.group_question(checked, kind) if kind is not None else None
         if kind is None or group is None:
             raise PageError("This column does not exist.")
@@ -522,16 +537,16 @@ class PreparingScreens:
                 for row in checked.rows.rows(kind):
                     set_cell(draft.edits, row, group.index, text)
         # The whole file is checked again with these cells.
-        self.reader.discard(call.id)
+        self.reader.discard_results(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
     def replace_text(self, call: PageCall) -> Response:
         """Replace a text in all cells of a column."""
         find, replacement = call.form.get("find", ""), call.form.get("replacement", "")
-        index, kind = whole_number(call.form.get("column", "")), call.form.get("kind", "")
+        index, kind = parse_whole_number(call.form.get("column", "")), call.form.get("kind", "")
         if not find or index is None:
             raise PageError("Enter the text to find.", action="Go back.")
-        _, checked = self._last_checked(call)
+        _, checked = self._load_last_check(call)
         count = 0
         with self.reopen_draft(call) as draft:
             for row in checked.rows.rows():
@@ -540,21 +555,21 @@ class PreparingScreens:
                 if is_changed:
                     set_cell(draft.edits, row, index, text.replace(find, replacement))
                     count += 1
-        self.reader.discard(call.id)
+        self.reader.discard_results(call.id)
         return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
     def save_duplicates(self, call: PageCall) -> Response:
-        """Save which of several duplicate rows is imported; the others are skipped."""
+        """Save which row of each group of duplicates is imported; the others are skipped."""
         kind, every = parse_kind(call.form.get("kind", "")), call.form.get("every", "")
-        _, checked = self._last_checked(call)
+        _, checked = self._load_last_check(call)
         with self.reopen_draft(call) as draft:
-            for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():
+            for first, others in checked.rows.duplicates.get(kind, {}).items() if kind else ():
                 defaults = {"first": first, "last": others[-1], "none": None}
-                kept_number = whole_number(call.form.get(f"keep:{first}", ""))
+                kept_number = parse_whole_number(call.form.get(f"keep:{first}", ""))
                 if every not in defaults and f"keep:{first}" not in call.form:
                     continue
-                keep_only(draft.edits, (first, *others), defaults.get(every, kept_number))
-        self.reader.discard(call.id)
+                skip_other_rows(draft.edits, (first, *others), defaults.get(every, kept_number))
+        self.reader.discard_results(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
     # -- Frame ------------------------------------------------------------------------------------
@@ -562,7 +577,7 @@ class PreparingScreens:
     def render_draft(
         self, call: PageCall, name: str, draft: ImportDraft, *, status: int = 200, **values: Any
     ) -> Response:
-        """Return a screen of a draft, with the list of steps."""
+        """Return a screen of a draft, with the draft and common values for its template."""
         return call.render(
             name,
             status=status,
@@ -576,7 +591,10 @@ class PreparingScreens:
 
     @contextmanager
     def reopen_draft(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Return the draft for changes, and withdraw it from a user to whom it was handed over."""
+        """Yield the draft for changes. A draft that waits for a second user becomes open again.
+
+        Raises `PageError` if the draft was sent.
+        """
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
@@ -587,19 +605,20 @@ class PreparingScreens:
 
     @contextmanager
     def open_for_change(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Return the draft for changes by a form that shows its current version."""
-        with self.drafts.open_for_change(call.id, call.session.person, call.seen) as draft:
+        """Yield the draft for changes. Raises `DraftChanged` if the form shows an older version."""
+        with self.drafts.open_for_change(call.id, call.session.person, call.shown_version) as draft:
             draft.language = call.language.code
             yield draft
 
 
-def _may_match(draft: ImportDraft, field: Field) -> bool:
+def _can_match_by(draft: ImportDraft, field: Field) -> bool:
+    """Return True if the field can identify records: it is the id or part of a natural key."""
     keys = {name for some in CATALOG[draft.resource].natural_keys for name in some}
     return field.name in keys or field.name == "id"
 
 
 def _download_headers(name: str) -> dict[str, str]:
-    """Return the headers of a file that a browser saves."""
+    """Return headers that make a browser save the response as a file."""
     disposition = f"attachment; filename*=utf-8''{quote(name)}"
     return {"Content-Disposition": disposition, "Content-Type": "application/octet-stream"}
 
@@ -607,19 +626,20 @@ def _download_headers(name: str) -> dict[str, str]:
 def _resource_and_mode(call: PageCall) -> tuple[str, Mode] | None:
     """Return the resource and the mode that a form names; None if one of them does not exist."""
     resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
-    if resource not in resource_names() or mode not in MODES:
+    if resource not in importable_resources() or mode not in MODES:
         return None
     return resource, cast("Mode", mode)
 
 
-def _row_numbers(form: Mapping[str, str]) -> list[int]:
+def _submitted_row_numbers(form: Mapping[str, str]) -> list[int]:
+    """Return the numbers of the rows in a form."""
     parts = (name.split(":") for name in form)
     found = {each[1] for each in parts if each[0] in _ROWS_FIELDS and len(each) > 1}
-    return sorted(number for each in found if (number := whole_number(each)) is not None)
+    return sorted(number for each in found if (number := parse_whole_number(each)) is not None)
 
 
-def result_of(draft: ImportDraft, job: ReadingJob[T]) -> T:
-    """Return the result of a reading. Raises its error, and `NotReady` while it runs."""
+def wait_for_result(draft: ImportDraft, job: ReadingJob[T]) -> T:
+    """Wait shortly for a reading; return its result. Raises its error, or `ReadingInProgress`."""
     if not wait([job.future], WAIT_SECONDS).done:
-        raise NotReady(draft, job)
+        raise ReadingInProgress(draft, job)
     return job.future.result()

@@ -22,8 +22,8 @@ from connector.spreadsheet.problems import message_of
 class ProblemWords:
     """Text of a problem, in one or more wordings, and its action.
 
-    A wording is used if the problem has every value that it contains. The values are those of
-    `Problem`; `said` is the API's own message.
+    A wording is used only if the problem has a value for each of its placeholders. The values are
+    those of `Problem`; `said` is the API's message.
     """
 
     wordings: tuple[str, ...]
@@ -113,8 +113,8 @@ _REFUSALS = frozenset(
 """Codes of errors with a message of the API that explains the rejection."""
 
 
-def words_of(problem: Problem) -> ProblemWords | None:
-    """Return the words of a problem of a push or an undo; None for one of the check."""
+def find_problem_words(problem: Problem) -> ProblemWords | None:
+    """Return the words of a problem; None if `spreadsheet.problems` has them."""
     if problem.code == VALUE_ERASED and problem.field is not None:
         return ERASED_FIELD
     if message_of(problem.code) is not None:
@@ -123,8 +123,8 @@ def words_of(problem: Problem) -> ProblemWords | None:
     return SENT.get(problem.code) or SENT[kind]
 
 
-def wording(words: ProblemWords, values: Mapping[str, str]) -> str:
-    """Return the first wording of which every value is known, or the last one."""
+def choose_wording(words: ProblemWords, values: Mapping[str, str]) -> str:
+    """Return the first wording whose placeholders all have a value, or else the last one."""
     for each in words.wordings:
         if all(values.get(name) for name in _PLACES.findall(each)):
             return each

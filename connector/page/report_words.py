@@ -35,7 +35,7 @@ _KINDS = (N_("Error"), N_("Warning"))
 
 
 def report_words(language: PageLanguage, resource: str) -> ReportWords:
-    """Return the words of a report on rows of the resource."""
+    """Return the texts of a report about a resource in the user's language."""
     _ = language.gettext
 
     def text(problem: Problem) -> str:
@@ -49,8 +49,8 @@ def report_words(language: PageLanguage, resource: str) -> ReportWords:
         return " ".join(parts)
 
     def change(name: str, now: Any, then: Any) -> str:
-        ((_, before, after),) = language.changes([(name, now, then)], resource)
-        return f"{language.field(name)}: {before} → {after}"
+        ((_, before, after),) = language.format_changes([(name, now, then)], resource)
+        return f"{language.field_label(name)}: {before} → {after}"
 
     def rows(numbers: Sequence[int], more: int) -> str:
         listed = ", ".join(map(str, numbers))
@@ -69,7 +69,7 @@ def report_words(language: PageLanguage, resource: str) -> ReportWords:
         tuple(map(_, _SUMMARY)),
         (problem, warning),
         lambda outcome: _(ROW_OUTCOMES[outcome]),
-        language.place,
+        language.problem_column,
         text,
         language.fix_text,
         change,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -42,12 +42,12 @@ _WHO_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Column of the file, and its field.
+    """Column of the file, and the field that it is mapped to.
 
     Attributes:
-        chosen: Name of a field, `LEFT_OUT`, or empty while the field is unknown.
-        policy: Policy of the chosen field, or empty.
-        perhaps: Possible fields by the heading or by the cells.
+        chosen: Name of the field, `LEFT_OUT`, or empty if nothing is chosen yet.
+        policy: How the column changes existing values, or empty.
+        perhaps: Fields that fit the heading or the cells.
         suggested: Field that is preselected.
     """
 
@@ -63,12 +63,9 @@ class ColumnChoice:
 def column_choices(
     opened: OpenedFile, columns: ColumnMap, labels: Mapping[str, str]
 ) -> list[ColumnChoice]:
-    """Return every column of the file, in order.
+    """Return every column of the file with its field or its suggestions.
 
-    Args:
-        opened: The file.
-        columns: Mapping of its columns.
-        labels: Labels of the fields in the user's language.
+    `labels` are the names of the fields in the user's language.
     """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
@@ -76,10 +73,10 @@ def column_choices(
     for index, heading in enumerate(opened.table.headings):
         samples, place = opened.samples[index], mapped.get(index)
         if place is not None:
-            chosen, policy = place.target.name, _policy_of(place)
+            chosen, policy = place.target.name, _chosen_policy(place)
             choice = ColumnChoice(index, heading, samples, chosen, policy)
         elif (unmapped_column := unmapped.get(heading)) is not None:
-            names = [name for name, _ in unmapped_column.suggestions] or _named_like(
+            names = [name for name, _ in unmapped_column.suggestions] or _fields_with_similar_label(
                 heading, labels
             )
             suggested = names[0] if len(names) == 1 and samples else ""
@@ -94,10 +91,10 @@ def column_choices(
     ]
 
 
-def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
-    """Return fields whose label has every word of the heading.
+def _fields_with_similar_label(heading: str, labels: Mapping[str, str]) -> list[str]:
+    """Return fields whose label contains every word of the heading, at most three.
 
-    For example, "Préavis en jours" has "Préavis".
+    For example, the label "Préavis en jours" contains "Préavis".
     """
     heading_words = set(words_in(heading))
     found = [
@@ -111,8 +108,8 @@ def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
 _NAMED_LIKE_MAX = 3
 
 
-def _policy_of(place: MappedColumn) -> ColumnPolicy:
-    """Return the policy that the user chose for the column, or the default."""
+def _chosen_policy(place: MappedColumn) -> ColumnPolicy:
+    """Return the policy of a column if the user chose it, or the default of its field."""
     return place.options.policy if place.match_kind == "given" else default_policy(place.target)
 
 
@@ -135,7 +132,7 @@ def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str
 
 
 def mappable_fields(target: PushTarget, columns: ColumnMap) -> list[str]:
-    """Return the keys of the fields that a column can be mapped to, including mapped ones."""
+    """Return the names of all fields for a column, including fields that are mapped already."""
     names = [each.name for each in target.columns]
     return [WHOLE_NAME, *names] if columns.name_parts else names
 
@@ -152,16 +149,16 @@ def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tu
     return list(dict.fromkeys(missing))
 
 
-def chosen_map(
+def parse_mapping_form(
     form: Mapping[str, str], opened: OpenedFile, columns: ColumnMap
 ) -> tuple[SavedMap, list[str], list[tuple[str, str]]]:
-    """Return the mapping in a form, and its errors.
+    """Return the column mapping in a form, and its errors.
 
-    The errors are headings without a choice, and pairs of headings for one field.
+    The errors are headings without a choice, and pairs of headings with the same field.
     """
     before = to_saved_map(columns)
     options = {each.heading: each.options for each in columns.columns}
-    shown = {(each.heading, each.target.name): _policy_of(each) for each in columns.columns}
+    shown = {(each.heading, each.target.name): _chosen_policy(each) for each in columns.columns}
     usual = {each.name: default_policy(each) for each in opened.target.columns}
     chosen: dict[str, tuple[str, CellOptions]] = {}
     ignored, undecided, twins = [], [], []
@@ -195,10 +192,10 @@ def chosen_map(
 
 @dataclass(frozen=True, slots=True)
 class QuestionValue:
-    """Value of a column that needs an answer: its number of cells, and the answer so far.
+    """Text in a column that needs an answer, the number of its cells, and the answer so far.
 
-    `error` is the reason why a typed answer is invalid. `records` are the ids of the records with
-    that name, from which the user chooses.
+    `error` is set if a typed answer is invalid. `records` are the ids of records with this name,
+    from which the user chooses.
     """
 
     text: str
@@ -215,7 +212,7 @@ class ValueQuestion:
     Attributes:
         sort: "date", "decimal", "century", "zone", "month", "now" or "values".
         choices: Pairs of an answer and its meaning.
-        values: Values that each need an answer, for sort "values": one of the choices or, if
+        values: For the sort "values", the texts that need an answer: one of the choices or, if
             `is_typed`, a text or a record of the `resource`.
         is_certain: True if all choices are equal for these cells, so that only one is offered.
     """
@@ -233,12 +230,12 @@ class ValueQuestion:
 
     @property
     def key(self) -> str:
-        """Key of the question among those of its file."""
+        """Identifier of the question in forms."""
         return f"{self.sort}:{self.index}"
 
     @property
     def places(self) -> range:
-        """Indexes of its values, which a form contains."""
+        """Indexes of its values in forms."""
         return range(len(self.values))
 
     @property
@@ -253,7 +250,6 @@ VALUES_MAX = 50
 """Maximum number of different values of a column for which the user is asked."""
 
 _EMPTY_WORDS = ("says_nothing", "word_for_nothing")
-_CHOICES = ("unknown_value", "value_not_accepted", "not_true_or_false")
 _NOT_BY_VALUE = frozenset(
     (
         *("required", "match_missing", "ambiguous_date", "ambiguous_number", "two_digit_year"),
@@ -275,16 +271,9 @@ _FILE_WIDE = {
 """Questions about a whole file: the problem's code, the option, and the answers."""
 
 
-def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[ValueQuestion]:
-    """Return the questions about a file's values, except questions that the user has `passed`.
-
-    Questions with an answer are included.
-    """
-    return [each for each in _value_questions(checked) if each.key not in passed]
-
-
-def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
-    preview, words, mode = checked.preview, checked.rows.words, checked.preview.asked.mode
+def value_questions(checked: CheckedFile) -> list[ValueQuestion]:
+    """Return all questions about a file's values, answered or not."""
+    preview, words, mode = checked.preview, checked.rows.cell_counts, checked.preview.push_file.mode
     readings = {each.column: each for each in preview.questions if each.choices}
     found = [*_file_questions(checked)]
     for column in preview.columns.columns:
@@ -307,7 +296,7 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
         if options.century is not None or (example := examples("two_digit_year")):
             answer = str(options.century or "")
             example_cell = "" if options.century else example[0]
-            years = _centuries(column, mode, example if example_cell else [])
+            years = _century_choices(column, mode, example if example_cell else [])
             # One reading is shown, so that it can be corrected in the file, and needs no click.
             found.append(
                 ValueQuestion(
@@ -329,10 +318,10 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
     return found
 
 
-def _centuries(
+def _century_choices(
     column: MappedColumn, mode: Any, examples: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the centuries that result in different dates, each with the first cell's date."""
+    """Return centuries that result in different dates, each with the date of the first cell."""
     years = (*CENTURIES, *((1900,) if column.target.key == "date_of_birth" else ()))
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     for year in years:
@@ -350,8 +339,8 @@ def _centuries(
 
 
 def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
-    """Yield questions that apply to all columns."""
-    columns, words = checked.preview.columns.columns, checked.rows.words
+    """Yield questions about all columns: the days of a month, and the date for "immediately"."""
+    columns, words = checked.preview.columns.columns, checked.rows.cell_counts
     for sort, (code, option, answers) in _FILE_WIDE.items():
         answer = next((str(v) for e in columns if (v := getattr(e.options, option))), "")
         found = [w for each in columns for w in words.get((code, each.heading), ())]
@@ -363,12 +352,12 @@ def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
 def values_question(
     checked: CheckedFile, column: MappedColumn, code: str | None = None
 ) -> ValueQuestion | None:
-    """Return the question about the values of a column; None without such values.
+    """Return the question about the invalid texts of a column; None if nothing is to be asked.
 
-    Without a `code`, values with any problem are included if there are choices or if the same value
-    occurs more than once. Single cells are corrected in their rows.
+    Without a `code`, texts with any problem are included if there are choices or a text occurs more
+    than once. Other cells are corrected in their rows.
     """
-    mode, field = checked.preview.asked.mode, column.target.field
+    mode, field = checked.preview.push_file.mode, column.target.field
     answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
     allowed = ("yes", "no") if is_bool else column.target.accepted_values(mode)
     takes_any = field.kind is FieldKind.STRING and field.format is None
@@ -376,7 +365,7 @@ def values_question(
     is_typed, reference = not allowed and not is_text, column.target.reference
     found: dict[str, QuestionValue] = {}
     is_repeated = False
-    for (each, heading), counts in checked.rows.words.items():
+    for (each, heading), counts in checked.rows.cell_counts.items():
         is_problem = ("problem", each, heading) in checked.rows.problems or each in _EMPTY_WORDS
         if heading != column.heading or each in _NOT_BY_VALUE or not is_problem:
             continue
@@ -390,7 +379,7 @@ def values_question(
         found |= {
             text: QuestionValue(
                 *(text, n, answers.get(text, usual)),
-                records=checked.rows.found.get((heading, text), ()),
+                records=checked.rows.record_choices.get((heading, text), ()),
             )
             for text, n in counts.items()
         }
@@ -413,12 +402,12 @@ def values_question(
     )
 
 
-def answered_map(
+def parse_answers_form(
     form: Mapping[str, str], questions: Sequence[ValueQuestion], columns: ColumnMap, mode: Any
 ) -> tuple[SavedMap, list[ValueQuestion]]:
     """Return the mapping with the answers of a form, and the questions with invalid answers.
 
-    A value without an answer stays open.
+    Values without an answer stay open.
     """
     saved = to_saved_map(columns)
     decided, targets = dict(saved.columns), {each.heading: each for each in columns.columns}
@@ -430,7 +419,8 @@ def answered_map(
         if each.sort == "values":
             name, options = decided[each.heading]
             answered = [
-                _answered(form, each, at, targets[each.heading], mode) for at in each.places
+                _parse_value_answer(form, each, at, targets[each.heading], mode)
+                for at in each.places
             ]
             wrong += (
                 [replace(each, values=tuple(answered))] if any(a.error for a in answered) else []
@@ -457,10 +447,13 @@ def answered_map(
     ), wrong
 
 
-def _answered(
+def _parse_value_answer(
     form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
 ) -> QuestionValue:
-    """Return one value with the answer of a form, after validating it for the column."""
+    """Return a value with its answer in the form, and its error if it is invalid.
+
+    `place` is the index of the value in the question.
+    """
     value, key = question.values[place], f"{question.index}:{place}"
     answer = form.get(f"value:{key}", "?")
     is_chosen = f"empty:{key}" not in form and answer in ("?", "", *value.records)
@@ -477,7 +470,7 @@ def _answered(
 
 
 def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
-    """Return a few telephone numbers of the file that the region changes, before and after."""
+    """Return telephone numbers of the file that the region changes, before and after."""
     read, found = phone_reader(region or None), {}
     for column in columns.columns:
         for text in opened.samples[column.index] if column.target.is_phone else ():
@@ -486,17 +479,18 @@ def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[
     return [(text, number) for text, number in found.items() if text != number]
 
 
-def region_fits(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
-    """Return True if the region makes no telephone number of the samples unreadable."""
+def is_region_plausible(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
+    """Return True if the region makes no sampled telephone number unreadable."""
     return all(
-        _is_phone(text, region) or not _is_phone(text, None)
+        _is_readable_phone(text, region) or not _is_readable_phone(text, None)
         for column in columns.columns
         if column.target.is_phone
         for text in opened.samples[column.index]
     )
 
 
-def _is_phone(text: str, region: str | None) -> bool:
+def _is_readable_phone(text: str, region: str | None) -> bool:
+    """Return True if the text is a telephone number in the region."""
     try:
         phone_reader(region)(text)
     except CellError:
@@ -504,8 +498,8 @@ def _is_phone(text: str, region: str | None) -> bool:
     return True
 
 
-def phone_region(columns: ColumnMap) -> tuple[bool, str]:
-    """Return True if a column contains telephone numbers, and the chosen country."""
+def find_phone_region(columns: ColumnMap) -> tuple[bool, str]:
+    """Return True if a column contains telephone numbers, and the country code chosen for them."""
     phones = [each for each in columns.columns if each.target.is_phone]
     return bool(phones), next((each.options.region or "" for each in phones), "")
 
@@ -515,7 +509,7 @@ def phone_region(columns: ColumnMap) -> tuple[bool, str]:
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """Kind of problem: the number of its rows, and the number of rows left to correct."""
+    """Kind of problem, its first problem, the number of its rows, and of rows left to correct."""
 
     kind: Kind
     problem: Problem
@@ -524,7 +518,7 @@ class ProblemKind:
 
     @property
     def key(self) -> str:
-        """Key of the kind in an address."""
+        """Kind as text for addresses and forms."""
         return "~".join(each or "" for each in self.kind)
 
 
@@ -534,14 +528,14 @@ _QUIET = frozenset((COLUMN_MISSING, "duplicate_in_warehouse"))
 def problem_kinds(
     rows: RowIndex, edits: Mapping[str, Any] | None = None, sort: str = "problem"
 ) -> list[ProblemKind]:
-    """Return the kinds of problems or warnings in the rows, the most frequent first.
+    """Return the kinds of problems, or with `sort` "warning" of warnings, the most frequent first.
 
     A row is not left to correct if its latest check found no such problem, or if it is skipped.
     """
     skipped = {int(number) for number, edit in (edits or {}).items() if edit is None}
     fixed = rows.count_fixed(skipped)
     found = [
-        ProblemKind(kind, problem, rows.count(kind), rows.count(kind) - fixed[kind])
+        ProblemKind(kind, problem, rows.count_rows(kind), rows.count_rows(kind) - fixed[kind])
         for kind, problem in rows.problems.items()
         if kind[0] == sort and kind[1] not in _QUIET
     ]
@@ -579,9 +573,9 @@ def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
     if column is None:
         return None
-    mode, target = preview.asked.mode, column.target
-    keys = {name for some in CATALOG[preview.asked.resource].natural_keys for name in some}
-    keys |= {*preview.asked.match, "id", WHOLE_NAME}
+    mode, target = preview.push_file.mode, column.target
+    keys = {name for some in CATALOG[preview.push_file.resource].natural_keys for name in some}
+    keys |= {*preview.push_file.match, "id", WHOLE_NAME}
     is_needed = target.create.required and mode in ("create", "upsert")
     may_be_empty = kind[1] not in ("required", "match_missing") and not is_needed
     return GroupQuestion(
@@ -605,7 +599,7 @@ class DuplicateRow:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Duplicate rows of a file, of which one can be imported.
+    """Duplicate rows of a file, of which only one is imported.
 
     `value` is the cell that they share. `headings` are the columns in which they differ.
     """
@@ -618,11 +612,12 @@ class DuplicateGroup:
 def duplicate_groups(checked: CheckedFile, kind: Kind, page: int) -> list[DuplicateGroup]:
     """Return one page of the groups of duplicates of a kind."""
     start = (page - 1) * PAGE_ROWS
-    groups = islice(checked.rows.twins.get(kind, {}).items(), start, start + PAGE_ROWS)
+    groups = islice(checked.rows.duplicates.get(kind, {}).items(), start, start + PAGE_ROWS)
     return [_duplicate_group(checked, kind, (first, *others)) for first, others in groups]
 
 
 def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -> DuplicateGroup:
+    """Return the rows with these numbers as a group; of a large group, only some rows."""
     columns, headings = checked.preview.columns, checked.preview.table.headings
     if len(numbers) > _TWINS_MAX:
         numbers = (*numbers[: _TWINS_MAX - 1], numbers[-1])
@@ -646,14 +641,14 @@ def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -
 
 
 def parse_kind(key: str) -> Kind | None:
-    """Return the kind of problem that is given in an address; None if it is not valid."""
+    """Parse a kind from an address or a form; None if the text is not valid."""
     parts = key.split("~", 2)
     return (parts[0], parts[1], parts[2] or None) if len(parts) == 3 else None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """Cell of a row: its column, its text, and its problems."""
+    """Cell on a screen: its column, text, problems, and allowed values."""
 
     index: int
     heading: str
@@ -664,9 +659,11 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """Row to be corrected: its title, and the cells with problems.
+    """Row on the screen of corrections: its title, and the cells to correct.
 
     Attributes:
+        who: Name of the row's subject, and further identification.
+        problems: Problems without a cell.
         is_fixed: True if it has no problems any more.
         is_skipped: True if the user has skipped it.
         records: Ids of several records that match it.
@@ -685,7 +682,7 @@ class ShownRow:
 
 
 def row_title(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
-    """Return the name of the row's subject, and further identification."""
+    """Return the name of the row's subject, and further cells that identify it."""
     places = {each.target.key: each.index for each in columns.columns}
     candidates = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
     cells = row.cells
@@ -704,12 +701,12 @@ def shown_row(
     *,
     is_whole: bool = False,
 ) -> ShownRow:
-    """Return the row to be corrected, with its edits.
+    """Return the row with its edits, as the screen shows it.
 
-    It contains the cell of the listed kind and all cells with problems, or all cells if `is_whole`.
+    Its cells are those with problems and the one of the listed kind, or all cells if `is_whole`.
     """
     columns, headings = checked.preview.columns, checked.preview.table.headings
-    now = checked.rows.patched.get(row.number, row)
+    now = checked.rows.rechecked.get(row.number, row)
     by_column: dict[str | None, list[Problem]] = {}
     with_warnings = is_whole or kind is None or kind[0] == "warning"
     for each in (*now.result.problems, *(now.result.warnings if with_warnings else ())):
@@ -726,7 +723,7 @@ def shown_row(
         if is_whole or (heading and heading in listed):
             found = tuple(by_column.pop(heading, ())) if heading else ()
             place = mapped.get(heading)
-            allowed = place.target.accepted_values(checked.preview.asked.mode) if place else ()
+            allowed = place.target.accepted_values(checked.preview.push_file.mode) if place else ()
             cells.append(ShownCell(index, heading, text, found, allowed))
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})

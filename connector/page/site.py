@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connector.errors import ConnectorError
 from connector.page.access import AccessDenied, PageAccess, PageSession
-from connector.page.drafts import DraftVersion, whole_number
-from connector.page.words import PageError, PageLanguage, language_of
+from connector.page.drafts import DraftVersion, parse_whole_number
+from connector.page.words import PageError, PageLanguage, choose_language
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
@@ -49,7 +49,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
-    """Request to a screen: its session, language and form."""
+    """Request to a screen, with the user's session, language and form."""
 
     request: Request
     session: PageSession
@@ -63,22 +63,22 @@ class PageCall:
         return str(self.request.path_params["id"])
 
     @property
-    def seen(self) -> DraftVersion:
-        """Version of the draft in the form."""
+    def shown_version(self) -> DraftVersion:
+        """Version of the draft that the form was made for."""
         version, _, page = self.form.get("version", "").partition(".")
-        number = whole_number(version)
+        number = parse_whole_number(version)
         return DraftVersion(-1 if number is None else number, page, "late" in self.form)
 
     def query(self, name: str, default: str = "") -> str:
-        """Return a parameter of the address."""
+        """Return a query parameter."""
         return str(self.request.query_params.get(name, default))
 
     def page(self) -> int:
-        """Requested page number of a list."""
-        return max(1, whole_number(self.query("page", "1")) or 1)
+        """Return the requested page number of a list, from 1."""
+        return max(1, parse_whole_number(self.query("page", "1")) or 1)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
-        """Return a screen as a page."""
+        """Return a template as a response."""
         shown = render(name, self.language, session=self.session, **values)
         return HTMLResponse(shown, status)
 
@@ -87,18 +87,19 @@ Screen = Callable[[PageCall], Response]
 
 
 def redirect(path: str) -> Response:
-    """Return a redirect to another screen, by GET."""
+    """Return a redirect that the browser follows with GET."""
     return RedirectResponse(path, 303)
 
 
 def render(name: str, language: PageLanguage, **values: Any) -> str:
-    """Return a template's text in the language; all values are escaped."""
+    """Return a template's HTML in the language."""
     key = secrets.token_hex(8)
-    return _environment(language).get_template(name).render(page_key=key, **values)
+    return _template_environment(language).get_template(name).render(page_key=key, **values)
 
 
 @cache
-def _environment(language: PageLanguage) -> jinja2.Environment:
+def _template_environment(language: PageLanguage) -> jinja2.Environment:
+    """Return the templates with translations and the global `language`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -115,23 +116,26 @@ def _environment(language: PageLanguage) -> jinja2.Environment:
 
 
 class PageEntrance:
-    """Entrance to the screens, which checks requests or explains a refusal."""
+    """Checks of session, origin and form key before a screen answers a request."""
 
     def __init__(self, access: PageAccess, cookie: str) -> None:
         self.access, self.cookie = access, cookie
 
-    def screen(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
-        """Return the screen for users with access."""
+    def protect(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that answers with the screen, or with an error page.
+
+        Users without a session are redirected to the login.
+        """
 
         async def answer(request: Request) -> Response:
-            language = language_of(request.headers.get("accept-language", ""))
+            language = choose_language(request.headers.get("accept-language", ""))
             session: PageSession | None = None
             try:
                 is_post = request.method == "POST"
                 self.access.check_origin(request.headers, changes=is_post)
-                session = self._session(request)
+                session = self._find_session(request)
                 if session is None:
-                    return self._without_session(request)
+                    return self._start_login(request)
                 call = PageCall(request, session, language)
                 if not is_post:
                     return await run_in_threadpool(show, call)
@@ -165,19 +169,24 @@ class PageEntrance:
 
         return answer
 
-    def _session(self, request: Request) -> PageSession | None:
+    def _find_session(self, request: Request) -> PageSession | None:
+        """Return the session of a request, or None. Raises `AccessDenied`."""
         header = self.access.rules.header
-        return self.access.session(
+        return self.access.find_session(
             request.cookies.get(self.cookie),
             request.client.host if request.client else None,
             request.headers.get(header) if header else None,
         )
 
-    def _without_session(self, request: Request) -> Response:
+    def _start_login(self, request: Request) -> Response:
+        """Return a redirect to the login, or log in the user that the reverse proxy names.
+
+        Raises `AccessDenied` if users need the link in the terminal.
+        """
         if self.access.rules.header is not None:
             # The proxy has named the user: a session is only used for the keys of forms.
             response = redirect(str(request.url.path))
-            self.admit(response, request.headers[self.access.rules.header])
+            self.start_session(response, request.headers[self.access.rules.header])
             return response
         if self.access.rules.passwords is not None:
             return redirect("/login")
@@ -186,8 +195,8 @@ class PageEntrance:
             action="Open the link that “connector page” prints in the terminal.",
         )
 
-    def admit(self, response: Response, person: str) -> None:
-        """Start a new session for the user."""
+    def start_session(self, response: Response, person: str) -> None:
+        """Start a session for the user, and set its cookie."""
         self.set_cookie(response, self.access.start_session(person))
 
     def set_cookie(self, response: Response, cookie: str) -> None:
@@ -202,7 +211,7 @@ def error_page(
     session: PageSession | None,
     status: int | None = None,
 ) -> Response:
-    """Return a page with an error and its action."""
+    """Return a page with the error and its action. `status` replaces the status of the error."""
     found = error.status if isinstance(error, PageError) else 400
     message, action = language.describe_error(error)
     link = error.link if isinstance(error, PageError) else None
@@ -213,11 +222,11 @@ def error_page(
 
 
 class GuardedApplication:
-    """Application that adds security headers and limits each request body.
+    """ASGI application that adds security headers and limits the size of request bodies.
 
     Args:
-        app: The application.
-        bytes_max: Returns the maximum size of a body by the request's path.
+        app: The wrapped application.
+        bytes_max: Returns the maximum size of a body for a path.
     """
 
     def __init__(self, app: ASGIApp, bytes_max: Callable[[str], int]) -> None:

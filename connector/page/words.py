@@ -25,10 +25,10 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError, SpreadsheetError
+from connector.errors import ConnectorError, SpreadsheetError, end_sentence
 from connector.ledger.push_plan import Problem
 from connector.page.marks import N_, N_PLURAL
-from connector.page.problem_words import wording, words_of
+from connector.page.problem_words import choose_wording, find_problem_words
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.problems import fix_of, message_of
 from connector.spreadsheet.texts import REGIONS
@@ -201,7 +201,7 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 
 
 class PageError(ConnectorError):
-    """Error for a request that the page cannot fulfil, in the user's language.
+    """The page cannot fulfil a request. The text is translated to the user's language.
 
     The message is a text of the catalogues with placeholders for `values`. `link` is the address of
     the screen on which the user can continue.
@@ -218,7 +218,7 @@ class PageError(ConnectorError):
 
 
 def error_note(error: ConnectorError) -> list[str]:
-    """Return the note of an error: message, action, and the codes of its classes."""
+    """Return an error as stored in a draft: message, action, and codes of its classes."""
     kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
     codes = [] if isinstance(error, PageError) else [error.code, *(each.code for each in kinds)]
     return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
@@ -229,7 +229,7 @@ _DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
-    """Language: its code, and its formats of texts, numbers and times."""
+    """Texts, numbers and times in one language."""
 
     code: str
     gettext: Callable[[str], str]
@@ -237,18 +237,19 @@ class PageLanguage:
 
     @property
     def _locale(self) -> str:
+        """Locale for dates and times."""
         # British date order: the day comes first, as in the other languages.
         return "en_GB" if self.code == "en" else self.code
 
-    def number(self, value: float) -> str:
+    def format_number(self, value: float) -> str:
         """Format a number."""
         return format_decimal(value, locale=self.code)
 
-    def counted(self, count: int, resource: str) -> str:
+    def format_record_count(self, count: int, resource: str) -> str:
         """Format a number of records, for example "60 candidates"."""
-        return self.ngettext(*COUNTED[resource], count) % {"num": self.number(count)}
+        return self.ngettext(*COUNTED[resource], count) % {"num": self.format_number(count)}
 
-    def moment(self, text: str | datetime | None, zone: str = "UTC") -> str:
+    def format_timestamp(self, text: str | datetime | None, zone: str = "UTC") -> str:
         """Format a timestamp in the account's time zone."""
         if not text:
             return ""
@@ -257,8 +258,8 @@ class PageLanguage:
         day = format_date(zoned, "medium", locale=self._locale)
         return f"{day}, {format_time(zoned, 'short', locale=self._locale)}"
 
-    def shown(self, value: Any, resource: str = "", name: str = "") -> str:
-        """Format a value; a choice is shown as its label."""
+    def format_value(self, value: Any, resource: str = "", name: str = "") -> str:
+        """Format a value of a field for display, with labels for choices."""
         field = CATALOG[resource].fields.get(name) if resource else None
         read = field.parse(value)[0] if field is not None else None
         value = value if read is None else read
@@ -266,21 +267,21 @@ class PageLanguage:
         if value in (None, "", []):
             shown = self.gettext("empty")
         elif isinstance(value, datetime):
-            shown = self.moment(value)
+            shown = self.format_timestamp(value)
         elif isinstance(value, bool):
             shown = self.gettext(_YES if value else _NO)
         elif isinstance(value, int | float):
-            shown = self.number(value)
+            shown = self.format_number(value)
         elif isinstance(value, list | tuple):
-            shown = ", ".join(map(self.shown, value))
+            shown = ", ".join(map(self.format_value, value))
         elif _DAY.match(shown):
             shown = format_date(date.fromisoformat(shown), "long", locale=self._locale)
         elif field is not None and shown in field.values:
-            shown = self.value(shown)
+            shown = self.choice_label(shown)
         return shown
 
-    def record(self, record: Mapping[str, Any]) -> str:
-        """Return the name of a record, or another identification."""
+    def record_name(self, record: Mapping[str, Any]) -> str:
+        """Return the name of a record, or its title or id if it has no name."""
         names = [record.get(name) for name in ("first_name", "last_name")]
         whole = " ".join(str(each) for each in names if each)
         others = (
@@ -288,57 +289,59 @@ class PageLanguage:
         )
         return whole or next((str(each) for each in others if each), "")
 
-    def details(self, record: Mapping[str, Any], resource: str) -> str:
+    def record_details(self, record: Mapping[str, Any], resource: str) -> str:
         """Return details that distinguish a record from others with the same name."""
-        known = self.record(record)
+        known = self.record_name(record)
         found = ((name, value) for name in _DETAILS if (value := record.get(name)) != known)
-        return " · ".join(self.shown(value, resource, name) for name, value in found if value)
+        return " · ".join(
+            self.format_value(value, resource, name) for name, value in found if value
+        )
 
-    def changes(self, changes: Any, resource: str) -> list[list[str]]:
-        """Return fields with their old and new values, of a preview or of an undo."""
+    def format_changes(self, changes: Any, resource: str) -> list[list[str]]:
+        """Return the field with its old and new value for each change of a preview or an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
-            [name, *_shorten_change(*(self.shown(each, resource, name) for each in pair))]
+            [name, *_shorten_values(*(self.format_value(each, resource, name) for each in pair))]
             for name, pair in found
         ]
 
-    def field(self, name: str) -> str:
+    def field_label(self, name: str) -> str:
         """Return the label of a field in the user's language."""
-        return self.gettext(field_words(name))
+        return self.gettext(field_name_in_english(name))
 
-    def value(self, value: str) -> str:
-        """Return the label of a choice, with the API's value if it differs."""
+    def choice_label(self, value: str) -> str:
+        """Return the label of a choice."""
         return self.gettext(value.replace("_", " "))
 
-    def place(self, problem: Problem) -> str:
-        """Return the column of a problem, or the field if the file has no such column."""
+    def problem_column(self, problem: Problem) -> str:
+        """Return the heading of the problem's column, or the label of its field."""
         if problem.field is not None and problem.column in (None, problem.field):
-            return self.field(problem.field)
+            return self.field_label(problem.field)
         return problem.column or ""
 
     def describe_problem(self, problem: Problem) -> str:
-        """Return the text of a problem, with the column in front."""
-        place = self.place(problem)
+        """Return the text of a problem, after its column."""
+        place = self.problem_column(problem)
         return f"{place}: {self.problem_text(problem)}" if place else self.problem_text(problem)
 
     def problem_text(self, problem: Problem) -> str:
         """Return the text of a problem, by its code."""
-        if (words := words_of(problem)) is not None:
+        if (words := find_problem_words(problem)) is not None:
             values = {"found": problem.found or "", "said": problem.message}
-            return self.gettext(wording(words, values)) % values
+            return self.gettext(choose_wording(words, values)) % values
         known = message_of(problem.code)
         return (
             problem.message if known is None or self.code == LANGUAGES[0] else self.gettext(known)
         )
 
-    def kind(self, problem: Problem) -> str:
-        """Return the title of a kind of problem, given its first problem."""
+    def problem_title(self, problem: Problem) -> str:
+        """Return the title for all problems with the same code."""
         known = message_of(problem.code)
         return problem.message if known is None else self.gettext(known)
 
     def fix_text(self, problem: Problem) -> str:
-        """Return the action for a problem."""
-        if (words := words_of(problem)) is not None:
+        """Return the action for a problem, or an empty text."""
+        if (words := find_problem_words(problem)) is not None:
             return self.gettext(words.action) if words.action else ""
         if problem.code in ACTIONS:
             return self.gettext(ACTIONS[problem.code])
@@ -346,31 +349,31 @@ class PageLanguage:
         return self.gettext(fix) if fix else ""
 
     def describe_error(self, error: ConnectorError) -> tuple[str, str]:
-        """Return the text of an error and its action."""
+        """Return the text and the action of an error."""
         if not isinstance(error, PageError):
-            return self.note(error_note(error))
+            return self.describe_note(error_note(error))
         return self.gettext(error.text) % error.values, self.gettext(error.action)
 
-    def note(self, note: Sequence[str]) -> tuple[str, str]:
-        """Return the text and the action of an error note in a draft."""
+    def describe_note(self, note: Sequence[str]) -> tuple[str, str]:
+        """Return the text and the action of an error that was stored by `error_note`."""
         message, action, *codes = note
         if not codes:
-            return _sentence(self.gettext(message)), self.gettext(action)
+            return end_sentence(self.gettext(message)), self.gettext(action)
         action = self.gettext(next(ACTIONS[code] for code in codes if code in ACTIONS))
         if self.code == LANGUAGES[0] and SpreadsheetError.code in codes:
-            return _sentence(message), action
+            return end_sentence(message), action
         said = self.gettext(next(ERRORS[code] for code in codes if code in ERRORS))
-        return _sentence(f"{said[:1].upper()}{said[1:]}"), action
+        return end_sentence(f"{said[:1].upper()}{said[1:]}"), action
 
-    def regions(self) -> list[tuple[str, str]]:
-        """Return the countries of telephone numbers, by name."""
+    def phone_countries(self) -> list[tuple[str, str]]:
+        """Return code and name of each country of telephone numbers, sorted by name."""
         names = Locale(self.code).territories
         found = ((code, names.get(code, code)) for code in REGIONS if code in names)
         return sorted(found, key=lambda each: each[1])
 
 
-def _shorten_change(now: str, then: str) -> tuple[str, str]:
-    """Return two texts, shortened for display. A common beginning of long texts is omitted."""
+def _shorten_values(now: str, then: str) -> tuple[str, str]:
+    """Shorten two texts for display, and omit a long beginning that they share."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS
     if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
@@ -378,8 +381,8 @@ def _shorten_change(now: str, then: str) -> tuple[str, str]:
     return now[:_SHOWN_CHARACTERS], then[:_SHOWN_CHARACTERS]
 
 
-def field_words(name: str) -> str:
-    """Return the name of a field or a resource in English words."""
+def field_name_in_english(name: str) -> str:
+    """Return the name of a field or a resource as English words, which are then translated."""
     words = _SHORT.sub(lambda m: m[0].upper(), name.removeprefix("fields.").replace("_", " "))
     return f"{words[:1].upper()}{words[1:]}"
 
@@ -391,13 +394,8 @@ _SHORT = re.compile(r"\b(?:ai|cv|id|ir35|url)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 
 
-def _sentence(text: str) -> str:
-    """Return the message of an error with a period, and a capital unless it begins with a name."""
-    return text if text.endswith(".") else f"{text}."
-
-
-def language_of(accepted: str) -> PageLanguage:
-    """Return the preferred language of a browser, by its header."""
+def choose_language(accepted: str) -> PageLanguage:
+    """Return the supported language that a browser prefers, by its header `Accept-Language`."""
     preferences = []
     for part in accepted.split(",")[:20]:
         tag, _, quality = part.partition(";q=")
@@ -406,18 +404,18 @@ def language_of(accepted: str) -> PageLanguage:
         except ValueError:
             continue
     tags = [tag for _, tag in sorted(preferences, key=lambda each: each[0])]
-    return language(negotiate_locale(tags, list(LANGUAGES)) or LANGUAGES[0])
+    return load_language(negotiate_locale(tags, list(LANGUAGES)) or LANGUAGES[0])
 
 
-def country_of(accepted: str) -> str:
-    """Return the first country in a browser's header; empty if there is none."""
+def find_country(accepted: str) -> str:
+    """Return the first country in the header `Accept-Language`, or an empty text."""
     found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
     return found[1].upper() if found and found[1].upper() in REGIONS else ""
 
 
 @cache
-def language(code: str) -> PageLanguage:
-    """Return the language with this code."""
+def load_language(code: str) -> PageLanguage:
+    """Return the language with this code and its translations."""
     path = _LOCALE_FOLDER / f"{code}.po"
     if not path.exists():
         translations = gettext.NullTranslations()
@@ -431,7 +429,7 @@ def language(code: str) -> PageLanguage:
     return PageLanguage(code, known.gettext, known.ngettext)
 
 
-def resource_names() -> list[str]:
+def importable_resources() -> list[str]:
     """Return the resources that a file can be imported into."""
     writes = {"create", "update", "convert"}
     return [name for name, each in CATALOG.items() if writes & set(each.operations)]

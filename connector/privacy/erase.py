@@ -111,7 +111,7 @@ class ErasureResult:
 
     @property
     def exit_status(self) -> int:
-        """Return 0 if done or nothing to do, 3 if the user must do something."""
+        """Return 3 if a receipt lists steps that the user must do, else 0."""
         return 0 if all(each.is_clean for each in self.receipts) else 3
 
     def as_json(self) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def erase_all(
 
 
 def remove_suppression(settings: Settings, address_or_id: str) -> int:
-    """Remove an address or an id from the suppression list, with all that was listed with it.
+    """Remove an address or id, and all identifiers listed with it, from the list of erased people.
 
     Returns the number of removed hashes. No data is restored, but the next response or row with the
     person is accepted. Raises `Misused` and a `WarehouseError`.
@@ -229,9 +229,9 @@ class _ErasureRun:
         doubt.
         """
         found = _join_locations(self._settings, located)
-        if found.in_doubt:
+        if found.rows_in_doubt:
             raise Misused(
-                f"{found.in_doubt} rows of pushes for this person are unconfirmed",
+                f"{found.rows_in_doubt} rows of pushes for this person are unconfirmed",
                 action="Resolve them with 'connector resolve', then erase the person.",
             )
         began = self._now()
@@ -270,7 +270,7 @@ class _ErasureRun:
             not_searched=remaining.not_searched,
             waiting=waiting,
             mentions=remaining.mentions,
-            shared=found["shared_identifiers"],
+            shared_identifiers=found["shared_identifiers"],
             whole_files=tuple(found["whole_files"]),
         )
         path = write_receipt(receipt, self._folder)

@@ -80,10 +80,7 @@ def relative_path(path: Path, folder: Path) -> str:
 
 
 def search_files(folder: Path, person: Person) -> FileMatches:
-    """Search the files of an account's folder, except databases, for a person.
-
-    Raises a `WarehouseError` if a file cannot be read.
-    """
+    """Search an account's files, except databases, for a person. Raises a `WarehouseError`."""
     found = FileMatches()
     for path in _searchable_files(folder, folder, found.not_searched):
         suffix = path.suffix.lower()

@@ -48,10 +48,7 @@ class IdentifiedPerson:
 
 
 def parse_address_or_id(address_or_id: str) -> Person:
-    """Return a person with only this email address or id.
-
-    Raises `Misused` if the text is neither.
-    """
+    """Return a person with only this address or id. Raises `Misused` for other texts."""
     text = address_or_id.strip()
     if "@" in text:
         return Person(emails=frozenset((normalize_identifier("email", text),)))

@@ -99,8 +99,8 @@ def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLo
             *lakehouse.unreadable,
             *not_reached,
         ),
-        in_doubt=len(journal.in_doubt),
-        shared=identified.shared,
+        rows_in_doubt=len(journal.in_doubt),
+        shared_identifiers=identified.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
         whole_files=tuple(relative_path(each, folder) for each in files.workbooks),
     )
@@ -152,10 +152,7 @@ Identifier = tuple[IdentifierKind, str]
 
 
 def find_returned_people(settings: Settings) -> list[Person]:
-    """Find the people who were erased and whose identifiers are in the account's files again.
-
-    Raises a `WarehouseError`.
-    """
+    """Find erased people who are in the account's files again. Raises a `WarehouseError`."""
     suppressed = SuppressionList.read_from(settings.folder)
     if suppressed is None:
         return []
@@ -190,7 +187,7 @@ def _group_by_person(
 ) -> list[Person]:
     """Return a person for each erasure whose identifiers were found, with these identifiers."""
     with Ledger(settings.folder) as ledger:
-        names = Erasures(ledger).listed()
+        names = {each.token: name for each, name in Erasures(ledger).listed_hashes()}
     theirs: dict[str, set[Identifier]] = {}
     for kind, value in found:
         theirs.setdefault(names[hash_identifier(suppressed.key, kind, value)], set()).add(

@@ -56,8 +56,8 @@ class PersonLocations:
         batches: Ids of pushes with rows of the person.
         by_hand: Sentences on files that the user must correct.
         not_searched: Files and folders that were not read.
-        in_doubt: Number of the person's rows in pushes with an unknown result.
-        shared: Number of identifiers that another person has as well.
+        rows_in_doubt: Number of the person's rows in pushes with an unknown result.
+        shared_identifiers: Number of identifiers that another person has as well.
         mentions: Texts in other people's data that name the person. An erasure only lists them.
         whole_files: Workbooks that an erasure deletes, with rows of other people.
     """
@@ -67,8 +67,8 @@ class PersonLocations:
     batches: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
     not_searched: tuple[str, ...] = ()
-    in_doubt: int = 0
-    shared: int = 0
+    rows_in_doubt: int = 0
+    shared_identifiers: int = 0
     mentions: tuple[Mention, ...] = ()
     whole_files: tuple[str, ...] = ()
 
@@ -82,8 +82,8 @@ class PersonLocations:
             batches=_union(self.batches, other.batches),
             by_hand=_union(self.by_hand, other.by_hand),
             not_searched=_union(self.not_searched, other.not_searched),
-            in_doubt=self.in_doubt + other.in_doubt,
-            shared=self.shared + other.shared,
+            rows_in_doubt=self.rows_in_doubt + other.rows_in_doubt,
+            shared_identifiers=self.shared_identifiers + other.shared_identifiers,
             mentions=tuple(sorted({*self.mentions, *other.mentions})),
             whole_files=_union(self.whole_files, other.whole_files),
         )
@@ -100,18 +100,7 @@ class PersonLocations:
 
     def as_json(self) -> dict[str, Any]:
         """Return the locations as `--json` prints them."""
-        return {
-            "found": not self.is_empty,
-            "records": [asdict(each) for each in self.records],
-            "places": [asdict(each) for each in self.places],
-            "batches": list(self.batches),
-            "by_hand": list(self.by_hand),
-            "not_searched": list(self.not_searched),
-            "rows_in_doubt": self.in_doubt,
-            "shared_identifiers": self.shared,
-            "mentions": [asdict(each) for each in self.mentions],
-            "whole_files": list(self.whole_files),
-        }
+        return {"found": not self.is_empty, **asdict(self)}
 
 
 MENTIONED = "Texts about others that mention the person. Edit them on the platform or in the file"
@@ -157,7 +146,7 @@ class Receipt:
     not_searched: tuple[str, ...]
     waiting: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
-    shared: int = 0
+    shared_identifiers: int = 0
     whole_files: tuple[str, ...] = ()
 
     @property
@@ -179,7 +168,7 @@ class Receipt:
             "removed": [asdict(each) for each in self.removed],
             "whole_files": list(self.whole_files),
             "mentions": [asdict(each) for each in self.mentions],
-            "shared_identifiers": self.shared,
+            "shared_identifiers": self.shared_identifiers,
             "left": [asdict(each) for each in self.left],
             "waiting": list(self.waiting),
             "by_hand": list(self.by_hand),
@@ -201,7 +190,9 @@ class Receipt:
             *_section(MENTIONED_BEFORE, mention_lines(self.mentions, is_past=True)),
             *_section(
                 "Identifiers kept because the record of another person contains them, too",
-                [count_noun(self.shared, "identifier")] if self.shared else [],
+                [count_noun(self.shared_identifiers, "identifier")]
+                if self.shared_identifiers
+                else [],
             ),
             *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),

@@ -79,12 +79,7 @@ class RetentionRule:
 
 
 def parse_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
-    """Return the rules by resource in the order of the API.
-
-    Raises `SettingsError` or `UnknownName`.
-
-    `origin` is the file or variable of the setting, for errors.
-    """
+    """Parse the rules, in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
         _require_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
@@ -92,10 +87,7 @@ def parse_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule,
 
 
 def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
-    """Parse a sentence such as `24 months after updated_at`.
-
-    Raises `SettingsError` or `UnknownName`.
-    """
+    """Parse a rule like `24 months after updated_at`. Raises `SettingsError`, `UnknownName`."""
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
         raise _invalid_rule(resource, text, origin, f"a rule {_FORM}")
@@ -136,6 +128,7 @@ def _date_fields(declaration: Declaration) -> tuple[str, ...]:
 
 
 def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
+    """Return the error for a rule that must be `allowed`."""
     return SettingsError(
         f"retention.{resource} is {text!r} (from {origin}): it must be {allowed}",
         action="Correct the rule. docs/PERSONAL_DATA.md shows examples.",

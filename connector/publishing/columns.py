@@ -16,13 +16,13 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.errors import ModelError
 from connector.publishing.custom_fields import is_extra_view
-from connector.publishing.project import ColumnType, Model, Project, convert_sql_errors
+from connector.publishing.project import Model, Project, convert_sql_errors
 from connector.warehouse.duckdb_file import quoted
-from connector.warehouse.schema import complete_tables
+from connector.warehouse.schema import Column, complete_tables
 
 # -- Types -----------------------------------------------------------------------------------------
 
-Shapes = Mapping[str, tuple[ColumnType, ...]]
+Shapes = Mapping[str, tuple[Column, ...]]
 """Columns of each table, by `schema.table`, in order."""
 
 _SHAPES: dict[str, Shapes] = {}
@@ -70,7 +70,7 @@ def _create_empty_table(connection: duckdb.DuckDBPyConnection, project: Project,
 
 def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = None) -> Shapes:
     """Return the columns of all tables and views of a database (None: the current one)."""
-    found: dict[str, list[ColumnType]] = {}
+    found: dict[str, list[Column]] = {}
     for table, column, type, comment in connection.execute(
         "SELECT schema_name || '.' || table_name, column_name, data_type, comment "
         "FROM duckdb_columns() WHERE NOT internal "
@@ -78,7 +78,7 @@ def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = No
         "ORDER BY schema_name, table_name, column_index",
         [database],
     ).fetchall():
-        found.setdefault(table, []).append(ColumnType(column, type, comment or ""))
+        found.setdefault(table, []).append(Column(column, type, comment or ""))
     return {table: tuple(columns) for table, columns in found.items()}
 
 
@@ -151,9 +151,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
     - it has no entry and is no count or flag. In `staging` a column that the model reads under the
       same name needs no entry.
 
-    Args:
-        project: The models in the file; None if it has none.
-        shapes: The columns of the file.
+    `project` are the models in the file, if it has any; `shapes` are the file's columns.
     """
     models = [each for each in project.nodes if isinstance(each, Model)] if project else []
     made = {each.table for each in models}
@@ -177,7 +175,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
     return frozenset(personal)
 
 
-def _may_be_personal(model: Model, column: ColumnType, read: Sequence[str], shapes: Shapes) -> bool:
+def _may_be_personal(model: Model, column: Column, read: Sequence[str], shapes: Shapes) -> bool:
     """Return True for a column without an entry in a schema file that may hold personal data."""
     if column.name in model.texts or column.type in _SAFE_TYPES:
         return False
@@ -186,7 +184,7 @@ def _may_be_personal(model: Model, column: ColumnType, read: Sequence[str], shap
     return model.is_own or model.schema != "staging" or not is_passed_on
 
 
-def _is_personal_in_source(table: str, each: ColumnType) -> bool:
+def _is_personal_in_source(table: str, each: Column) -> bool:
     """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
     schema, _, name = table.partition(".")
     column = each.name

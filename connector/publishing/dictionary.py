@@ -18,10 +18,10 @@ from connector.publishing.columns import (
     describe_project,
     empty_warehouse,
 )
-from connector.publishing.lineage import Column, Lineage
-from connector.publishing.project import ColumnType, Kind, Model, Project
+from connector.publishing.lineage import ColumnKey, Lineage
+from connector.publishing.project import Kind, Model, Project
 from connector.publishing.project_loader import load_project
-from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
+from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, Column
 
 # -- Inventory -------------------------------------------------------------------------------------
 # Descriptions of a project for catalogs and commands, computed without data.
@@ -38,8 +38,8 @@ class ColumnDescription:
     name: str
     type: str
     about: str
-    parents: tuple[Column, ...]
-    origins: tuple[Column, ...]
+    parents: tuple[ColumnKey, ...]
+    origins: tuple[ColumnKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _table_description(table: str, comments: Mapping[str, str]) -> str:
 
 
 def _table_lines(
-    columns: tuple[ColumnType, ...], table: str, texts: Mapping[str, str], traced: Lineage
+    columns: tuple[Column, ...], table: str, texts: Mapping[str, str], traced: Lineage
 ) -> Iterator[str]:
     """Yield the lines of the Markdown table of columns."""
     schema = table.split(".", maxsplit=1)[0]

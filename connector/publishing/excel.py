@@ -16,14 +16,12 @@ from typing import IO, Any
 
 import duckdb
 from openpyxl import Workbook
-from openpyxl.cell import WriteOnlyCell
-from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.atomic_files import write_atomically
-from connector.errors import Misused, NothingPublished, UnknownName
+from connector.errors import Misused, UnknownName
 from connector.spreadsheet.texts import is_hazard
 from connector.spreadsheet.workbook_writer import (
     DATE_FORMATS,
@@ -32,11 +30,13 @@ from connector.spreadsheet.workbook_writer import (
     SIZE,
     TEXT_CHARACTERS_MAX,
     TextTooLong,
+    row_xml,
+    style_number,
     text_cell_xml,
     value_cell_xml,
 )
-from connector.warehouse.duckdb_file import convert_errors, quoted
-from connector.warehouse.published_file import open_read_only, tables_in
+from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
+from connector.warehouse.published_file import open_read_only, require_published, tables_in
 
 ROWS_MAX = 1_048_575
 """Maximum number of rows of a sheet, without the headings."""
@@ -75,22 +75,12 @@ class Sheet:
 
 
 def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
-    """Write tables of the published file to a workbook, which replaces an earlier one.
+    """Write tables (`schema.table`) of the published file to a workbook, one sheet each.
 
-    Args:
-        file: The published file.
-        path: The workbook.
-        tables: Tables and views as `schema.table`, in the order of the sheets.
-
-    Raises:
-        Misused: A table has more rows than a sheet can hold.
-        NothingPublished: There is no published file.
-        UnknownName: A table does not exist.
-        WarehouseError: A file cannot be read or written.
+    An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`,
+    `NothingPublished` and another `WarehouseError`.
     """
-    if not file.exists():
-        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    with open_read_only(file) as connection:
+    with open_read_only(require_published(file)) as connection:
         known = tables_in(connection)
         sources = [_SourceTable(connection, each, known) for each in dict.fromkeys(tables)]
         names = _sheet_names([each.table for each in sources])
@@ -119,7 +109,7 @@ class _SourceTable:
         self.table = table
         self.shortened = Counter[str]()
         self._connection = connection
-        self._from = ".".join(map(quoted, table.split(".", 1)))
+        self._from = quoted_table(table)
         ((self.rows,),) = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
         if self.rows > ROWS_MAX:
             raise Misused(
@@ -173,10 +163,11 @@ class _WorkbookWriter:
         self._book = Workbook()
         self._book.remove(self._book.worksheets[0])
         self._plain = self._book.create_sheet("plain")
-        self._bold = self._style_id(is_bold=True)
-        self._quoted = self._style_id(is_quoted=True)
+        self._bold = style_number(self._plain, is_bold=True)
+        self._quoted = style_number(self._plain, is_quoted=True)
         self._dates = {
-            kind: self._style_id(number_format=form) for kind, form in DATE_FORMATS.items()
+            kind: style_number(self._plain, number_format=form)
+            for kind, form in DATE_FORMATS.items()
         }
 
     def write(self, file: IO[bytes]) -> None:
@@ -225,7 +216,7 @@ class _WorkbookWriter:
         """Yield the XML of the headings and of the rows, one batch at a time."""
         letters = [get_column_letter(number) for number in range(1, len(source.columns) + 1)]
         headings = [text_cell_xml(column, self._bold) for column in source.columns]
-        yield _row_xml(1, letters, headings)
+        yield row_xml(1, letters, headings)
         number = 1
         for batch in source.batches():
             texts = []
@@ -233,7 +224,7 @@ class _WorkbookWriter:
                 number += 1
                 named = zip(row, source.columns, strict=True)
                 cells = [self._cell_xml(value, column, source) for value, column in named]
-                texts.append(_row_xml(number, letters, cells))
+                texts.append(row_xml(number, letters, cells))
             yield "".join(texts)
 
     def _cell_xml(self, value: object, column: str, source: _SourceTable) -> str:
@@ -258,25 +249,6 @@ class _WorkbookWriter:
         except TextTooLong:
             source.shortened[column] += 1
             return _shortened_cell(text, style)
-
-    def _style_id(
-        self, *, number_format: str | None = None, is_bold: bool = False, is_quoted: bool = False
-    ) -> int:
-        """Return openpyxl's number of the style with this format."""
-        cell = WriteOnlyCell(self._plain)
-        if number_format is not None:
-            cell.number_format = number_format
-        if is_bold:
-            cell.font = Font(bold=True)
-        cell.quotePrefix = is_quoted
-        return int(cell.style_id)
-
-
-def _row_xml(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
-    """Return the XML of the row with this number; empty cells are left out."""
-    placed = zip(letters, cells, strict=True)
-    joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
-    return f'<row r="{number}">{joined}</row>'
 
 
 def _is_exact(value: float | Decimal) -> bool:

@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connector.atomic_files import sync_folder
-from connector.errors import Misused, NothingPublished, UnknownName
+from connector.errors import Misused, UnknownName
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import convert_errors
-from connector.warehouse.published_file import list_tables, read_table, to_arrow, write_parquet
+from connector.warehouse.published_file import (
+    list_tables,
+    read_table,
+    require_published,
+    to_arrow,
+    write_parquet,
+)
 from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
@@ -54,10 +60,7 @@ def read(table: str, *, account: str | None = None) -> Frame:
 def sql(query: str, *, account: str | None = None) -> Frame:
     """Return the result of a query of the published file, in the types of `read`.
 
-    Raises:
-        Misused: DuckDB refuses the query. The message has DuckDB's error.
-        NothingPublished: There is no published file.
-        SettingsError: A setting is invalid.
+    Raises the errors of `read`, and `Misused` with DuckDB's message if it refuses the query.
     """
     from connector.publishing.frames import Frame  # noqa: PLC0415
 
@@ -67,10 +70,7 @@ def sql(query: str, *, account: str | None = None) -> Frame:
 def _find_published_file(account: str | None) -> Path:
     """Return the account's published file. Raises `NothingPublished` or `SettingsError`."""
     settings = load_settings({"account": account})
-    path = Warehouse(settings.folder).published
-    if not path.exists():
-        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
-    return path
+    return require_published(Warehouse(settings.folder).published)
 
 
 # -- Parquet ---------------------------------------------------------------------------------------
@@ -101,9 +101,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
     Raises `UnknownName` for an unknown schema, `Misused` for a folder that no export created,
     `NothingPublished`, and another `WarehouseError`.
     """
-    if not file.exists():
-        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
-    found = list_tables(file)
+    found = list_tables(require_published(file))
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
     for schema in schemas:
         if schema not in known:

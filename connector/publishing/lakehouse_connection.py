@@ -110,41 +110,38 @@ class LakehouseAccount:
 
 
 @contextmanager
-def open_for_reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a read-only connection to the lakehouse.
-
-    Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError`.
-    """
-    with _connect(place) as connection:
-        attach_lakehouse(connection, place, reads_only=True)
+def open_for_reading(lakehouse: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a read-only connection. Raises `NothingPublished` and `LakehouseError`."""
+    with _connect(lakehouse) as connection:
+        attach_lakehouse(connection, lakehouse, reads_only=True)
         yield connection
 
 
 @contextmanager
 def open_for_change(
-    place: LakehouseAccount, *, published: Path | None = None
+    lakehouse: LakehouseAccount, *, published: Path | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection that may change the lakehouse, and create the lakehouse if it is missing.
 
     The file `published` is attached under this name. Raises `LakehouseError`.
     """
-    with _connect(place) as connection:
-        folder = None if place.data.startswith(OBJECT_STORAGE) else Path(place.data)
+    with _connect(lakehouse) as connection:
+        folder = None if lakehouse.data.startswith(OBJECT_STORAGE) else Path(lakehouse.data)
         if folder is not None and not folder.exists():
             # An existing folder keeps its mode: its owner may share it with analysts.
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        retry_conflicts(lambda: attach_lakehouse(connection, place, reads_only=False))
+        retry_conflicts(lambda: attach_lakehouse(connection, lakehouse, reads_only=False))
         if published is not None:
             connection.execute(f"ATTACH {literal(str(published))} AS published (READ_ONLY)")
         yield connection
 
 
 @contextmanager
-def _connect(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(lakehouse: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database in memory with the extensions; convert its errors."""
-    is_storage = place.data.startswith(OBJECT_STORAGE)
+    is_storage = lakehouse.data.startswith(OBJECT_STORAGE)
     extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
-    with _convert_errors(place), connect_with_extensions(extensions) as connection:
+    with _convert_errors(lakehouse), connect_with_extensions(extensions) as connection:
         yield connection
 
 
@@ -183,10 +180,7 @@ def storage_url_style(environ: Mapping[str, str]) -> str:
 
 
 def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Load an extension that DuckDB has already, or from its Python package.
-
-    Raises `LakehouseError`.
-    """
+    """Load an extension of DuckDB or of its Python package. Raises `LakehouseError`."""
     with suppress(duckdb.Error):
         connection.execute(f"LOAD {name}")
         return
@@ -200,18 +194,15 @@ def _load_extension(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 
 
 def attach_lakehouse(
-    connection: duckdb.DuckDBPyConnection, place: LakehouseAccount, *, reads_only: bool
+    connection: duckdb.DuckDBPyConnection, lakehouse: LakehouseAccount, *, reads_only: bool
 ) -> None:
-    """Attach the lakehouse as `lake`.
-
-    With `reads_only`, raises `NothingPublished` if it is missing.
-    """
+    """Attach the lakehouse as `lake`. Raises `NothingPublished` if it must not be created."""
     # Rows stay out of the catalog, so that an erasure only has to search files.
-    options = f"DATA_PATH {literal(place.data + '/')}, DATA_INLINING_ROW_LIMIT 0"
+    options = f"DATA_PATH {literal(lakehouse.data + '/')}, DATA_INLINING_ROW_LIMIT 0"
     mode = ", READ_ONLY" if reads_only else ""
     try:
         connection.execute(
-            f"ATTACH {literal('ducklake:postgres:' + _connection_string(place))} AS {LAKE} "
+            f"ATTACH {literal('ducklake:postgres:' + _connection_string(lakehouse))} AS {LAKE} "
             f"({options}, METADATA_CATALOG {literal(CATALOG)}{mode})"
         )
     except duckdb.Error as error:
@@ -223,9 +214,9 @@ def attach_lakehouse(
         raise
 
 
-def _connection_string(place: LakehouseAccount) -> str:
+def _connection_string(lakehouse: LakehouseAccount) -> str:
     """Return PostgreSQL's connection string, with a time limit for connecting."""
-    given = place.catalog.get_secret_value()
+    given = lakehouse.catalog.get_secret_value()
     if "connect_timeout" in given:
         return given
     before = " " if "://" not in given else "&" if "?" in given else "?"
@@ -275,24 +266,24 @@ def retry_conflicts(act: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _convert_errors(place: LakehouseAccount) -> Iterator[None]:
+def _convert_errors(lakehouse: LakehouseAccount) -> Iterator[None]:
     """Convert errors of DuckDB and of the file system to those of the lakehouse."""
     try:
         yield
     except ConnectorError:
         raise
     except duckdb.Error as error:
-        raise _to_lakehouse_error(place, str(error)) from None
+        raise _to_lakehouse_error(lakehouse, str(error)) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise LakehouseError(
-            f"{place.data} cannot be used: {reason}", code="lakehouse_offline"
+            f"{lakehouse.data} cannot be used: {reason}", code="lakehouse_offline"
         ) from None
 
 
-def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError:
+def _to_lakehouse_error(lakehouse: LakehouseAccount, message: str) -> LakehouseError:
     """Return the error for a message of DuckDB or PostgreSQL, without passwords."""
-    shown = _without_secrets(place, message)
+    shown = _without_secrets(lakehouse, message)
     _, refused, reason = shown.rpartition('Unable to connect to Postgres at "[catalog]": ')
     if refused and not _REACHED.search(reason):
         return LakehouseError(
@@ -305,8 +296,8 @@ def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError
         )
     if "DATA_PATH" in message:
         return LakehouseError(
-            f"the catalog of the lakehouse names another place for its files than {place.data}: "
-            f"{shown}",
+            "the catalog of the lakehouse names another place for its files than "
+            f"{lakehouse.data}: {shown}",
             action="Set CONNECTOR_LAKEHOUSE_DATA to the place that the catalog names.",
         )
     if _CONFLICT.search(message):
@@ -318,11 +309,11 @@ def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError
     return LakehouseError(f"the lakehouse cannot be used: {shown}")
 
 
-def _without_secrets(place: LakehouseAccount, text: str) -> str:
+def _without_secrets(lakehouse: LakehouseAccount, text: str) -> str:
     """Return the first line of a message, without the connection string and its password."""
-    given = place.catalog.get_secret_value()
+    given = lakehouse.catalog.get_secret_value()
     shown = text.strip().partition("\n")[0]
-    for each in (_connection_string(place), given):
+    for each in (_connection_string(lakehouse), given):
         shown = shown.replace(each, "[catalog]")
     for found in _PASSWORD.findall(given):
         for word in found:

@@ -48,12 +48,12 @@ def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
     Returns no rows if there is no lakehouse. Raises a `LakehouseError`.
     """
     found = LakehouseMatches()
-    place = LakehouseAccount.from_settings(settings)
-    if place is None:
+    lakehouse = LakehouseAccount.from_settings(settings)
+    if lakehouse is None:
         return found
     try:
-        with open_for_reading(place) as connection:
-            for table, files in _find_files(connection, place).items():
+        with open_for_reading(lakehouse) as connection:
+            for table, files in _find_files(connection, lakehouse).items():
                 _count_in_files(connection, table, files, person, found)
     except NothingPublished:
         return found
@@ -62,10 +62,10 @@ def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
 
 
 def _find_files(
-    connection: duckdb.DuckDBPyConnection, place: LakehouseAccount
+    connection: duckdb.DuckDBPyConnection, lakehouse: LakehouseAccount
 ) -> dict[str, list[str]]:
     """Return the account's files by table, including files that no snapshot needs."""
-    pattern = f"{place.data}/*/*/account={place.account}/*.parquet"
+    pattern = f"{lakehouse.data}/*/*/account={lakehouse.account}/*.parquet"
     found: dict[str, list[str]] = {}
     for (path,) in connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall():
         schema, table = path.split("/")[-4:-2]
@@ -154,28 +154,25 @@ def erase_from_lakehouse(settings: Settings) -> None:
     Earlier snapshots expire for all accounts, because a snapshot contains the whole lakehouse. The
     next call continues after an error. Raises the errors of `publish_to_lakehouse`.
     """
-    if (place := LakehouseAccount.from_settings(settings)) is not None:
+    if (lakehouse := LakehouseAccount.from_settings(settings)) is not None:
         file = Warehouse(settings.folder).published
-        _replace_rows_and_clean(place, file if file.exists() else None)
+        _replace_rows_and_clean(lakehouse, file if file.exists() else None)
 
 
 def remove_account(settings: Settings) -> LakehouseResult:
-    """Delete all rows of the account from the lakehouse.
-
-    Raises the errors of `publish_to_lakehouse`.
-    """
+    """Delete the account's rows. Raises the errors of `publish_to_lakehouse`."""
     return _replace_rows_and_clean(LakehouseAccount.require(settings), None)
 
 
-def _replace_rows_and_clean(place: LakehouseAccount, published: Path | None) -> LakehouseResult:
+def _replace_rows_and_clean(lakehouse: LakehouseAccount, published: Path | None) -> LakehouseResult:
     """Replace the account's rows, then remove every trace of earlier rows.
 
     These are snapshots, their files, and PostgreSQL's statistics. Raises `LakehouseError` if files
     remain.
     """
     began = time.monotonic()
-    with open_for_change(place, published=published) as connection:
-        done = replace_account_rows(connection, place, published, force=True)
+    with open_for_change(lakehouse, published=published) as connection:
+        done = replace_account_rows(connection, lakehouse, published, force=True)
         clean_up(connection, None, GRACE)
         is_new = True
         while is_new:
@@ -186,15 +183,17 @@ def _replace_rows_and_clean(place: LakehouseAccount, published: Path | None) -> 
         connection.execute(
             f"CALL postgres_execute('{CATALOG}', '{_VACUUM}', use_transaction => false)"
         )
-        _check_no_file_remains(connection, place)
+        _check_no_file_remains(connection, lakehouse)
     return replace(done, seconds=time.monotonic() - began)
 
 
-def _check_no_file_remains(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> None:
+def _check_no_file_remains(
+    connection: duckdb.DuckDBPyConnection, lakehouse: LakehouseAccount
+) -> None:
     """Raise `LakehouseError` if files of a stopped publication are too new to be removed."""
     ((files,),) = connection.execute(
         f"SELECT count(*) FROM ducklake_delete_orphaned_files('{LAKE}', cleanup_all => true, "
-        f"dry_run => true) WHERE contains(path, {literal(f'/account={place.account}/')})"
+        f"dry_run => true) WHERE contains(path, {literal(f'/account={lakehouse.account}/')})"
     ).fetchall()
     if files:
         hours = GRACE.total_seconds() / 3600

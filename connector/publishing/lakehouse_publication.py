@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import duckdb
 
-from connector.errors import ConnectorError, LakehouseError, NothingPublished, WarehouseError
+from connector.errors import ConnectorError, LakehouseError, WarehouseError
 from connector.publishing.lakehouse_connection import (
     LAKE,
     LakehouseAccount,
@@ -36,6 +36,7 @@ from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.internal_tables import TableRows
+from connector.warehouse.published_file import require_published
 from connector.warehouse.runs import LakehouseAttempt, record_lakehouse_attempt
 from connector.warehouse.warehouse import Warehouse
 
@@ -116,13 +117,11 @@ def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> Lakehous
     If the lakehouse has this file or a newer one, nothing changes unless `force` is set. Raises
     `SettingsError` if there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
     """
-    place = LakehouseAccount.require(settings)
-    file = Warehouse(settings.folder).published
-    if not file.exists():
-        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
+    lakehouse = LakehouseAccount.require(settings)
+    file = require_published(Warehouse(settings.folder).published)
     began = time.monotonic()
-    with open_for_change(place, published=file) as connection:
-        done = replace_account_rows(connection, place, file, force=force)
+    with open_for_change(lakehouse, published=file) as connection:
+        done = replace_account_rows(connection, lakehouse, file, force=force)
         if done.outcome == "published":
             clean_up(connection, timedelta(days=settings.lakehouse_keep_days.value), GRACE)
     return replace(done, seconds=time.monotonic() - began)
@@ -139,12 +138,12 @@ def publish_and_record(
     An error is part of the result instead of being raised, except `SettingsError` if no lakehouse
     is configured.
     """
-    place = LakehouseAccount.require(settings)
+    lakehouse = LakehouseAccount.require(settings)
     started_at = now()
     try:
         done = publish_to_lakehouse(settings, force=force)
     except ConnectorError as error:
-        done = LakehouseResult(place.account, "failed", error=error)
+        done = LakehouseResult(lakehouse.account, "failed", error=error)
     copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
     row = LakehouseAttempt(
         started_at,
@@ -162,7 +161,7 @@ def publish_and_record(
 
 def replace_account_rows(
     connection: duckdb.DuckDBPyConnection,
-    place: LakehouseAccount,
+    lakehouse: LakehouseAccount,
     file: Path | None,
     *,
     force: bool,
@@ -172,7 +171,7 @@ def replace_account_rows(
     The outcome is `unchanged` if the lakehouse has this file or a newer one, unless `force` is set.
     """
     done = run_transaction(
-        connection, lambda: _replace_in_transaction(connection, place, file, force=force)
+        connection, lambda: _replace_in_transaction(connection, lakehouse, file, force=force)
     )
     if done.outcome == "unchanged":
         return done
@@ -184,15 +183,15 @@ def replace_account_rows(
 
 def _replace_in_transaction(
     connection: duckdb.DuckDBPyConnection,
-    place: LakehouseAccount,
+    lakehouse: LakehouseAccount,
     file: Path | None,
     *,
     force: bool,
 ) -> LakehouseResult:
     """Replace the account's rows and its entry; the result has no snapshot yet."""
-    account, held = place.account, lakehouse_tables(connection)
+    account, held = lakehouse.account, lakehouse_tables(connection)
     last = next((e for e in read_entries(connection) if e.account == account), None)
-    entry = None if file is None else _describe_attached_file(connection, file, place)
+    entry = None if file is None else _describe_attached_file(connection, file, lakehouse)
     if entry is None:
         if last is None:
             return LakehouseResult(account, "unchanged")
@@ -249,22 +248,22 @@ def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry,
 
 
 def _describe_attached_file(
-    connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
+    connection: duckdb.DuckDBPyConnection, file: Path, lakehouse: LakehouseAccount
 ) -> LakehouseEntry:
     """Return the entry for the attached file, from its latest publication.
 
     A file without the schema `sync` is identified by the time of its last change.
     """
-    source, own = place.source, program_version()
+    source, own = lakehouse.source, program_version()
     with suppress(duckdb.CatalogException):
         rows = connection.execute(
             "SELECT publication, epoch_us(started_at), epoch_us(true_of), personal "
             "FROM published.sync.publications ORDER BY started_at DESC LIMIT 1"
         ).fetchall()
         if rows:
-            return _ENTRIES.read((place.account, *rows[0], source, own, 0, 0))
+            return _ENTRIES.read((lakehouse.account, *rows[0], source, own, 0, 0))
     at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    return LakehouseEntry(place.account, f"{at:%Y%m%dT%H%M%S.%fZ}", at, None, None, source, own)
+    return LakehouseEntry(lakehouse.account, f"{at:%Y%m%dT%H%M%S.%fZ}", at, None, None, source, own)
 
 
 def _check_same_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
@@ -282,11 +281,10 @@ def _check_same_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
 def clean_up(
     connection: duckdb.DuckDBPyConnection, keep: timedelta | None, grace: timedelta
 ) -> None:
-    """Expire snapshots that are older than `keep`, and remove files that no snapshot needs.
+    """Expire snapshots older than `keep` (None: all but the latest), and delete unneeded files.
 
     A file is kept for `grace`, because a query may read it. Files without a snapshot belong to a
-    killed process or to a running publication. Without `keep`, all earlier snapshots expire, and
-    their files are removed immediately.
+    killed process or to a running publication. Without `keep`, files are deleted immediately.
     """
     now = datetime.now(UTC)
     unused = f"older_than => {literal((now - grace).isoformat())}::TIMESTAMPTZ"

@@ -44,9 +44,9 @@ class LakehouseStatus:
 
 
 def read_status(settings: Settings) -> LakehouseStatus:
-    """Read the status. Raises `SettingsError`, `NothingPublished`, and a `LakehouseError`."""
-    place = LakehouseAccount.require(settings)
-    with open_for_reading(place) as connection:
+    """Read the lakehouse. Raises `SettingsError`, `NothingPublished`, and a `LakehouseError`."""
+    lakehouse = LakehouseAccount.require(settings)
+    with open_for_reading(lakehouse) as connection:
         ((files, size),) = connection.execute(
             "SELECT coalesce(sum(file_count), 0)::BIGINT, "
             f"coalesce(sum(file_size_bytes), 0)::BIGINT FROM ducklake_table_info('{LAKE}')"
@@ -56,4 +56,4 @@ def read_status(settings: Settings) -> LakehouseStatus:
             " ORDER BY 1"
         ).fetchall()
         snapshots = tuple((n, at) for n, us in states if (at := from_microseconds(us)) is not None)
-        return LakehouseStatus(place.data, snapshots, read_entries(connection), files, size)
+        return LakehouseStatus(lakehouse.data, snapshots, read_entries(connection), files, size)

@@ -13,6 +13,7 @@ from dataclasses import replace
 import duckdb
 
 from connector.errors import LakehouseError
+from connector.publishing.columns import read_shapes
 from connector.publishing.lakehouse_connection import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.schema import Column, TableSchema
@@ -114,6 +115,7 @@ def _create_table(connection: duckdb.DuckDBPyConnection, table: TableSchema, tar
 def _write_column_comments(
     connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]
 ) -> None:
+    """Write the comments that are not empty to the columns of the table `target`."""
     for each in columns:
         if each.comment:
             connection.execute(
@@ -131,17 +133,10 @@ def _is_wider(wide: str, narrow: str) -> bool:
 
 def _read_tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
     """Yield the tables and views of an attached database, with types of the lakehouse."""
-    columns: dict[tuple[str, str], list[Column]] = {}
-    for schema, table, name, type, comment in connection.execute(
-        "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
-        f"WHERE database_name = {literal(database)} AND NOT internal "
-        "ORDER BY schema_name, table_name, column_index"
-    ).fetchall():
-        columns.setdefault((schema, table), []).append(
-            Column(name, _lakehouse_type(type), comment or "")
-        )
-    for (schema, table), found in columns.items():
-        yield TableSchema(schema, table, tuple(found))
+    for table, columns in read_shapes(connection, database).items():
+        schema, _, name = table.partition(".")
+        found = (replace(each, type=_lakehouse_type(each.type)) for each in columns)
+        yield TableSchema(schema, name, tuple(found))
 
 
 def _lakehouse_type(type: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from connector.publishing.columns import Shapes
 from connector.publishing.project import Model, Project
 
-Column = tuple[str, str]
+ColumnKey = tuple[str, str]
 """Column: its table as `schema.table`, and its name."""
 
 
@@ -20,20 +20,20 @@ class Lineage:
     """
 
     def __init__(self, project: Project, shapes: Shapes) -> None:
-        self._parents: dict[Column, tuple[Column, ...]] = {}
+        self._parents: dict[ColumnKey, tuple[ColumnKey, ...]] = {}
         schema = _to_sqlglot_schema(shapes)
         for node in project.nodes:
             if isinstance(node, Model) and node.table in shapes:
                 for name, parents in _trace_parents(node.query.sql, schema).items():
                     self._parents[node.table, name] = parents
 
-    def parents(self, table: str, column: str) -> tuple[Column, ...]:
+    def parents(self, table: str, column: str) -> tuple[ColumnKey, ...]:
         """Return the columns that a column is computed from directly, sorted."""
         return self._parents.get((table, column), ())
 
-    def origins(self, table: str, column: str) -> tuple[Column, ...]:
+    def origins(self, table: str, column: str) -> tuple[ColumnKey, ...]:
         """Return the columns of source tables and seeds that a column is computed from, sorted."""
-        seen: set[Column] = set()
+        seen: set[ColumnKey] = set()
         waiting = list(self.parents(table, column))
         while waiting:
             each = waiting.pop()
@@ -55,7 +55,7 @@ def _to_sqlglot_schema(shapes: Shapes) -> Any:
     return MappingSchema(tree, dialect="duckdb")
 
 
-def _trace_parents(sql: str, schema: Any) -> Mapping[str, tuple[Column, ...]]:
+def _trace_parents(sql: str, schema: Any) -> Mapping[str, tuple[ColumnKey, ...]]:
     """Return the parents of each column of a query; none if sqlglot cannot read the query."""
     import sqlglot  # noqa: PLC0415
     from sqlglot.lineage import lineage  # noqa: PLC0415
@@ -65,9 +65,9 @@ def _trace_parents(sql: str, schema: Any) -> Mapping[str, tuple[Column, ...]]:
     except (sqlglot.errors.SqlglotError, ValueError):
         return {}
     exp = sqlglot.exp
-    found: dict[str, tuple[Column, ...]] = {}
+    found: dict[str, tuple[ColumnKey, ...]] = {}
     for name, node in traced.items():
-        parents = set[Column]()
+        parents = set[ColumnKey]()
         for leaf in node.walk():
             table = leaf.expression
             if isinstance(table, exp.Table) and table.db:

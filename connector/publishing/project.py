@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import duckdb
 
 from connector.errors import ModelError, ModelFailed, UnknownName
+from connector.warehouse.schema import Column
 
 # -- Result ----------------------------------------------------------------------------------------
 # Examples of a check are only ids and values of key columns: results are written to logs, reports
@@ -75,10 +76,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """Result of a complete build: every selected model is in the file.
-
-    The file can be published if `blocking` is empty.
-    """
+    """Result of a build. The file can be published if `blocking` is empty."""
 
     models: tuple[BuiltModel, ...]
     checks: tuple[CheckResult, ...]
@@ -135,15 +133,6 @@ class ModelQuery:
 
 
 # -- Declared --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """Column of a table or view: its name, type and comment (empty if it has none)."""
-
-    name: str
-    type: str
-    comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +254,7 @@ class Seed:
     name: str
     schema: str
     about: str
-    columns: tuple[ColumnType, ...]
+    columns: tuple[Column, ...]
     path: Path
     is_users: bool
     kind: Literal["seed"] = "seed"

@@ -31,7 +31,6 @@ from connector.errors import ModelError, ReferenceUnknown
 from connector.publishing.project import (
     Audit,
     CheckKind,
-    ColumnType,
     GenericTest,
     Model,
     ModelQuery,
@@ -41,6 +40,7 @@ from connector.publishing.project import (
     SourceTable,
     shipped_folder,
 )
+from connector.warehouse.schema import Column
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _SafeLoader
@@ -321,15 +321,8 @@ def render(
 ) -> ModelQuery:
     """Evaluate the template of a file.
 
-    Args:
-        text: The template.
-        path: The file, for errors.
-        nodes: Tables of the models and seeds, by name.
-        sources: Source tables, by `schema.table` as `source()` names them.
-
-    Raises:
-        ModelError: The template is wrong.
-        ReferenceUnknown: A reference names nothing.
+    `nodes` has the table of each model and seed, `sources` the table of each `schema.table` that
+    `source()` can name. Raises `ModelError`, and `ReferenceUnknown` for an unknown name.
     """
     refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
 
@@ -408,11 +401,7 @@ _FORMS = {
 
 
 def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str]:
-    """Return the grain (empty for an audit) and the sentence of the file's opening comment.
-
-    Raises:
-        ModelError: The comment has another format, or names another file.
-    """
+    """Return grain (empty for an audit) and sentence of the header. Raises `ModelError`."""
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
         raise ModelError(
@@ -442,15 +431,10 @@ class OwnModels:
 def load_project(
     folder: Path | None = None, *, seeds: Path | None = None, own: OwnModels | None = None
 ) -> Project:
-    """Load a project.
+    """Load the project in a folder (None: the shipped one), with the user's models.
 
-    Args:
-        folder: Project folder. None for the shipped one.
-        seeds: Folder of the user's csv files, which replace seeds of the same name.
-        own: The user's models.
-
-    Raises:
-        ModelError: A file is wrong. The error names the file, and the line if it is known.
+    `seeds` is a folder of csv files that replace seeds of the same name. Raises `ModelError`, which
+    names the file, and the line if it is known.
     """
     return _ProjectLoader(folder or shipped_folder(), seeds, own).load()
 
@@ -545,6 +529,7 @@ class _ProjectLoader:
         return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
 
     def _render_query(self, text: str, path: Path) -> ModelQuery:
+        """Evaluate the template of a file with the tables of this project."""
         sources = {name: each.table for name, each in self._source_tables.items()}
         return render(text, path, self._tables, sources)
 
@@ -590,7 +575,7 @@ class _ProjectLoader:
                 name=shipped.stem,
                 schema=schema or shipped.parent.name,
                 about=entry.description,
-                columns=tuple(ColumnType(n, types[n], text) for n, text in entry.texts.items()),
+                columns=tuple(Column(n, types[n], text) for n, text in entry.texts.items()),
                 path=users if is_users else shipped,
                 is_users=is_users,
             )
@@ -612,10 +597,7 @@ class _ProjectLoader:
             yield Audit(path.stem, sentence, query, severity, about, reads)
 
     def _read_tests(self, project: Project) -> Iterator[GenericTest]:
-        """Yield the tests of columns in all schema files.
-
-        Raises `ModelError` if two have the same name.
-        """
+        """Yield the tests of columns in all schema files. Raises `ModelError` for equal names."""
         tested = [
             *((project.models[name].table, name, *each) for name, each in self._models.items()),
             *((project.seeds[name].table, name, *each) for name, each in self._seeds.items()),
@@ -672,10 +654,7 @@ def _check_entries_have_files(
 
 
 def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
-    """Add an entry of a schema file.
-
-    Raises `ModelError` if it or one of its columns is duplicate.
-    """
+    """Add an entry of a schema file. Raises `ModelError` for a duplicate entry or column."""
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
@@ -687,10 +666,7 @@ def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) 
 
 
 def _read_query(path: Path) -> str:
-    """Return the text of a SQL file.
-
-    Raises `ModelError` if it cannot be read or has a semicolon.
-    """
+    """Return the text of a SQL file. Raises `ModelError`, also for a semicolon at its end."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

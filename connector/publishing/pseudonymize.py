@@ -27,8 +27,8 @@ from connector.publishing.columns import (
     read_shapes,
 )
 from connector.publishing.custom_fields import is_extra_view
-from connector.publishing.lineage import Column, Lineage
-from connector.publishing.project import ColumnType, Model, Project, Seed
+from connector.publishing.lineage import ColumnKey, Lineage
+from connector.publishing.project import Model, Project, Seed
 from connector.settings.model import Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
@@ -38,6 +38,7 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
+from connector.warehouse.schema import Column, TableSchema
 
 
 def can_be_hashed(table: str, column: str) -> bool:
@@ -105,7 +106,7 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
 _TABLES = ("landing", "history")
 
 
-def left_out_columns(without: Collection[str], project: Project | None) -> frozenset[Column]:
+def left_out_columns(without: Collection[str], project: Project | None) -> frozenset[ColumnKey]:
     """Return table and column of each column that the setting `publish_without` leaves out.
 
     `RESOURCE.FIELD` is a column of landing and history, each model's column that is read from it
@@ -113,13 +114,8 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     that column alone. A field that is removed from the `_record` of a table counts as a column of
     that table.
 
-    Args:
-        without: Value of the setting. Names of schemas are ignored.
-        project: The models; None without models.
-
-    Raises:
-        UnknownName: A table or column does not exist.
-        SettingsError: A model computes another column from a column that is left out.
+    `without` is the value of the setting; names of schemas are ignored. Raises `UnknownName`, and
+    `SettingsError` if a model computes another column from a column that is left out.
     """
     split = [name.rpartition(".")[::2] for name in without]
     listed = {(table, column) for table, column in split if "." in table}
@@ -137,7 +133,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     found |= {
         (table, column) for table in PERSONAL_OWN_COLUMNS for column in PERSONAL_OWN_COLUMNS[table]
     }
-    needed: list[tuple[Column, Column]] = []
+    needed: list[tuple[ColumnKey, ColumnKey]] = []
     lineage = Lineage(project, shapes)
     for node in project.nodes:
         for each in shapes[node.table]:
@@ -166,7 +162,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     return frozenset((*found, *listed))
 
 
-def _may_contain_key(node: Model | Seed, column: ColumnType, key: str) -> bool:
+def _may_contain_key(node: Model | Seed, column: Column, key: str) -> bool:
     """Return True if a column that is computed from `_record` may contain the value of this key."""
     sql = node.query.sql if isinstance(node, Model) else ""
     return column.type == "JSON" or bool(re.search(rf"'[^']*\b{key}\b[^']*'", sql))
@@ -183,7 +179,7 @@ def _check_column(table: str, column: str, shapes: Shapes) -> None:
         raise UnknownName(f"column of {table} in publish_without", column, names)
 
 
-def _is_left_out_of_content_view(table: str, column: str, left_out: Collection[Column]) -> bool:
+def _is_left_out_of_content_view(table: str, column: str, left_out: Collection[ColumnKey]) -> bool:
     """Return True for a column of a content view whose field is left out of content items."""
     return table.startswith(CONTENT_VIEW_PREFIX) and ("landing.content_items", column) in left_out
 
@@ -218,27 +214,11 @@ class Mask:
     without: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _DraftTable:
-    """Table or view of the draft, with its columns in order."""
-
-    name: str
-    comment: str | None
-    columns: tuple[ColumnType, ...]
-
-
 def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -> None:
     """Write a masked copy of a draft, which does not change.
 
-    Args:
-        draft: The file to copy.
-        copy: The new file, which must not exist yet.
-        mask: The treatment of personal columns, and the schemas and columns to leave out.
-        project: The models in the draft; None if it has none.
-
-    Raises:
-        WarehouseError: The disk has no room for the copy.
-        WarehouseError: The draft cannot be read or the copy cannot be written.
+    The file `copy` must not exist yet. `project` are the models in the draft, if it has any. Raises
+    a `WarehouseError`, for example if the disk is full.
     """
     with open_file(draft) as connection, convert_errors(copy):
         connection.execute(
@@ -251,9 +231,8 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         personal = personal_columns(project, shapes) if mask.personal != "keep" else frozenset()
         left_out = left_out_columns(mask.without, project)
         for table in _draft_tables(connection, shapes):
-            schema = table.name.partition(".")[0]
-            if schema not in mask.without:
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(schema)}")
+            if table.schema not in mask.without:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.schema)}")
                 _copy_table(connection, table, mask, personal, left_out)
         connection.execute("CHECKPOINT masked")
         connection.execute("DETACH masked")
@@ -261,62 +240,55 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
 
 def _copy_table(
     connection: duckdb.DuckDBPyConnection,
-    table: _DraftTable,
+    table: TableSchema,
     mask: Mask,
-    personal: Collection[Column],
-    left_out: Collection[Column],
+    personal: Collection[ColumnKey],
+    left_out: Collection[ColumnKey],
 ) -> None:
     """Copy the table with masked columns; skip it if no column remains."""
     shown: list[str] = []
     comments: dict[str, str] = {}
-    removed = [name for owner, name in left_out if owner == table.name]
+    owner = str(table)
+    removed = [name for each, name in left_out if each == owner]
     for column in table.columns:
         name = quoted(column.name)
-        if column.name in removed or _is_left_out_of_content_view(
-            table.name, column.name, left_out
-        ):
+        if column.name in removed or _is_left_out_of_content_view(owner, column.name, left_out):
             continue
-        if (table.name, column.name) not in personal:
+        if (owner, column.name) not in personal:
             is_record = column.name == RECORD and removed
             shown.append(
                 f"{_without_keys_expression(name, removed)} AS {name}" if is_record else name
             )
             comments[name] = column.comment
-        elif mask.personal == "hash" and can_be_hashed(table.name, column.name):
+        elif mask.personal == "hash" and can_be_hashed(owner, column.name):
             shown.append(f"{_hash_expression(name)} AS {name}")
             comments[name] = f"{column.comment} {_HASHED}".strip()
     if not shown:
         return
-    source = _quoted_table(table.name)
-    target = f"masked.{source}"
-    connection.execute(f"CREATE TABLE {target} AS SELECT {', '.join(shown)} FROM {source}")
-    said = [
+    target = f"masked.{table.quoted}"
+    connection.execute(f"CREATE TABLE {target} AS SELECT {', '.join(shown)} FROM {table.quoted}")
+    statements = [
         f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}"
         for name, text in comments.items()
         if text
     ]
-    if table.comment:
-        said.append(f"COMMENT ON TABLE {target} IS {literal(table.comment)}")
-    if said:
+    if table.about:
+        statements.append(f"COMMENT ON TABLE {target} IS {literal(table.about)}")
+    if statements:
         # In one transaction: otherwise each comment would be a commit, and there are a thousand.
         with transaction(connection):
-            connection.execute(";".join(said))
+            connection.execute(";".join(statements))
 
 
-def _quoted_table(name: str) -> str:
-    schema, _, table = name.partition(".")
-    return f"{quoted(schema)}.{quoted(table)}"
-
-
-def _draft_tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[_DraftTable]:
+def _draft_tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[TableSchema]:
     """Yield every table and view of the draft."""
     of_draft = "database_name = current_database() AND NOT internal"
-    for table, comment in connection.execute(
-        f"SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() WHERE {of_draft} "
-        f"UNION ALL SELECT schema_name || '.' || view_name, comment FROM duckdb_views() "
+    for schema, table, comment in connection.execute(
+        f"SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE {of_draft} "
+        f"UNION ALL SELECT schema_name, view_name, comment FROM duckdb_views() "
         f"WHERE {of_draft} ORDER BY ALL"
     ).fetchall():
-        yield _DraftTable(table, comment, shapes.get(table, ()))
+        yield TableSchema(schema, table, shapes.get(f"{schema}.{table}", ()), comment or "")
 
 
 def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:

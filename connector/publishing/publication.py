@@ -302,10 +302,7 @@ def _check_records_loaded(settings: Settings) -> None:
 
 
 def _mask_from_settings(settings: Settings) -> Mask | None:
-    """Return the mask; None if everything is published.
-
-    Raises `SettingsError` without a hash key.
-    """
+    """Return the mask; None if all is published. Raises `SettingsError` without a hash key."""
     personal, without = settings.publish_personal.value, settings.publish_without.value
     if personal == "keep" and not without:
         return None
@@ -315,10 +312,7 @@ def _mask_from_settings(settings: Settings) -> Mask | None:
 
 
 class _PublicationRun:
-    """One publication, from the draft to the published file.
-
-    The caller holds `publication_lock`.
-    """
+    """One publication, from draft to published file. The caller holds `publication_lock`."""
 
     def __init__(
         self,
@@ -469,10 +463,7 @@ class _PublicationRun:
         return PreparedDraft(row.publication, self._draft, built)
 
     def publish_draft(self, built: BuildResult | None) -> PublishResult:
-        """Mask the draft and make it the published file.
-
-        Raises `PublishingRefused` after failed checks.
-        """
+        """Mask the draft and publish it. Raises `PublishingRefused` after failed checks."""
         if built is not None and built.blocking:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
         if self._row.outcome != "published":

@@ -57,10 +57,7 @@ def read_seed_rows(seed: Seed) -> SeedRows:
 
 
 def _find_delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
-    """Return the delimiter with which the first line has the wanted headings.
-
-    Raises `ModelError`.
-    """
+    """Return the delimiter that yields the wanted headings. Raises `ModelError`."""
     first = text.partition("\n")[0].rstrip("\r")
     for each in DELIMITERS:
         if next(csv.reader([first], delimiter=each), []) == list(wanted):

@@ -163,10 +163,7 @@ _SOURCES_HEAD = """\
 
 
 def write_dbt_project(folder: Path, published: Path, own_schema: str) -> WrittenFiles:
-    """Write a dbt project over the published file, with its tables as described sources.
-
-    Raises `WarehouseError`.
-    """
+    """Write a dbt project with the published tables as sources. Raises `WarehouseError`."""
     # Jinja reads the path as a text, and YAML reads the line.
     file = repr(str(published.absolute())).replace("\\", "\\\\").replace('"', '\\"')
     written = _write_missing_files(

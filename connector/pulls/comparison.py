@@ -72,7 +72,7 @@ class StreamComparison:
 
 
 def compare_all_records(resource: Declaration, result: StreamComparison) -> Steps[None]:
-    """Compare every record with the loaded rows, and add differences to `result`."""
+    """Compare all listed and all loaded records with the API; add differences to `result`."""
     listed: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -90,12 +90,12 @@ def compare_all_records(resource: Declaration, result: StreamComparison) -> Step
 
 
 def compare_vanished(result: StreamComparison) -> Steps[None]:
-    """Compare the loaded rows of a stream whose parent is deleted."""
+    """Compare the loaded records of a stream whose parent is deleted, one by one."""
     yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), result)
 
 
 def _read_and_compare(ids: tuple[str, ...], result: StreamComparison) -> Steps[None]:
-    """Read these records and compare them with the loaded rows."""
+    """Read these records, compare them with the loaded rows, and add differences to `result`."""
     remaining = ids
     while remaining:
         known = yield from LandedRows(remaining)
@@ -107,6 +107,7 @@ def _read_and_compare(ids: tuple[str, ...], result: StreamComparison) -> Steps[N
 def _compare_details(
     outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], result: StreamComparison
 ) -> Steps[None]:
+    """Compare these details with the loaded rows, and add differences to `result`."""
     records = tuple(each.record for each in outcomes.values() if isinstance(each, FoundDetail))
     result.stale |= yield from DifferingFields(records)
     for id, outcome in outcomes.items():
@@ -134,13 +135,15 @@ def _compare_details(
 
 @dataclass(frozen=True, slots=True)
 class PullCost:
-    """Estimated number of changes and requests of a pull.
+    """Estimated changes and requests of one stream's pull.
 
     Attributes:
         total: Number of records according to the API.
         changed: Records created or changed since the last verified pull.
         deleted: Deleted records, estimated from the counts.
         queued: Records queued to be read.
+        lists: Requests for list pages.
+        details: Requests for single records.
         is_first: True if the first load is not complete.
     """
 
@@ -183,7 +186,7 @@ def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
 
 
 def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """Estimate a first load: two sweeps over the list, every detail, and a scan."""
+    """Estimate a first load: two reads of the list, every detail, and a scan."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
     queued = yield from CountQueued()
@@ -201,7 +204,7 @@ def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
 
 
 def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """Estimate a list that is read whole: its pages, and the details that a pull would read."""
+    """Estimate a pull that reads every page: its pages, and the details that it would read."""
     ids_to_read: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -218,7 +221,7 @@ def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
     live = yield from CountLive()
     queued = yield from CountQueued()
     is_first = bookmark.proven_at is None
-    deleted = max(0, live - page.count)
+    deleted = max(0, live - page.record_count())
     details = max(len(ids_to_read), queued) + deleted
     return PullCost(
         page.total, len(ids_to_read), deleted, queued, page.page, details, is_first=is_first
@@ -226,7 +229,10 @@ def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
 
 
 class _RankSearch:
-    """Search for the first unchanged record of a loaded stream, by rank."""
+    """Search for the first unchanged record of a list that is sorted by `updated_at`.
+
+    The rank of a record is the number of records above it.
+    """
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
         self._lists_cursor = resource.lists_updated_at
@@ -238,7 +244,7 @@ class _RankSearch:
         self._seen = 0
 
     def estimate(self) -> Steps[PullCost]:
-        """Search and estimate the requests of the pull."""
+        """Find the number of changed records, and return the estimated cost."""
         first = yield from self._read_page(1)
         self._future = future_limit(first.timestamp, self._bookmark)
         changed = yield from self._count_changed(first)
@@ -266,6 +272,7 @@ class _RankSearch:
         )
 
     def _read_page(self, number: int) -> Steps[Page[Resource]]:
+        """Read a page, or return it again, and count its records that are not loaded."""
         if number not in self._pages:
             page = yield from ListPage(number, "updated_at", "desc")
             self._pages[number] = page
@@ -289,7 +296,7 @@ class _RankSearch:
         )
 
     def _state_at_rank(self, first: Page[Resource], rank: int) -> Steps[RecordState]:
-        """Return whether the record of that rank changed, by its page and detail."""
+        """Return the state of the record at this rank. Reads its page and its detail."""
         if rank >= first.total:
             return "end"
         page = yield from self._read_page(rank // first.per_page + 1)

@@ -6,19 +6,18 @@ An estimate sends a few requests and loads no records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import ceil
 from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Declaration
-from connector.client.client import Client
 from connector.errors_api import Forbidden
 from connector.ledger.quota import MonthUse, midnight
 from connector.pulls.comparison import PullCost, estimate_pull_cost, read_listed_ids
-from connector.pulls.outcome import Progress, Watch, to_json_value
+from connector.pulls.outcome import to_json_value
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
@@ -45,14 +44,15 @@ class ScheduleEstimate:
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Estimated requests of a pull by resource, and the requests of the estimate itself.
+    """Estimated cost of a pull, and the requests that the estimate itself needed.
 
     Attributes:
-        prices: Estimate by resource.
+        by_resource: Estimate by resource.
         skipped: Resources that the API key may not read.
-        spent: Requests of the estimate.
+        spent: Requests that the estimate needed.
         limit_per_minute: Rate limit that the API reported; None if unknown.
         month: Requests of the month so far.
+        schedule: Estimate for scheduled pulls; None if none was requested.
     """
 
     by_resource: dict[str, PullCost]
@@ -97,25 +97,17 @@ class CostEstimate:
 
 
 async def estimate_cost(
-    settings: Settings,
-    resources: Sequence[str] = (),
-    *,
-    every: timedelta | None = None,
-    watch: Watch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    connect: Callable[..., Client] = Client,
+    settings: Settings, resources: Sequence[str] = (), *, every: timedelta | None = None
 ) -> CostEstimate:
-    """Estimate a pull of the resources (default: all), and pulls scheduled `every` so often.
+    """Estimate a pull of the resources (default: all), and scheduled pulls if `every` is given.
 
     Raises the errors of a pull, except for a missing scope, which skips the resource.
     """
     names = select_resources(resources)
     prices: dict[str, PullCost] = {}
     skipped: list[str] = []
-    opening = open_run(settings, "plan", lease=PLAN_LEASE, watch=watch, now=now, connect=connect)
-    async with opening as context:
+    async with open_run(settings, "plan", lease=PLAN_LEASE) as context:
         for name in names:
-            context.watch(Progress(name))
             try:
                 prices[name] = await _estimate_resource(context, name)
             except Forbidden:
@@ -135,7 +127,7 @@ async def estimate_cost(
 
 
 async def _estimate_resource(context: RunContext, name: str) -> PullCost:
-    """Estimate one resource over all its known streams."""
+    """Return the sum of the estimates of the resource's streams."""
     whole = PullCost(0, 0, 0, 0, 0, 0)
     for stream in await _all_streams(context, declaration(name)):
         bookmark = await context.bookmark(stream)
@@ -154,7 +146,7 @@ async def _estimate_resource(context: RunContext, name: str) -> PullCost:
 
 
 async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
-    """Return the streams of a resource, including those of parents that were never loaded."""
+    """Return the streams of a resource, also of parents that are not loaded yet."""
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
@@ -165,7 +157,7 @@ async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stre
 async def _estimate_schedule(
     context: RunContext, prices: dict[str, PullCost], every: timedelta, month: MonthUse
 ) -> ScheduleEstimate:
-    """Estimate the cost until the end of the month at the recent rate of changes."""
+    """Estimate pulls until the end of the month, at the rate of changes since the last pull."""
     now, quiet, changes_a_day = context.now(), 0, 0.0
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
@@ -184,7 +176,7 @@ async def _estimate_schedule(
 
 
 def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
-    """Return the number of requests of a pull of the stream without changes."""
+    """Return the number of requests of a pull of the stream if nothing changed."""
     if not stream.resource.sortable:
         return max(1, ceil(estimate.total / PER_PAGE_MAX))
     return 1 if stream.resource.lists_updated_at else 2

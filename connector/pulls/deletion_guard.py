@@ -36,25 +36,25 @@ SAMPLES_MAX = 3
 
 
 def deviation_limit(records: int) -> float:
-    """Return the number of records by which a list may differ from the expected length."""
+    """Return how many records a list of this length may have more or less than expected."""
     return max(GONE_MIN, GONE_SHARE * records)
 
 
 def capped_total(total: int, live: int) -> int:
-    """Return the total that a bookmark stores, limited to what the loaded rows support.
+    """Return the API's total, or `live` if the total is much larger than the loaded rows.
 
-    A total that is too high would make the next list look much shorter.
+    A bookmark with a total that is too high would make the next list look much shorter.
     """
     return total if total <= live + deviation_limit(live) else live
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Reason why deletions were held.
+    """Reason why deletions were not accepted.
 
     Attributes:
         code: Code of the error that describes the next step (`connector/errors_api.py`).
-        hides_changes: True if the lists may hide changed records as well, so R must not move.
+        hides_changes: True if the lists may hide changed records too, so nothing is verified.
     """
 
     code: str
@@ -63,15 +63,12 @@ class Refusal:
 
 
 class MassDeletionGuard:
-    """Guard of one pull. It holds tombstones until lists confirm that the records are gone.
+    """Guard of one pull. It holds deletions until lists confirm that the records are gone.
 
     Attributes:
-        live: Number of live rows when the pull began.
-        listed: Total of the list when it was last accepted; None to use `live`.
-        accepts: True if the user has confirmed all deletions.
-        refused: Reason of the refusal. A refusal blocks all later tombstones.
-        withheld: Tombstones that wait until the lists were read.
-        contradicted: Ids of held tombstones that a list showed.
+        refused: Reason of the refusal. A refusal blocks all later deletions.
+        held: Deletions that wait until the lists were read, each with its proof.
+        contradicted: Ids of held deletions that a list showed.
         absent: Ids of loaded records that lists do not show.
     """
 
@@ -90,12 +87,12 @@ class MassDeletionGuard:
 
     @property
     def holds_many(self) -> bool:
-        """Return True if the number of held tombstones requires reading the lists."""
+        """True if so many deletions are held that the lists must be read to confirm them."""
         return self._passed + len(self.held) > self._max and not self._accepts
 
     @property
     def reason_to_hold(self) -> str | None:
-        """Return the reason why lists prove nothing: refused or suddenly empty; else None."""
+        """Reason why the lists prove nothing: refused, or suddenly empty; else None."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
         message = f"the list is empty, but {self._live} records are loaded"
@@ -103,7 +100,7 @@ class MassDeletionGuard:
 
     @property
     def refusal(self) -> Refusal | None:
-        """Return the reason why deletions were held in this pull; None if none were."""
+        """Refusal of this pull with examples of record ids; None if no deletion is held."""
         found = self.refused
         if found is None and self._waiting:
             why = (
@@ -116,7 +113,7 @@ class MassDeletionGuard:
         return replace(found, message=f"{found.message}, for example {', '.join(samples)}")
 
     def check_total(self, total: int) -> None:
-        """Refuse a list that is much shorter than before: the key may see fewer records."""
+        """Refuse deletions if the list is much shorter than before, as for a restricted key."""
         self._is_emptied = total == 0 < self._live
         listed, missing = self._listed, self._listed - total
         is_emptied = total == 0 and listed > EMPTIED_MAX
@@ -125,15 +122,15 @@ class MassDeletionGuard:
         self._refuse_unless(missing <= self._max and not is_emptied, refusal)
 
     def count_recognised(self, listed: Iterable[str], known: Mapping[str, LandedRow]) -> int:
-        """Return the number of `known` records that were loaded before this pull.
+        """Return the number of live rows in `known` that were loaded before this pull.
 
-        A pull loads the records that it lists. Otherwise another agency's records would soon count.
+        Rows that this pull loaded itself prove nothing: they could be another agency's records.
         """
         self._new.update(id for id in listed if id not in known)
         return sum(not row.is_deleted and id not in self._new for id, row in known.items())
 
     def check_missing(self, absent: int, recognised: int) -> None:
-        """Refuse lists in which many loaded records are missing and few are present."""
+        """Refuse deletions if lists lack many loaded records and show few of them."""
         is_familiar = recognised >= RECOGNISED_SHARE * absent
         message = (
             f"{absent} records are missing, and the lists contain only {recognised} of the "
@@ -143,7 +140,7 @@ class MassDeletionGuard:
         self._refuse_unless(absent <= self._max or is_familiar, refusal)
 
     def drop_listed(self, ids: set[str]) -> None:
-        """Drop held tombstones of records that a list shows, because they may exist."""
+        """Remove held deletions of records that a list shows; refuse all if there are many."""
         shown = ids & self.held.keys()
         for id in shown:
             del self.held[id]
@@ -153,7 +150,7 @@ class MassDeletionGuard:
         self._refuse_unless(count <= self._max, Refusal("details_gone", message))
 
     def release_if_few(self, gone: dict[str, DeletionProof]) -> dict[str, DeletionProof]:
-        """Return the tombstones accepted without a list; hold them if there are too many."""
+        """Hold these deletions too; return all held ones, or none if there are too many."""
         self.held |= gone
         if self.holds_many:
             return {}
@@ -161,16 +158,17 @@ class MassDeletionGuard:
         return self.release_all()
 
     def release_all(self) -> dict[str, DeletionProof]:
-        """Return the held tombstones, which no list contradicts; none after a refusal."""
+        """Stop holding deletions and return them; return none after a refusal."""
         released, self.held = self.held, {}
         self._waiting -= released.keys()
         return {} if self.refused is not None else released
 
     def defer(self) -> None:
-        """Leave the held tombstones to the next pull, which reads all lists first."""
+        """Leave the held deletions to the next pull, which reads all lists first."""
         self._waiting |= self.held.keys()
         self.held.clear()
 
     def _refuse_unless(self, is_plausible: bool, refusal: Refusal) -> None:
+        """Store the refusal, unless deletions are plausible or the user has confirmed them."""
         if not (is_plausible or self._accepts):
             self.refused = refusal

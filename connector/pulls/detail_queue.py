@@ -40,8 +40,7 @@ from connector.warehouse.pull_commands import (
 def read_queue(guard: MassDeletionGuard) -> Steps[None]:
     """Read every queued record, newest first, and commit each batch.
 
-    A record that cannot be read stays queued. The guard holds deleted records until
-    `commit_tombstones`; a deleted record that is still listed waits for the next pull.
+    A record that cannot be read stays queued. The guard holds deletions until `commit_tombstones`.
     """
     unread: set[str] = set()
     while True:
@@ -57,13 +56,13 @@ def read_queue(guard: MassDeletionGuard) -> Steps[None]:
 
 
 def commit_tombstones(guard: MassDeletionGuard) -> Steps[None]:
-    """Commit the tombstones that the guard held, after the lists did not show the records."""
+    """Commit all deletions that the guard holds; none after a refusal."""
     if gone := guard.release_all():
         yield from Commit(gone=gone)
 
 
 def commit_few_tombstones(guard: MassDeletionGuard) -> Steps[None]:
-    """Commit the tombstones that the guard held if they are few; otherwise keep them queued."""
+    """Commit the held deletions if they are few; else leave them to the next pull."""
     if guard.holds_many:
         guard.defer()
     elif gone := guard.release_if_few({}):
@@ -116,6 +115,7 @@ def read_and_compare(
 def _split_outcomes(
     outcomes: dict[str, Outcome],
 ) -> tuple[tuple[FoundDetail, ...], dict[str, DeletionProof], dict[str, UnreadableDetail]]:
+    """Return details that were found, proofs of deletion by id, and unreadable details by id."""
     found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
     gone = {id: each for id, each in outcomes.items() if isinstance(each, DeletionProof)}
     unread = {id: each for id, each in outcomes.items() if isinstance(each, UnreadableDetail)}
@@ -125,7 +125,10 @@ def _split_outcomes(
 def _find_anomalies(
     changed: tuple[FoundDetail, ...], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> tuple[Bookmark, tuple[Event, ...]]:
-    """Return anomalies: changes dated at or before the floor."""
+    """Return an event for each change that the API should have shown before, and the bookmark.
+
+    The lateness of the bookmark is raised if a change became visible too late.
+    """
     if bookmark.proven_at is None:
         return bookmark, ()
     floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
@@ -161,18 +164,19 @@ def _with_raised_lateness(
 
 @dataclass(frozen=True, slots=True)
 class DetailRead:
-    """Detail read in this pass: its `updated_at`, and the step at which it was read."""
+    """Detail read in this scan: its `updated_at`, and the number of requests before it."""
 
     updated_at: datetime | None
     step: int
 
 
 class DetailReads:
-    """Details that a pass has read. Its `bookmark` is committed with every batch.
+    """Details that a scan has read. Its `bookmark` is committed with every batch.
 
     Attributes:
-        step: Number of requests of the pass, to decide whether a detail is newer than a list.
+        step: Number of requests of the scan, to decide whether a detail is newer than a list.
         known: Loaded rows of listed items.
+        by_id: Details that were found.
         gone: Records that the API reports as deleted.
         unread: Records that could not be read, each with the reason.
     """
@@ -193,10 +197,10 @@ class DetailReads:
         self._unlanded = 0
 
     def add_known_row(self, id: str, known: LandedRow) -> None:
-        """Remember a loaded row. In a resumed pass, a row read since T0 counts as read.
+        """Store a loaded row. In a resumed scan, a row that was read since T0 counts as read.
 
-        A new pass starts slightly after T0. A row read between T0 and its start would count as read
-        in the pass, and a change in between would be missed.
+        A new scan starts slightly after T0. A row read between T0 and its start would count as read
+        in the scan, and a change in between would be missed.
         """
         self.known[id] = known
         opened_at = self.bookmark.opened_at if self._is_resumed else None
@@ -208,7 +212,7 @@ class DetailReads:
             self.by_id.setdefault(id, DetailRead(known.updated_at, 0))
 
     def updated_at(self, id: str) -> datetime | None:
-        """Return the time of the record's last change, by its detail; None if it was not read."""
+        """Return `updated_at` of the record's detail; None if it was not read or has no date."""
         return self.by_id[id].updated_at if id in self.by_id else None
 
     @property
@@ -218,16 +222,16 @@ class DetailReads:
         return sum(id not in known or known[id].is_deleted for id in self._found)
 
     def is_read_after(self, id: str, listing: Listing) -> bool:
-        """Return True if the record's detail was read after the listing last showed the record."""
+        """Return True if the detail was read after the listing last showed the record."""
         return id in self.by_id and self.by_id[id].step > listing.step[id]
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Forget these details, so that the records are read again."""
+        """Treat these records as not read, so that they are read again."""
         for id in ids:
             self.by_id.pop(id, None)
 
     def is_attempted(self, id: str) -> bool:
-        """Return True if the pass has read the record or tried to."""
+        """Return True if the scan has read the record or tried to."""
         return id in self.by_id or id in self.gone or id in self.unread
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
@@ -252,7 +256,7 @@ class DetailReads:
                 yield from self._commit_found()
 
     def measure_listed_lateness(self, listing: Listing) -> None:
-        """Record details that were older than the `updated_at` of their list item."""
+        """Raise the lateness if a detail was older than the `updated_at` of its list item."""
         for item in listing.order:
             updated_at = self.updated_at(item.id)
             if not item.declaration.lists_updated_at or updated_at is None:
@@ -262,7 +266,7 @@ class DetailReads:
                 self.bookmark = with_lateness(self.bookmark, late)
 
     def commit_end(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
-        """Commit the remaining rows, the tombstones that the guard accepts, and the bookmark."""
+        """Commit remaining details, few deletions and this bookmark; queue other records."""
         self.bookmark = bookmark
         if event is not None:
             self._events.append(event)
@@ -278,6 +282,7 @@ class DetailReads:
         yield from self._commit_found(allowed, queued, self.unread)
 
     def _add_detail(self, id: str, found: FoundDetail) -> None:
+        """Store a detail for the next commit, and measure its lateness."""
         updated_at = found.record.updated_at
         self._found[id] = found
         self.by_id[id] = DetailRead(updated_at, self.step)
@@ -290,10 +295,10 @@ class DetailReads:
     def _measure_lateness(
         self, id: str, updated_at: datetime, landed_at: datetime | None, read_at: datetime
     ) -> None:
-        """Record a late version: it is dated before the last read, which did not show it.
+        """Raise the lateness if an earlier read missed a version that is dated before it.
 
-        The lateness grows to cover it. If this row ended the last scan, that scan may have ended
-        too high and is not trusted any more.
+        If this row ended the last scan, that scan may have ended too high and is not trusted any
+        more.
         """
         if landed_at == updated_at:
             return
@@ -310,6 +315,7 @@ class DetailReads:
         enqueue: dict[str, str] | None = None,
         unread: dict[str, UnreadableDetail] | None = None,
     ) -> Steps[None]:
+        """Commit the details and events since the last commit, and these changes of the queue."""
         yield from Commit(
             records=tuple(each for id, each in self._found.items() if id not in self.gone),
             gone=gone or {},

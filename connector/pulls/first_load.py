@@ -48,9 +48,10 @@ TOO_FEW = "fewer records were found than the list's total"
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """Result of a sweep over a whole list.
+    """Result of the first read of a whole list.
 
     Attributes:
+        total: Number of records according to the API.
         is_one_instant: True if a single response showed the whole list.
         is_short: True if fewer ids were seen than the total, after all repetitions.
     """
@@ -64,7 +65,7 @@ class SweepResult:
 def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
     """Load every list item of a stream that was never loaded.
 
-    The sweep is repeated while fewer ids are loaded than the total, because of unstable ties. R is
+    The list is read again while fewer ids are loaded than the total, because of unstable ties. R is
     set immediately only if one response showed the whole list; otherwise `second_sweep` sets it.
     """
     requests, is_short, batch = 0, True, PageBatch()
@@ -99,7 +100,7 @@ def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
         page = yield from list_all("created_at", land, first, commit)
         yield from commit()
-        is_short = (yield from CountLive()) < page.count
+        is_short = (yield from CountLive()) < page.record_count()
         if not is_short:
             break
     # A full page does not show that the list ends.
@@ -122,8 +123,8 @@ def second_sweep(
     """Compare every page again until as many records are live as the list has.
 
     After a first load it sets R. With `reads_all`, every record is also read again. Returns the
-    bookmark and the reason if the comparison failed. In this case R is not set, and the next pull
-    compares again, unless the guard has refused and the stream was loaded before.
+    bookmark, and the reason if the comparison failed, else None. After a failure R is not set, and
+    the next pull compares again, unless the guard has refused and the stream was loaded before.
     """
     reason: str | None = None
     sweeps = SWEEPS_MAX
@@ -170,7 +171,7 @@ def second_sweep(
 
 
 def _sweep_until_complete(round_result: VerificationRound, sweeps_max: int) -> Steps[int]:
-    """List all pages again until as many records are live as listed; return the number of sweeps.
+    """List all pages again until as many records are live as listed; return the number of reads.
 
     The round has compared every loaded record, so only missing records are searched, and lists show
     them. Another round would read the details of a third of tied records again.
@@ -206,7 +207,7 @@ def _count_unlisted_live(round_result: VerificationRound) -> Steps[int]:
 def read_whole_list(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, bool, int]]:
-    """Read a list that cannot be sorted: every page, and the details that need it.
+    """Read every page of a list that cannot be sorted, and the details that need it.
 
     A detail is read if the record is new, if its list item shows other values, if the last read
     proves nothing (`ids_read_too_early`), or with `reads_all`. Returns the bookmark, True if the
@@ -235,7 +236,7 @@ def read_whole_list(
     landed = yield from CreatedBetween(None, None)
     guard.check_total(total)
     guard.check_missing(len(landed - listed), recognised)
-    is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
+    is_whole = not has_shifted and len(listed) == page.record_count() and guard.refused is None
     if is_whole and number > 1 and not resource.sortable:
         is_whole = yield from _are_all_listed_again(listed)
     if is_whole:
@@ -304,7 +305,10 @@ def ids_read_too_early(
 
 
 def wrong_total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
-    """Return the event of a wrong total; none if it was wrong by the same number before."""
+    """Return an event if the list's total is wrong by another number than before, else none.
+
+    `offset` is the number of records by which the list exceeds its total.
+    """
     if offset in (0, bookmark.total_offset):
         return ()
     message = f"the list contains {live} records, but its total is {live - offset}"
@@ -312,7 +316,7 @@ def wrong_total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Even
 
 
 def unsorted_event(resource: Declaration) -> Event:
-    """Return the event of a server that does not sort, so that every pull reads the whole list."""
+    """Return the event of a server that ignores the requested order of a list."""
     return Event(
         "unsorted",
         f"the API does not sort the list of {resource.name} as requested, so every pull reads the "

@@ -82,7 +82,7 @@ class ScanResult:
         reason: Reason why the scan is not verified; None if it is.
         total: Total of the last list.
         length: Number of records in the last list, by its rows if it shows its end.
-        gone: Number of records that were listed and then found to be deleted.
+        gone: Number of listed records that were then found to be deleted.
         suspects: Ids of loaded records to be read because of the list, each with the reason.
     """
 
@@ -101,7 +101,7 @@ class ScanResult:
 
 
 class IncrementalScan:
-    """One pass over a stream, from the first list to the commit (see the module)."""
+    """One scan of a stream, from the first list to the commit (see the module)."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
         assert bookmark.proven_at is not None, "a scan needs a floor: load the stream first"
@@ -117,7 +117,7 @@ class IncrementalScan:
         self._own_floor = bookmark.proven_at - self._lateness
 
     def run(self) -> Steps[ScanResult]:
-        """Scan until the pass is verified or the attempts are used up."""
+        """List and read until all changes are certainly read or the attempts are used up."""
         reason: str | None = "the list changed faster than it could be read"
         out_of_order = 0
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -155,7 +155,7 @@ class IncrementalScan:
         return (yield from self._commit_end(listing, reason))
 
     def _commit_end(self, listing: Listing, reason: str | None) -> Steps[ScanResult]:
-        """Commit the end of the pass. R becomes T0 if the pass is verified."""
+        """Commit the end of the scan, and return its result. R becomes T0 if `reason` is None."""
         total = listing.last.total
         self._guard.check_total(total)
         # A list that hides records may hide changes as well, so R must not move.
@@ -183,9 +183,7 @@ class IncrementalScan:
         return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
     def _verified_bookmark(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
-        """Return the bookmark with R set to T0 and the data of this scan that the next one
-        needs.
-        """
+        """Return the bookmark with R set to T0, and with values for the next scan."""
         before, opened_at, closing = bookmark.proven_at, self._started_at, listing.first_clean_item
         assert before is not None
         # A clock that is behind R gives new writes dates from before it.
@@ -205,6 +203,7 @@ class IncrementalScan:
         )
 
     def _create_order_checks(self, listing: Listing) -> OrderChecks:
+        """Return the order checks of this listing."""
         limit = self._started_at - self._lateness
         return OrderChecks(
             listing, self._details, self._above, limit, self._future_limit, self._lists_cursor
@@ -213,7 +212,7 @@ class IncrementalScan:
     # -- the list --------------------------------------------------------------------------------
 
     def _list_next_page(self, listing: Listing) -> Steps[None]:
-        """List the next page; the first one of the pass sets T0."""
+        """Read the next page of the list; the first one of the scan sets T0."""
         page = yield from ListPage(len(listing.pages) + 1, "updated_at", "desc")
         details = self._details
         details.step += 1
@@ -226,7 +225,7 @@ class IncrementalScan:
             details.add_known_row(id, known)
 
     def _check_server_clock(self, page: Page[Resource]) -> None:
-        """Lower the floor if the server clock was set back."""
+        """Lower the floor if the server's clock was set back."""
         before = self._details.bookmark
         self._details.bookmark = after = with_clock_change(page, before)
         if (floor := floor_of(after)) < floor_of(before):
@@ -243,26 +242,31 @@ class IncrementalScan:
 
     @property
     def _started_at(self) -> datetime:
+        """T0: server time before the first list of the scan."""
         opened_at = self._details.bookmark.opened_at
         assert opened_at is not None
         return opened_at
 
     @property
     def _future_limit(self) -> datetime:
+        """Time after which a record's date is ignored."""
         return future_limit(self._started_at, self._details.bookmark)
 
     @property
     def _total_offset(self) -> int | None:
+        """Number of records by which the list exceeds its total; None if it was never measured."""
         return self._details.bookmark.total_offset
 
     def _has_whole_list(self, listing: Listing) -> bool:
+        """Return True if the last page of the list was read."""
         return listing.last.ends_list(self._total_offset or 0)
 
     # -- the boundary ----------------------------------------------------------------------------
 
     def _find_boundary(self, listing: Listing) -> Steps[int]:
-        """Return the index in `listing.order` of the first clean record; its length if there is
-        none.
+        """List pages until the first clean record; return its index in `listing.order`.
+
+        Returns the length of the list if there is none.
         """
         yield from self._list_next_page(listing)
         start = self._predict_boundary(listing)
@@ -278,7 +282,7 @@ class IncrementalScan:
         )
 
     def _state_at_index(self, listing: Listing, index: int) -> Steps[RecordState]:
-        """Return whether the record of that index is dirty; lists further pages if necessary."""
+        """Return the state of the record at this index. Lists further pages if necessary."""
         while index >= len(listing.order) and not self._has_whole_list(listing):
             yield from self._list_next_page(listing)
         if index >= len(listing.order):
@@ -289,7 +293,7 @@ class IncrementalScan:
         return "dirty" if (yield from self._is_dirty(listing, item)) else "clean"
 
     def _predict_boundary(self, listing: Listing) -> int:
-        """Return the index from which all items look loaded and in order."""
+        """Return the index from which all items are loaded and in order, by the loaded rows."""
         rows = [
             LandedRow(item.updated_at) if self._lists_cursor else self._details.known.get(item.id)
             for item in listing.order
@@ -297,10 +301,11 @@ class IncrementalScan:
         return predict_boundary(rows, self._floor, self._future_limit)
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
+        """Return True if the date is at or before the floor."""
         return updated_at is not None and updated_at <= self._floor
 
     def _is_dirty(self, listing: Listing, item: Resource) -> Steps[bool]:
-        """Return True if the `updated_at` of a detail read after the list is above the floor."""
+        """Return True if the record changed after the floor. Reads its detail if necessary."""
         id, details = item.id, self._details
         if self._lists_cursor:
             return not self._is_below_floor(item.updated_at)
@@ -317,7 +322,7 @@ class IncrementalScan:
         return not self._is_verified_clean(listing, item)
 
     def _is_undated(self, listing: Listing, item: Resource) -> Steps[bool]:
-        """Return True if the record has no `updated_at`, or one in the future."""
+        """Return True if the record has no `updated_at`, or a future one. May read its detail."""
         if self._lists_cursor:
             return self._is_missing_or_future(item.updated_at)
         known = self._details.known.get(item.id)
@@ -331,10 +336,11 @@ class IncrementalScan:
         )
 
     def _is_missing_or_future(self, updated_at: datetime | None) -> bool:
+        """Return True if there is no date, or one after the limit."""
         return updated_at is None or updated_at > self._future_limit
 
     def _may_be_stale(self) -> bool:
-        """Return True if responses of this server were older than their `Date` before.
+        """Return True if earlier responses of this server were older than their `Date`.
 
         A page may then come from a replica that lags behind the replica of the previous page, and
         may hide records. Several pages are therefore listed twice. If new changes could replace
@@ -345,7 +351,7 @@ class IncrementalScan:
     # -- the certificate -------------------------------------------------------------------------
 
     def _has_too_few_ids(self, listing: Listing) -> bool:
-        """Return True if fewer ids were seen above the boundary than its rank."""
+        """Return True if fewer ids were seen above the boundary than its rank, or pages shifted."""
         need = listing.length(self._total_offset or 0)
         if listing.first_clean_item is not None:
             need = listing.rank[listing.first_clean_item.id]
@@ -386,7 +392,7 @@ class IncrementalScan:
         return True
 
     def _no_longer_listed(self, listing: Listing, live: Collection[str]) -> Steps[set[str]]:
-        """Return unread ids that their page, listed again, no longer shows."""
+        """List pages of unread ids again, and return the ids that are not there any more."""
         rank = listing.rank
         lost = {
             id
@@ -404,12 +410,14 @@ class IncrementalScan:
         return updated_at is not None and updated_at <= until - self._lateness
 
     def _is_verified_clean(self, listing: Listing, item: Resource) -> bool:
+        """Return True if a date that was read after the list is at or before the floor."""
         if self._lists_cursor:
             return self._is_below_floor(item.updated_at)
         is_younger = self._details.is_read_after(item.id, listing)
         return is_younger and self._is_below_floor(self._details.updated_at(item.id))
 
     def _was_dirty_and_alive(self, listing: Listing, id: str, need: int, until: datetime) -> bool:
+        """Return True if the record is above rank `need`, or unlisted and changed by `until`."""
         if id in self._details.gone:
             return False
         if id in listing.rank:
@@ -419,11 +427,11 @@ class IncrementalScan:
 
 
 def _is_offset_outdated(offset: int | None, page: Page[Resource]) -> bool:
-    """Return True if the total's offset does not fit the records that the page shows."""
+    """Return True if the page's records contradict its total plus this offset."""
     if offset is None:
         return False
     if page.total_error is not None:
-        return abs(page.total_error - offset) > deviation_limit(page.count)
+        return abs(page.total_error - offset) > deviation_limit(page.record_count())
     return page.total + offset < (page.page - 1) * page.per_page + len(page.items)
 
 
@@ -437,8 +445,8 @@ class OrderChecks:
     They send no requests, except for a few records if there is a problem.
 
     Attributes:
-        above: Ids seen above a boundary in this pass.
-        limit: T0 - L. A record dated at or before it was not written since the pass began.
+        above: Ids seen above a boundary in this scan.
+        limit: T0 - L. A record dated at or before it was not written since the scan began.
         future: A date after this time counts as missing.
     """
 
@@ -450,7 +458,7 @@ class OrderChecks:
     lists_cursor: bool
 
     def out_of_order(self) -> Steps[frozenset[str]]:
-        """Return ids of records that prove that the list is not in order.
+        """Return ids of records that prove that the list is not in order; none if it may be.
 
         Two records of one page in the wrong order prove it. So does a record that is newer than the
         boundary and not listed above it.
@@ -472,7 +480,7 @@ class OrderChecks:
         return frozenset(id for id, at in dates.items() if at and last < at <= self.limit)
 
     def suspicious_ids(self) -> Steps[dict[str, str]]:
-        """Return loaded ids that must be read, with the reason, by the clean part of the list.
+        """Return ids of loaded records to read again, each with the reason.
 
         Below the boundary the loaded rows should equal the list. A list item that differs from its
         row or has no row is suspicious. So is a row that is newer than the last item and not

@@ -86,7 +86,7 @@ def list_all(
     first: int = 1,
     commit: Callable[[], Steps[None]] | None = None,
 ) -> Steps[Page[Resource]]:
-    """List all pages from `first` on, ascending, and return the last.
+    """Read all pages from `first` on, in ascending order, and return the last.
 
     Args:
         sort: Field to sort by; None for a list that cannot be sorted.
@@ -110,12 +110,14 @@ def list_all(
 
 
 class Listing:
-    """Listing of one attempt: distinct items in listed order, each with its rank.
+    """Pages of one read of a list: distinct items in listed order, each with its rank.
 
     Attributes:
+        order: Distinct items in listed order.
         rank: Number of items before an item, by id.
         step: Number of the request that last showed an item, by id.
         boundary: Index in `order` of the first clean item, once it is known.
+        has_shifted: True if the total or the page size changed between two pages.
     """
 
     def __init__(self) -> None:
@@ -127,7 +129,7 @@ class Listing:
         self.has_shifted = False
 
     def add(self, page: Page[Resource], step: int) -> tuple[Resource, ...]:
-        """Add a page; return the items that this listing had not shown before."""
+        """Add the page of request number `step`; return items that were not listed before."""
         if self.pages:
             last = self.pages[-1]
             self.has_shifted |= page.total < last.total or page.per_page != last.per_page
@@ -154,7 +156,7 @@ class Listing:
         return self.order[self.boundary] if self.boundary < len(self.order) else None
 
     def length(self, offset: int) -> int:
-        """Return the number of rows of the list, if they exceed its total by `offset`."""
+        """Return the number of rows of the list, which exceeds its total by `offset`."""
         return self.last.record_count(offset)
 
 
@@ -167,8 +169,8 @@ RecordState = Literal["dirty", "clean", "odd", "end"]
 def predict_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
     """Return the smallest index from which all rows are loaded and in the order of the list.
 
-    None represents a record that is not loaded. A row without `updated_at`, or with one after
-    `future`, is skipped.
+    Rows are in listed order; None is a record that is not loaded. A row without `updated_at`, or
+    with one after `future`, is skipped.
     """
     start, newer = len(rows), None
     while start > 0:
@@ -187,9 +189,10 @@ def predict_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: 
 def find_first_clean(
     start: int, verdict: Callable[[int], Steps[RecordState]], end: Callable[[], int]
 ) -> Steps[int]:
-    """Return the index of the first clean record, or `end()`: steps 1, 2, 4, ..., then halving.
+    """Return the index of the first clean record, or `end()` if there is none.
 
-    An undated record proves nothing about the records above it, so the search skips it.
+    `verdict` returns the state at an index. The search goes from `start` in steps of 1, 2, 4, ...,
+    then halves. An undated record proves nothing about the records above it, so it is skipped.
     """
     low, probe, stride = start - 1, start, 1
     while (found := (yield from verdict(probe))) != "clean":
@@ -232,7 +235,7 @@ SAME_PAGES_MAX = 2
 
 
 def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
-    """Pass on the commands of `steps`, and request a page again if its total cannot be right."""
+    """Run `steps`, but request a page again if its total contradicts the rows."""
     live = yield from CountLive()
     known = _KnownTotal(
         expected=max(live, bookmark.listed or 0),
@@ -259,11 +262,12 @@ def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
 
 @dataclass(slots=True)
 class _KnownTotal:
-    """Approximate number of records of a list before a response.
+    """Expected number of records of a list, from the loaded rows and earlier pages.
 
     Attributes:
         offset: Number of records by which the list exceeds its total.
-        shown: Last full page.
+        is_loaded: True if the first load is complete.
+        shown: Sort, order and ids of the last full page.
         same: Numbers of the consecutive pages that were equal to it.
     """
 
@@ -278,7 +282,7 @@ class _KnownTotal:
         total = page.total + self.offset
         before = (page.page - 1) * page.per_page
         if page.total_error is not None:
-            return abs(page.total_error - self.offset) > deviation_limit(page.count)
+            return abs(page.total_error - self.offset) > deviation_limit(page.record_count())
         if not page.items:
             return total - before > deviation_limit(before)
         if total < before + len(page.items):
@@ -288,9 +292,7 @@ class _KnownTotal:
         return total > maximum
 
     def remember(self, command: ListPage, page: Page[Resource]) -> None:
-        """Remember a page. Raises `UnreadableAnswer` if another page number shows the same
-        records.
-        """
+        """Store a page. Raises `UnreadableAnswer` if other page numbers showed the same records."""
         ids = ids_of(page.items)
         shown = (command.sort, command.order, ids)
         is_same = page.is_full and len(ids) > 1 and shown == self.shown
@@ -302,7 +304,10 @@ class _KnownTotal:
 
 
 def _read_page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
-    """Read a page whose total fits the rows or was shown by two responses."""
+    """Read a page until its total fits the rows or two responses agree.
+
+    Raises `UnreadableAnswer` after `ANSWERS_MAX` responses.
+    """
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):
         page = yield from command

@@ -40,7 +40,7 @@ class Progress:
     A run reports it at the start, after each commit or row, and when a resource ends.
 
     Attributes:
-        read: Number of details read or rows ended so far.
+        read: Number of details or rows that are done.
         pending: Number of details or rows that wait.
         requests: Number of requests sent for the resource.
         ended: Result of the resource, once it has ended.
@@ -67,9 +67,11 @@ Watch = Callable[[Progress], None]
 
 @dataclass(slots=True)
 class RequestTally(Observer):
-    """Observer of the client that counts requests by resource and kind, and waits.
+    """Observer of the client that counts requests and waiting time.
 
     Attributes:
+        by_kind: Number of requests by resource and operation.
+        by_purpose: Number of requests by resource and purpose.
         purpose: Purpose of the next requests, set by the executor.
         readable: Number of responses that the executor could read.
     """
@@ -90,16 +92,16 @@ class RequestTally(Observer):
         self.by_purpose[request.resource, self.purpose] += 1
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """Count a response with status 429."""
+        """Count the response if its status is 429."""
         self.rate_limited += status == 429
 
     def on_wait_start(self, seconds: float, why: str) -> None:
-        """Report a wait that is long enough."""
+        """Call `report_wait` if the wait takes a second or more."""
         if self.report_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
             self.report_wait(seconds)
 
     def on_wait_end(self, seconds: float, why: str) -> None:
-        """Count the time of a wait for the rate limiter."""
+        """Add the duration of a wait for the rate limiter."""
         self.waited_seconds += seconds
 
     def requests_of(self, resource: str) -> int:
@@ -108,7 +110,7 @@ class RequestTally(Observer):
 
 
 class ResourceTally:
-    """Counts of one resource's pull, over all its streams."""
+    """Row counts and result of one resource's pull, summed over its streams."""
 
     def __init__(self) -> None:
         self.counts = LandedCounts()
@@ -119,14 +121,14 @@ class ResourceTally:
         self.code: str | None = None
 
     def add_commit(self, commit: Commit, counts: LandedCounts) -> None:
-        """Count one commit."""
+        """Add the row counts of one commit."""
         self.counts += counts
         self.read += len(commit.records)
         self.pending += counts.listed + len(commit.enqueue) - len(commit.records) - len(commit.gone)
         self.pending = max(0, self.pending)
 
     def add_result(self, result: PullResult) -> None:
-        """Count the result of one stream."""
+        """Add the result of one stream."""
         self.total = (self.total or 0) + result.total
         self.is_proven = self.is_proven and result.is_proven
         if self.reason is None or (self.code is None and result.code is not None):
@@ -236,7 +238,7 @@ _UNREPEATED = {
 
 
 def explain(error_or_result: ConnectorError | ResourceRun) -> str:
-    """Return a sentence on an error or a result, and a sentence on the next action."""
+    """Return a sentence on the error or result, and a sentence on the next action."""
     if isinstance(error_or_result, ConnectorError):
         happened, action = str(error_or_result), error_or_result.action
     else:
@@ -248,7 +250,7 @@ def explain(error_or_result: ConnectorError | ResourceRun) -> str:
 
 
 def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
-    """Return a line for each cause, so that an outage of many resources is one line."""
+    """Yield one line per cause; resources with the same cause share a line."""
     groups: dict[tuple[str, str], list[ResourceRun]] = {}
     for each in resources:
         cause = each.error_code or each.resource
@@ -260,7 +262,7 @@ def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
 
 
 def describe_unread(unread: Sequence[UnreadRecord]) -> str:
-    """Return the part of a sentence on unreadable records: which, why, and how often."""
+    """Return for example "2 records could not be read: ID (REASON), ..."."""
     descriptions = []
     for each in unread[:UNREAD_SHOWN_MAX]:
         runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
@@ -293,7 +295,7 @@ def describe_row_difference(result: ResourceRun) -> str | None:
 
 
 def can_retry(result: ResourceRun) -> bool:
-    """Return True if the same request may succeed later without any change."""
+    """Return True if the next pull may succeed without any change."""
     return issubclass(_class_and_action(result.error_code)[0], TryAgain)
 
 
@@ -313,5 +315,6 @@ def next_action(outcome: ResourceRun | str | None) -> str:
 
 
 def _class_and_action(code: str | None) -> tuple[type[ConnectorError], str]:
+    """Return the error class and the action of an error code."""
     found = {known: (kind, action) for known, kind, action in codes_of(ConnectorError)}
     return found.get(code or "", (ConnectorError, ConnectorError.action))

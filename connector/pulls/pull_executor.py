@@ -57,7 +57,7 @@ LOOK_SECONDS = 0.2
 
 
 class PullExecutor:
-    """Executor of the steps of one stream. It counts requests and rows in `tally`."""
+    """Performs the steps of one stream: requests, queries and commits. Counts them in `tally`."""
 
     def __init__(
         self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
@@ -72,7 +72,7 @@ class PullExecutor:
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
 
     async def run(self, steps: Steps[T]) -> T:
-        """Perform one command after another until the steps end. Raises every error."""
+        """Perform the commands of `steps` and return their result. Errors are raised in `steps`."""
         self._context.tally.purpose = "pull"
         try:
             command = next(steps)
@@ -90,6 +90,7 @@ class PullExecutor:
             steps.close()
 
     async def _execute(self, command: PullCommand[Any]) -> Any:
+        """Perform one command and return its answer."""
         match command:
             case ListPage(page, sort, order):
                 return await self._release_file_during(self._list_page(page, sort, order))
@@ -106,7 +107,7 @@ class PullExecutor:
                 return await asyncio.to_thread(warehouse.query, self._stream, command)
 
     async def _release_file_during(self, requests: Coroutine[Any, Any, T]) -> T:
-        """Release the work file while waiting for the network."""
+        """Await the requests. Release the work file if another process requests it."""
         warehouse, waiting = self._context.warehouse, asyncio.ensure_future(requests)
         try:
             while not waiting.done():
@@ -119,6 +120,7 @@ class PullExecutor:
                 await asyncio.gather(waiting, return_exceptions=True)
 
     async def _commit(self, commit: Commit) -> None:
+        """Write the commit to the work file, and report the progress."""
         context, name, tally = self._context, self._stream.resource.name, self._tally
         counts = await asyncio.to_thread(
             context.warehouse.commit, self._stream, commit, context.run.run_id, context.now()
@@ -127,6 +129,7 @@ class PullExecutor:
         context.watch(Progress(name, tally.read, tally.pending, context.tally.requests_of(name)))
 
     async def _list_page(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
+        """Request a page of the list; without the server's time, items get the local time."""
         answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
         self._context.tally.readable += 1
         listed = replace(answer, received_at=self._context.now())
@@ -137,7 +140,10 @@ class PullExecutor:
         return listed
 
     async def _read_details(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
-        """Read details, with one worker per connection, until the batch's time is over."""
+        """Read details in parallel until the batch's time is over; return the results by id.
+
+        If an error ends the reading, the details read so far are committed.
+        """
         outcomes: dict[str, Outcome] = {}
         waiting = iter(ids)
         until = time.monotonic() + BATCH_SECONDS_MAX
@@ -165,6 +171,11 @@ class PullExecutor:
         return outcomes
 
     async def _read_detail(self, id: str) -> Outcome:
+        """Return the detail, a proof of deletion, or the reason why it is unreadable.
+
+        Raises errors that affect other records too, and the error after too many unreadable
+        details.
+        """
         try:
             record = await self._endpoint.get(id)
         except NotFound as error:
@@ -181,12 +192,9 @@ class PullExecutor:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            return UnreadableDetail(error.code, reason_without_id(error.answer, id))
+            # Many records that fail for the same reason are counted together, without their ids.
+            answer = error.answer.replace(f" of the record {shorten_name(id)}", "")
+            return UnreadableDetail(error.code, answer)
         self._failed.append(False)
         self._context.tally.readable += 1
         return FoundDetail(record, record.served_at or self._context.now())
-
-
-def reason_without_id(answer: str, id: str) -> str:
-    """Return why a detail could not be read, without the record's id."""
-    return answer.replace(f" of the record {shorten_name(id)}", "")

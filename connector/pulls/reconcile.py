@@ -41,10 +41,10 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ListPosition:
-    """Cut of the list: `rank` items come before it, all created before `moment`.
+    """Position in the list: `rank` items come before it, all created before `moment`.
 
-    `page` is its page number. The list begins with a cut without a time on page 0, and ends with a
-    cut on the page after the last.
+    `page` is its page number. The list begins with a position without a time on page 0, and ends
+    with a position on the page after the last.
     """
 
     page: int
@@ -53,7 +53,7 @@ class ListPosition:
 
 
 class DeletionSearch:
-    """Search in a list of `total` records in pages of `per_page`.
+    """Search for deleted and missing records in a list of `total` records.
 
     Attributes:
         totals: Totals of the pages that were read.
@@ -110,10 +110,10 @@ class DeletionSearch:
     def _split_range(
         self, low: ListPosition, high: ListPosition
     ) -> Steps[list[tuple[ListPosition, ListPosition]]]:
-        """Read the page in the middle that has a cut, and return both sides of the cut.
+        """Read a page in the middle of the range, and return the ranges on both sides of its cut.
 
-        If every page in between was read, they are compared with the loaded rows together, and
-        there are no more halves.
+        If all pages of the range were read, compares them with the loaded rows and returns no
+        ranges.
         """
         while self.is_sorted and (number := self._choose_page(low, high)) is not None:
             page = yield from self._read_page(number)
@@ -129,9 +129,7 @@ class DeletionSearch:
         return []
 
     def _choose_page(self, low: ListPosition, high: ListPosition) -> int | None:
-        """Return the unread page nearest to the middle of two cuts, if possible with a cut
-        itself.
-        """
+        """Return the unread page nearest to the middle, preferably with a cut; None without one."""
         nearest: int | None = None
         for number in _numbers_from_middle(low.page + 1, high.page - 1):
             if number in self._listed:
@@ -159,7 +157,7 @@ class DeletionSearch:
         return page
 
     def _compare_range(self, low: ListPosition, high: ListPosition) -> Steps[None]:
-        """Mark loaded ids as absent that belong between two cuts and are on no page there."""
+        """Mark loaded ids as absent that belong into the range and are not listed there."""
         numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
         listed = frozenset().union(*(self._listed[n] for n in numbers))
         # Records with the time of a cut come after the cut.
@@ -169,9 +167,7 @@ class DeletionSearch:
     def _mark_unlisted(
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
-        """Mark loaded ids as absent that were created strictly between two times and are not
-        listed.
-        """
+        """Mark ids as absent that were created strictly between two times and are not listed."""
         landed = yield from CreatedBetween(after, before)
         self._absent |= dict.fromkeys(landed - listed)
         self._guard.check_missing(len(self._absent), self._recognised)

@@ -103,6 +103,7 @@ def pull(
 def _choose_and_pull(
     resource: Declaration, bookmark: Bookmark, options: PullOptions
 ) -> Steps[PullResult]:
+    """Update one stream by a first load, a scan or a read of the whole list."""
     if not resource.sortable or not (bookmark.is_sorted or options.is_full):
         return (yield from _pull_whole(resource, bookmark, options))
     # A full pull checks again whether the server sorts.
@@ -182,7 +183,10 @@ def _load_or_compare(
     guard: MassDeletionGuard,
     options: PullOptions,
 ) -> Steps[tuple[Bookmark, PullResult | None]]:
-    """Run the first load or a full comparison. Returns the result if the pull ends here."""
+    """Run the first load or a requested full comparison.
+
+    Returns the bookmark, and the result if the pull ends here, else None.
+    """
     if sweep_result is not None:
         if sweep_result.is_short:
             return bookmark, PullResult(False, TOO_FEW, sweep_result.total)
@@ -205,7 +209,7 @@ def _load_or_compare(
 def _scan(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, options: PullOptions
 ) -> Steps[PullResult]:
-    """Scan, read suspicious records, audit, and verify if requested."""
+    """Scan for changes, read suspicious records, compare the count, and re-verify if requested."""
     yield from SetPurpose("pull")
     is_resumed = bookmark.opened_at is not None
     scan_result = yield from IncrementalScan(resource, bookmark, guard).run()
@@ -243,11 +247,11 @@ def _scan(
 def _audit(
     scan_result: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
 ) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare the live rows with the scan's total, and search if they differ.
+    """Compare the number of live rows with the scan's total, and search if they differ.
 
     The total includes records that were found deleted after that list. A total whose offset was
     never measured proves nothing, equal or not. Returns the bookmark, and the reason if a
-    difference remains unexplained.
+    difference remains unexplained, else None.
     """
     if bookmark.total_offset is None:
         yield from SetPurpose("sweep")
@@ -282,7 +286,7 @@ def _compare_all_pages(
     """Compare every page, because the total differs or was never measured.
 
     If all pages agree with the local copy and only the total does not, the total is wrong, and its
-    offset is stored.
+    offset is stored. Returns the bookmark, and the reason if a difference remains, else None.
     """
     round_result = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
     bookmark = yield from read_and_compare(
@@ -304,7 +308,7 @@ def _compare_all_pages(
 def _pull_whole(
     resource: Declaration, bookmark: Bookmark, options: PullOptions
 ) -> Steps[PullResult]:
-    """Read the whole list, and return the reason if it is not verified."""
+    """Update a stream by reading its whole list."""
     guard = MassDeletionGuard(
         (yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes
     )
@@ -320,7 +324,7 @@ def _pull_whole(
 
 
 def _finish(result: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
-    """Return the result of the pull, which is not verified if the guard held deletions."""
+    """Return the result; as not verified, with an event, if the guard holds deletions."""
     refusal = guard.refusal
     if refusal is None:
         return result

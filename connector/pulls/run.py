@@ -71,7 +71,7 @@ async def pull(
     options: PullOptions = FEWEST_REQUESTS,
     ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     publishes: bool = True,
     watch: Watch | None = None,
     building: BuildObserver | None = None,
@@ -88,7 +88,7 @@ async def pull(
             among the resources by size.
         ids: Read only these records, by resource, or of the only resource.
         budget: Maximum number of requests, including retries.
-        asks_anyway: Send requests even if the API reported that the monthly quota is used up.
+        ignores_quota: Send requests even if the API reported that the monthly quota is used up.
         publishes: Publish at the end if something has changed.
         watch: Called with the progress.
         building: Called with each model.
@@ -116,7 +116,7 @@ async def pull(
         settings,
         command,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
         watch=watch,
         now=now,
         connect=connect,
@@ -132,7 +132,7 @@ async def pull(
 
 
 class _PullRun:
-    """Pull of several resources in progress."""
+    """One run that pulls several resources and publishes."""
 
     def __init__(
         self,
@@ -222,7 +222,10 @@ class _PullRun:
             return None, error
 
     async def _store_request_counts(self) -> MonthUse | None:
-        """Store the number of requests sent and copy it for analysts; None if that failed."""
+        """Store the run's requests in the ledger and, for analysts, in the work file.
+
+        Returns the requests of the month; None if they could not be stored.
+        """
         lease = self._context.lease
         try:
             month = await self._context.read_month()
@@ -240,7 +243,7 @@ class _PullRun:
         fatal: ConnectorError | None,
         unpublished: ConnectorError | None = None,
     ) -> tuple[RunOutcome, ConnectorError | None]:
-        """Record how the run ended; return the outcome, failed if it cannot be recorded."""
+        """Record the end of the run. Return its outcome and error, which recording may change."""
         messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
         tally = self._context.tally
         ended = replace(
@@ -267,7 +270,7 @@ class _PullRun:
         return None if monthly is None else requests / monthly
 
     async def _pull_resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
-        """Pull one resource. Returns its record, and the error if it failed."""
+        """Pull a resource. Return its recorded result, and the error if it failed."""
         tally = ResourceTally()
         before: datetime | None = None
         error: ConnectorError | None = None
@@ -287,8 +290,10 @@ class _PullRun:
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
+                accepts_deletes = self._options.accepts_deletes
                 for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    tally.add_result(await self._mark_stream_deleted(stream, tally))
+                    steps = resource_pull.mark_stream_deleted(accepts_deletes=accepts_deletes)
+                    tally.add_result(await PullExecutor(self._context, stream, tally).run(steps))
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
             outcome = _outcome_of_error(error)
@@ -296,7 +301,7 @@ class _PullRun:
         return result, error
 
     def _as_broken_answer(self, error: ConnectorError) -> ConnectorError:
-        """Return the error, as `AnswerBroken` if the address gave readable responses before."""
+        """Convert an unreadable answer to `AnswerBroken` if earlier answers were readable."""
         if not isinstance(error, UnreadableAnswer | AnswerTooLarge):
             return error
         if self._was_readable or self._context.tally.readable:
@@ -304,7 +309,7 @@ class _PullRun:
         return error
 
     async def _streams_to_pull(self, resource: Declaration) -> tuple[Stream, ...]:
-        """Return the streams of a resource; its parents are pulled first if they never were."""
+        """Return the streams of a resource. Parents that were never pulled are pulled first."""
         if resource.parent is not None:
             parents = Stream(declaration(resource.parent))
             if (await self._context.bookmark(parents)).proven_at is None:
@@ -314,6 +319,7 @@ class _PullRun:
     async def _pull_stream(
         self, stream: Stream, tally: ResourceTally, verification_requests: int
     ) -> PullResult:
+        """Pull one stream with this number of additional requests for verification."""
         bookmark = await self._context.bookmark(stream)
         options = replace(self._options, verification_requests=verification_requests)
         steps = resource_pull.pull(stream.resource, bookmark, options)
@@ -322,9 +328,7 @@ class _PullRun:
     async def _pull_child_stream(
         self, stream: Stream, tally: ResourceTally, verification_requests: int
     ) -> PullResult:
-        """Pull a stream. If its list is gone, pull the parents to find out if its parent is
-        deleted.
-        """
+        """Pull a stream. If its list does not exist, pull the parents to check its parent."""
         try:
             return await self._pull_stream(stream, tally, verification_requests)
         except UnusableId as error:
@@ -343,13 +347,8 @@ class _PullRun:
                 raise
         return PullResult(True, None, 0)
 
-    async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
-        """Mark the records of a stream as deleted if its parent is deleted."""
-        steps = resource_pull.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
-        return await PullExecutor(self._context, stream, tally).run(steps)
-
     async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
-        """Read only these ids. The address of a child record is known only if it is loaded."""
+        """Read only the requested ids. A child record can only be read if it is loaded."""
         wanted = self._ids[name]
         unknown, reasons = set(wanted), list[str]()
         for stream in streams:
@@ -372,7 +371,7 @@ class _PullRun:
         tally.reason = "; ".join(reasons) or resource_pull.ONLY_THESE
 
     async def _earliest_verified_time(self, streams: tuple[Stream, ...]) -> datetime | None:
-        """Return the earliest of the streams' bookmarks; None if one was never loaded."""
+        """Return the time up to which all of the streams are verified; None if one never was."""
         moments = [(await self._context.bookmark(stream)).proven_at for stream in streams]
         known = [each for each in moments if each is not None]
         return min(known) if known and len(known) == len(moments) else None
@@ -385,9 +384,7 @@ class _PullRun:
         error: ConnectorError | None,
         tally: ResourceTally,
     ) -> ResourceRun:
-        """Record the resource's outcome. Its own error takes precedence over an error of
-        recording.
-        """
+        """Record the outcome and return it. Raises an error of recording if `error` is None."""
         counts, spent = tally.counts, self._context.tally
         result = ResourceRun(
             resource=name,
@@ -433,7 +430,7 @@ class _PullRun:
         return result
 
     async def _read_state(self, name: str) -> ResourceState:
-        """Return the state of a resource, without its last run."""
+        """Return the loaded state of a resource, without its last run."""
         return await asyncio.to_thread(
             self._warehouse.read, read_resource_state, name, with_last_run=False
         )
@@ -449,7 +446,9 @@ class _PullRun:
         bookmarks = [await self._context.bookmark(each) for each in streams]
         if result.live == result.total + sum(each.total_offset or 0 for each in bookmarks):
             return result
-        last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, result.resource)
+        name = result.resource
+        found = await asyncio.to_thread(self._warehouse.read, runs.last_resource_runs, name)
+        last = found[name][1] if name in found else None
         if (
             last is None
             or last.total is None
@@ -464,6 +463,7 @@ class _PullRun:
 
     @staticmethod
     def _run_outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
+        """Return the outcome of the run from the outcomes of its resources."""
         if isinstance(fatal, Stopped):
             return "stopped"
         outcomes = {each.outcome for each in results.values()}
@@ -475,12 +475,14 @@ class _PullRun:
 
 
 def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
+    """Return "skipped" for a missing scope, "stopped" at a limit, else "failed"."""
     if isinstance(error, Forbidden):
         return "skipped"
     return "stopped" if isinstance(error, Stopped) else "failed"
 
 
 def _add_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
+    """Return the result with the counts and times of the loaded state."""
     return replace(
         result,
         live=state.live,
@@ -494,9 +496,7 @@ def _add_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
 def _add_outcome(
     result: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
 ) -> ResourceRun:
-    """Return the resource with its outcome: done if it is verified and the queue is empty, else
-    partial.
-    """
+    """Return the result as verified if the queue is empty, else as "partial" with the reason."""
     if is_proven and not result.pending:
         return replace(result, proven=True)
     messages = [] if result.message is None else [result.message]

@@ -40,7 +40,7 @@ PLAN_LEASE = "plan"
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Run of an account: its client, files, lease, budget and record.
+    """Open resources of one run: client, work file, lease and request budget.
 
     Attributes:
         tally: Counts of the run's requests.
@@ -83,7 +83,7 @@ class RunContext:
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
-        """Store this run's requests, and return the requests of the month."""
+        """Store this run's requests in the ledger, and return the requests of the month."""
         lease, budget = self.lease, self.lease.budget
         budget.limit_per_minute = self.client.limiter.limit
         await budget.return_unused()
@@ -98,10 +98,6 @@ def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in CATALOG if name in requested)
 
 
-def ignore_progress(progress: Progress) -> None:
-    """Do nothing; the default for `watch`."""
-
-
 @asynccontextmanager
 async def open_run(
     settings: Settings,
@@ -109,7 +105,7 @@ async def open_run(
     *,
     lease: str = PULL_LEASE,
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -130,10 +126,12 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = RequestSpender(run.run_id, command, allowance_of(settings), ignores_quota=asks_anyway)
+    spender = RequestSpender(
+        run.run_id, command, allowance_of(settings), ignores_quota=ignores_quota
+    )
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
-            tally, follow = RequestTally(), watch or ignore_progress
+            tally, follow = RequestTally(), watch or (lambda _: None)
             tally.report_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
@@ -171,7 +169,7 @@ async def open_run(
 
 
 def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
-    """Return sentences on files that were lost and created again, unless reported before."""
+    """Return sentences on files that were lost and created again, and mark them as reported."""
     relisted = []
     for at, hashes in Erasures(ledger).restored_hash_counts():
         detail = (

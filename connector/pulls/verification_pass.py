@@ -39,9 +39,10 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(slots=True)
 class VerificationRound:
-    """Round of windows in progress, and its findings.
+    """One comparison of the list with the rows, page by page (a page is a window).
 
     Attributes:
+        requests: Number of pages that were requested.
         suspects: Ids to be read, each with the reason.
         absent: Number of loaded records that were not listed.
         recognised: Number of listed records that are loaded.
@@ -73,21 +74,19 @@ class VerificationRound:
     batch: PageBatch = field(default_factory=PageBatch)
 
     def add_page(self, page: Page[Resource]) -> bool:
-        """Store a page's total and count. Returns True if the list has shrunk since the last
-        page.
-        """
+        """Store a page's total and count. Return True if the total fell since the last page."""
         has_before = self.requests > 0
         has_shrunk = has_before and page.total < self.total
         self.is_steady &= not has_before or page.total == self.total
         self.requests += 1
-        self.total, self.count = page.total, page.count
+        self.total, self.count = page.total, page.record_count()
         self.largest_total = max(self.largest_total, page.total)
         self.first_page = self.first_page or page
         self.bookmark = with_total_offset(page, self.bookmark)
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
-        """Store the ids of a page that is about to be loaded; `known` were loaded before."""
+        """Store the ids of items that will be loaded; rows in `known` were loaded before."""
         assert self.first_page is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
         since = self.first_page.timestamp - lateness
@@ -106,7 +105,7 @@ class VerificationRound:
         return self.count - self.total + maximum
 
     def offset(self, live: int) -> int | None:
-        """Return the excess of live rows over the total; None if it is not certain."""
+        """Return by how many the live rows exceed the total; None if that is not certain."""
         is_whole = len(self.seen_hashes) == self.count == live or (
             self.ends_full and live == self.total
         )
@@ -116,7 +115,7 @@ class VerificationRound:
 def run_verification_pass(
     bookmark: Bookmark, requests: int, guard: MassDeletionGuard
 ) -> Steps[None]:
-    """Spend at most this number of requests: on windows of the list, then on details."""
+    """Re-verify records with at most this number of requests: first pages, then details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
     remaining = requests
     if bookmark.is_sorted and windows:
@@ -199,10 +198,10 @@ def read_windows(
 def _check_after_last_page(
     last: Page[Resource], verification_round: VerificationRound
 ) -> Steps[None]:
-    """Check whether more records follow a last page that is full.
+    """Read the newest records, to check if records follow a last page that is full.
 
-    Only the total shows that it is the last. The newest records are listed instead of the next
-    page because the API may refuse a page after the last.
+    Only the total shows that it is the last. The newest records are listed instead of the next page
+    because the API may refuse a page after the last.
     """
     page = yield from ListPage(1, "created_at", "desc")
     known = yield from read_landed_rows(page.items)
@@ -222,7 +221,7 @@ def _check_after_last_page(
 
 
 def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
-    """Return the page where the round continues, and its items seen before, by the loaded rows."""
+    """Return the page where the last round stopped, and how many of its items it has compared."""
     if bookmark.scrubbed_to is None:
         return 1, 0
     seen_count = yield from CountLive(bookmark.scrubbed_to + _TICK)
@@ -230,7 +229,7 @@ def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]
 
 
 def _may_leave_gap(page: Page[Resource], bookmark: Bookmark) -> bool:
-    """Return True if there may be a gap between the page and the items seen before."""
+    """Return True if records may exist between the page and the last compared record."""
     if not page.items:
         return True
     first = page.items[0].created_at
@@ -240,7 +239,7 @@ def _may_leave_gap(page: Page[Resource], bookmark: Bookmark) -> bool:
 def _compare_windows(
     verification_round: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
 ) -> Steps[None]:
-    """Compare the windows read since the verified time with the rows; commit."""
+    """Compare the pages since the last commit with the rows; commit, and queue differences."""
     if not verification_round.batch.pages:
         return
     page, items = verification_round.batch.pages[-1], verification_round.batch.items

@@ -36,11 +36,6 @@ LOST_WITH_LEDGER = (
 def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity:
     """Return the folder's identity; a new folder gets one, for the workspace at `address`.
 
-    Args:
-        ledger: The folder's ledger.
-        warehouse: The folder's work file, which must exist.
-        address: Configured address of the workspace.
-
     Raises:
         LedgerError: The work file is in use and the ledger is new, or the two files belong to
             different folders.
@@ -54,7 +49,7 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
 
 
 def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> Identity:
-    """Write the identity, with this version, to both files and return it."""
+    """Write the identity, with the connector's current version, to both files and return it."""
     current = replace(identity, written_by=program_version())
     # The ledger first: a ledger with an identity and a work file without one is no loss.
     if ledger.identity() != current:
@@ -65,9 +60,9 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
 
 
 def read_folder_identity(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
-    """Return the identity of the folder's files; None if no run has used the folder yet.
+    """Return the identity in the folder's files; None if no run has used the folder yet.
 
-    Creates no file. Raises `LedgerError`.
+    Creates no file. Raises `LedgerError` if the ledger is lost or the files do not belong together.
     """
     known = warehouse.read(state.read_identity) if warehouse.exists else None
     counted = ledger.identity() if ledger.exists else None
@@ -103,7 +98,7 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
 
 
 def check_files(settings: Settings) -> None:
-    """Raise `LedgerError` or `LedgerError` if the account's files do not belong together.
+    """Raise `LedgerError` if the ledger is lost or the files do not belong together.
 
     Creates no file. Other errors of the files are raised as well.
     """
@@ -114,7 +109,7 @@ def check_files(settings: Settings) -> None:
 async def find_first_existing(
     client: Client, known: Iterable[tuple[str, str]]
 ) -> tuple[str, str] | None:
-    """Return the resource and id of the first of these records that the API has; else None.
+    """Return the first of these records (resource, id) that the API has; None if it has none.
 
     A resource that the key may not read is skipped.
     """

@@ -51,7 +51,7 @@ from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.outcome import RunOutcome, Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.landed_writes import copy_and_publish, copy_journal
-from connector.pushes.push_executor import BatchExecutor, GoOn, PushSession, RowExecutor, Sleep
+from connector.pushes.push_executor import BatchExecutor, PushSession, RowExecutor, RunRow, Sleep
 from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
@@ -59,8 +59,7 @@ from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
-# -- Batch report ---------------------------------------------------------------------------------
-# Report on a batch, and a person's decisions on its rows.
+# -- Report ----------------------------------------------------------------------------------------
 
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
@@ -69,13 +68,13 @@ GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unc
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRecord:
-    """Statement of a person that the row was applied to this record.
+    """Decision of the user that an unconfirmed row was applied to this record.
 
-    `is_sure`: even if the record differs from the row.
+    `ignores_differences` is True if the record may differ from the row.
     """
 
     record_id: str
-    is_sure: bool = False
+    ignores_differences: bool = False
 
 
 Decision = Literal["look", "resend", "drop"] | DeclaredRecord
@@ -86,31 +85,34 @@ _ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "pro
 
 
 class EndedRows:
-    """Rows of a batch with their outcomes, in a spill file, and counts of the outcomes."""
+    """All rows of a batch with their outcomes, on the disk, and the number of rows by outcome."""
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
-        self.rows: SpillFile[RowRecord] = SpillFile(folder, _packed, _unpacked)
+        self.rows: SpillFile[RowRecord] = SpillFile(folder, _row_to_json, _row_from_json)
         self.counts: Counter[RowOutcome] = Counter()
         for row in rows:
             self.rows.add(row)
             self.counts[row.outcome] += 1
 
     @property
-    def need_no_attention(self) -> bool:
-        """Whether all rows have an outcome that needs no attention."""
+    def is_all_good(self) -> bool:
+        """Return True if no row has an outcome that needs attention."""
         return self.counts.keys() <= GOOD
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """Result of a run of a batch.
+    """Result of one run of a batch.
 
     Attributes:
-        ended: The rows.
-        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        ended: Rows of the batch with their outcomes.
+        waited_seconds: Time that requests waited for the rate limit.
+        rate_limited: Number of answers with status 429.
+        answers_not_loaded: Number of answers that could not be loaded; the next pull loads their
+            records.
         error: Error that ended the run early.
-        month: Requests of the month, if they could be read.
-        unpublished: Error that kept the results from being published.
+        month: Requests of the billing cycle; None if they could not be read.
+        unpublished: Error that prevented the publication of the results.
     """
 
     outcome: RunOutcome
@@ -120,14 +122,14 @@ class BatchReport:
     seconds: float
     waited_seconds: float
     rate_limited: int
-    unlanded: int = 0
+    answers_not_loaded: int = 0
     error: ConnectorError | None = None
     month: MonthUse | None = None
     unpublished: ConnectorError | None = None
 
     @property
     def rows(self) -> Collection[RowRecord]:
-        """Rows of the batch, by number."""
+        """All rows of the batch, by number."""
         return self.ended.rows
 
     @property
@@ -137,7 +139,7 @@ class BatchReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed or unpublished, 3 some rows need attention, 4 stopped; or that of the
+        """0 done, 1 failed or not published, 3 rows need attention, 4 stopped; or that of the
         error.
         """
         if self.outcome == "failed" and self.error is not None:
@@ -146,7 +148,7 @@ class BatchReport:
         return 1 if self.unpublished is not None and status in (0, 3) else status
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for `--json`, without the rows, which are in a file."""
+        """Return the report for `--json`, without the rows, which are in the report file."""
         shown: dict[str, Any] = {
             "outcome": self.outcome,
             "batch": self.batch,
@@ -165,19 +167,23 @@ class BatchReport:
 
 
 def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome:
-    """Return the outcome of a run: by its error, else by whether a row needs attention."""
+    """Return the outcome of a run: stopped or failed by its error, else done or partial by its
+    rows.
+    """
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
-    return "done" if rows.need_no_attention else "partial"
+    return "done" if rows.is_all_good else "partial"
 
 
-def _packed(row: RowRecord) -> str:
+def _row_to_json(row: RowRecord) -> str:
+    """Return a row as one line of JSON for the spill file."""
     values = [getattr(row, name) for name in _ROW_FIELDS]
     problems = [astuple(each) for each in row.problems]
     return json.dumps([*values, problems], default=datetime.isoformat)
 
 
-def _unpacked(text: str) -> RowRecord:
+def _row_from_json(text: str) -> RowRecord:
+    """Return the row from a line of `_row_to_json`."""
     *values, problems = json.loads(text)
     values_by_name: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
     for name in ("undone_at", "moved_at"):
@@ -187,17 +193,15 @@ def _unpacked(text: str) -> RowRecord:
     return RowRecord(**values_by_name, problems=tuple(Problem(*each) for each in problems))
 
 
-# -- Batch ----------------------------------------------------------------------------------------
-
-
-# -- Decide --------------------------------------------------------------------------------------
-# Transitions for a person's decisions on unconfirmed rows.
+# -- Decisions of the user on unconfirmed rows -----------------------------------------------------
 
 
 async def transition_for_decision(
     client: Client, row: PendingRow, decision: Decision
 ) -> Transition:
-    """Return the transition for a person's decision. A record that is named is read first.
+    """Return the transition that carries out the user's decision on an unconfirmed row.
+
+    A declared record is read first.
 
     Raises:
         Misused: The row is not unconfirmed, or the record does not exist or is not that of the row.
@@ -223,12 +227,17 @@ async def transition_for_decision(
         case "drop":
             return Transition("dropped", "dropped")
         case DeclaredRecord():
-            return await _declare_applied(client, row, decision)
+            return await _transition_for_declared_record(client, row, decision)
 
 
-async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord) -> Transition:
-    """Return the transition for a person's statement that the record is the row's."""
-    task, id = row.task, said.record_id
+async def _transition_for_declared_record(
+    client: Client, row: PendingRow, declared: DeclaredRecord
+) -> Transition:
+    """Read the record that the user declared, and return the transition that makes it the row's.
+
+    Raises `Misused` if the record does not exist, or differs and `ignores_differences` is False.
+    """
+    task, id = row.task, declared.record_id
     if task.record_id is not None and task.record_id != id:
         raise Misused(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
@@ -253,7 +262,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
     other = [
         n for n, v in task.identity.items() if fold_identity(record.raw.get(n)) != fold_identity(v)
     ]
-    if other and task.operation == "create" and not said.is_sure:
+    if other and task.operation == "create" and not declared.ignores_differences:
         raise Misused(
             (f"the record {id} has other values than row {row.key[1]} in: {', '.join(other)}"),
             action="Give the id of the right record. If this record is right, add --force.",
@@ -272,14 +281,16 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
     return move
 
 
-# -- Restored --------------------------------------------------------------------------------------
+# -- Check after a restore -------------------------------------------------------------------------
 # A restored ledger lacks the pushes since its backup, and a new one lacks all earlier pushes. Until
 # a pull has verified the resource, rows of these pushes could be created a second time. After it,
 # their records are loaded, and the rows are duplicates.
 
 
-def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `ConnectorError` if the ledger was replaced and the resource not pulled since."""
+def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
+    """Raise `ConnectorError` if the ledger was replaced and no pull has verified the resource
+    since.
+    """
     restored = Backups(ledger).latest_restore(is_ledger_older=True)
     if restored is None:
         return
@@ -294,35 +305,35 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     )
 
 
-# -- Apply -----------------------------------------------------------------------------------------
+# -- Runs ------------------------------------------------------------------------------------------
 
 
 async def apply(
     settings: Settings,
     plan: PushPlan,
-    terms: PushPolicy | None = None,
+    policy: PushPolicy | None = None,
     *,
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     people: Mapping[BatchAction, str] | None = None,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Send the plan's rows, and report how each of them ended.
+    """Send the plan's rows, and return a report with the outcome of each row.
 
-    A file that was pushed with this policy and not finished continues in its batch.
+    If the same file was pushed with the same policy and not finished, its batch continues.
 
     Args:
         settings: Settings of the account.
         plan: Rows of the file.
-        terms: Policy of the push.
-        budget: Maximum number of requests, retries and lookups included.
-        asks_anyway: Send requests even if the API reported that the month is used up.
+        policy: How to treat repeated, conflicting and unconfirmed rows.
+        budget: Maximum number of requests, including retries and lookups.
+        ignores_quota: Send requests even if the API reported that the month is used up.
         people: Users of the import page, for the journal.
         watch: Called with the progress.
-        now: Clock.
+        now: Returns the current time.
         sleep: Waits until unconfirmed rows can be looked up again; None to leave them unconfirmed.
         connect: Makes the client.
 
@@ -333,20 +344,20 @@ async def apply(
         ConnectorError: The folder was restored, and the resource not pulled since.
         WarehouseError: Nothing could be recorded. Every other error is in the report.
     """
-    terms = terms or PushPolicy()
-    check_marker(declaration(plan.resource), plan, terms)
+    policy = policy or PushPolicy()
+    check_marker(declaration(plan.resource), plan, policy)
     opening = open_run(
         settings,
         "push",
         lease=PUSH_LEASE,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
         watch=watch,
         now=now,
         connect=connect,
     )
     async with opening as context:
-        return await _BatchRun(context, sleep).begin(plan, terms, people or {})
+        return await _BatchRun(context, sleep).send_plan(plan, policy, people or {})
 
 
 async def resolve(
@@ -359,9 +370,9 @@ async def resolve(
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Carry out a decision on unconfirmed rows, and report on their batch.
+    """Carry out a decision on unconfirmed rows, publish the results, and report on their batch.
 
-    A record that is named is read first. The result is published. Raises what `apply` raises, and:
+    A declared record is read first. Raises what `apply` raises, and:
 
     Raises:
         UnknownName: The batch is not in the journal.
@@ -370,11 +381,11 @@ async def resolve(
     opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
     async with opening as context:
         rows = [numbers] if isinstance(numbers, int) else numbers
-        report = await _BatchRun(context, sleep).decide(batch, rows, decision)
+        report = await _BatchRun(context, sleep).carry_out_decision(batch, rows, decision)
     return replace(report, unpublished=await asyncio.to_thread(copy_and_publish, settings))
 
 
-async def settle(
+async def look_up_unconfirmed_rows(
     settings: Settings,
     *,
     budget: int | None = None,
@@ -382,11 +393,12 @@ async def settle(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> str | None:
-    """Look up the unconfirmed rows of all batches, and return a sentence about them.
+    """Look up the unconfirmed rows of all batches, and return a sentence for users about the
+    result.
 
     Nothing is written to the API: rows that have to be sent wait for the next push of their file.
-    Returns None if there are no such rows, or while a push is running, which looks them up itself.
-    Raises `SettingsError` and `WarehouseError`.
+    Returns None if there are no such rows, or if a running push looks them up itself. Raises
+    `SettingsError` and `WarehouseError`.
     """
     if not has_rows_to_look_up(settings.folder):
         return None
@@ -395,7 +407,7 @@ async def settle(
     )
     try:
         async with opening as context:
-            rows, error = await _BatchRun(context, None).settle()
+            rows, error = await _BatchRun(context, None).look_up_rows()
     except LeaseHeld:
         return None
     unpublished = None
@@ -413,7 +425,7 @@ async def settle(
 
 
 class _BatchRun:
-    """One run at a batch."""
+    """Run that sends or looks up rows of a batch, within an open run context."""
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
         self._context, self._sleep = context, sleep
@@ -422,26 +434,28 @@ class _BatchRun:
         self._session = PushSession.of(context)
         self._journal = self._session.journal
 
-    async def begin(
-        self, plan: PushPlan, terms: PushPolicy, people: Mapping[BatchAction, str]
+    async def send_plan(
+        self, plan: PushPlan, policy: PushPolicy, people: Mapping[BatchAction, str]
     ) -> BatchReport:
-        """Record the plan in the journal, and send its rows."""
+        """Record the plan in the journal, send its rows, and report."""
         ledger, warehouse = self._context.lease.ledger, self._context.warehouse
-        await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
+        await asyncio.to_thread(check_pulled_since_restore, ledger, warehouse, plan.resource)
         deadline = self._context.client.limits.deadline_seconds
-        terms = replace(
-            terms,
-            settle_seconds=max(terms.settle_seconds, settle_seconds_min(deadline)),
-            lateness_seconds=max(terms.lateness_seconds, self._context.lateness_seconds),
+        policy = replace(
+            policy,
+            settle_seconds=max(policy.settle_seconds, settle_seconds_min(deadline)),
+            lateness_seconds=max(policy.lateness_seconds, self._context.lateness_seconds),
         )
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
-        before = await asyncio.to_thread(self._recently_landed_ids, plan)
-        batch = await asyncio.to_thread(self._journal.create_batch, plan, terms, before, people)
+        before = await asyncio.to_thread(self._recently_created_ids, plan)
+        batch = await asyncio.to_thread(self._journal.create_batch, plan, policy, before, people)
         pending = await asyncio.to_thread(self._journal.count_pending, batch)
-        return await self._work_and_report(batch, self._journal.rows_to_push(batch), pending)
+        return await self._run_rows_and_report(batch, self._journal.rows_to_push(batch), pending)
 
-    async def decide(self, batch: str, numbers: Sequence[int], decision: Decision) -> BatchReport:
-        """Record the decision on each row, and carry it out."""
+    async def carry_out_decision(
+        self, batch: str, numbers: Sequence[int], decision: Decision
+    ) -> BatchReport:
+        """Record the user's decision on each row, send or look up the rows, and report."""
         self._session.is_eager = decision == "look"
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         batch = (await asyncio.to_thread(self._journal.batch, batch)).batch
@@ -451,10 +465,10 @@ class _BatchRun:
             if (row := await self._record_decision((batch, number), decision))
         ]
         pending = PendingCount(len(rows), frozenset(each.key for each in rows))
-        return await self._work_and_report(batch, rows, pending)
+        return await self._run_rows_and_report(batch, rows, pending)
 
     async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
-        """Record the decision on a row, and return the row if something is left to do."""
+        """Record the decision on a row, and return the row; None if the decision has ended it."""
         record = await asyncio.to_thread(self._journal.row_record, key)
         if record is not None and record.state == "follows" and record.same_row is not None:
             key = record.same_row
@@ -464,17 +478,20 @@ class _BatchRun:
                 f"row {key[1]} of the batch {key[0]} was never sent",
                 action="Give a row that 'connector resolve' lists.",
             )
-        # A row that was not looked for to the end is looked for as it stands.
+        # A row whose lookup was interrupted is looked up again without a transition.
         if row.status.state in FOR_A_PERSON or decision != "look":
-            await self._session.move(
+            await self._session.record_transition(
                 row, await transition_for_decision(self._context.client, row, decision)
             )
         row = await asyncio.to_thread(self._journal.row_with_task, key)
         return row if row is not None and row.status.state in UNFINISHED else None
 
-    async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
-        """Look up all unconfirmed rows that need no person's decision. Sends no write."""
-        self._session.reads = self._session.is_eager = True
+    async def look_up_rows(self) -> tuple[list[RowRecord], ConnectorError | None]:
+        """Look up all unconfirmed rows that need no decision. Sends no write.
+
+        Returns the rows with their outcomes afterwards, and the error that ended the run early.
+        """
+        self._session.is_read_only = self._session.is_eager = True
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         found = [
             each for each in self._journal.unconfirmed_rows() if each.state not in FOR_A_PERSON
@@ -484,45 +501,53 @@ class _BatchRun:
             if (row := self._journal.row_with_task((each.batch, each.number))) is not None:
                 batches.setdefault(each.batch, []).append(row)
         for batch, rows in batches.items():
-            await self._work(batch, rows, PendingCount(len(rows), frozenset(r.key for r in rows)))
+            await self._run_rows(
+                batch, rows, PendingCount(len(rows), frozenset(r.key for r in rows))
+            )
         ended = (self._journal.row_record((each.batch, each.number)) for each in found)
         return [row for row in ended if row is not None], self._session.error
 
-    async def _work_and_report(
+    async def _run_rows_and_report(
         self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
     ) -> BatchReport:
-        """Send the rows, and report."""
-        await self._work(batch, rows, pending)
-        return await self._end(batch, self._session.error)
+        """Send or look up the rows, record the end of the run, and report."""
+        await self._run_rows(batch, rows, pending)
+        return await self._record_run_end(batch)
 
-    async def _work(self, batch: str, rows: Iterable[PendingRow], pending: PendingCount) -> None:
-        self._session.on_batch_start(await asyncio.to_thread(self._batch, batch), pending.rows)
+    async def _run_rows(
+        self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
+    ) -> None:
+        """Send or look up the rows, several at the same time, and load all answers."""
+        self._session.on_batch_start(await asyncio.to_thread(self._read_batch, batch), pending.rows)
         open_about = await asyncio.to_thread(self._journal.open_rows_by_subject)
         order = RowQueue(rows, open_about, pending.open)
         try:
-            await BatchExecutor(self._session, order, self._row_runner, self._sleep).run_rows()
+            await BatchExecutor(self._session, order, self._make_row_runner, self._sleep).run_rows()
         finally:
-            await self._session.landing.load_rest()
+            await self._session.loader.load_rest()
 
-    def _batch(self, batch: str) -> BatchRecord:
+    def _read_batch(self, batch: str) -> BatchRecord:
+        """Return the batch from the journal, which is read once."""
         if batch not in self._batches:
             self._batches[batch] = self._journal.batch(batch)
         return self._batches[batch]
 
-    def _row_runner(self, row: PendingRow) -> GoOn:
-        """Return the executor of the row's steps."""
-        begun = self._batch(row.key[0])
+    def _make_row_runner(self, row: PendingRow) -> RunRow:
+        """Return the function that carries out the steps of a row."""
+        begun = self._read_batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)
         steps = run_row(resource, row.task, begun.terms, marker, row.status)
         return RowExecutor(row, steps, self._session).run
 
-    async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
+    async def _record_run_end(self, batch: str) -> BatchReport:
+        """Record in the journal how the run ended, and return the report."""
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
+        error = self._session.error
         ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._context.tally, time.monotonic() - self._started
         outcome = outcome_of_rows(ended, error)
-        # A run that has lost its turn has nothing more to write down.
+        # A run that has lost its lease records nothing more.
         with suppress(WarehouseError, Stopped):
             await asyncio.to_thread(
                 self._journal.record_run_end,
@@ -534,7 +559,7 @@ class _BatchRun:
                 message=str(error) if error else None,
             )
         month = None
-        with suppress(WarehouseError):  # A month that cannot be read makes no push a failure.
+        with suppress(WarehouseError):  # The push has succeeded even if the month cannot be read.
             month = await self._context.read_month()
         return BatchReport(
             outcome=outcome,
@@ -544,21 +569,21 @@ class _BatchRun:
             seconds=seconds,
             waited_seconds=tally.waited_seconds,
             rate_limited=tally.rate_limited,
-            unlanded=self._session.landing.unlanded,
+            answers_not_loaded=self._session.loader.answers_not_loaded,
             error=error,
             month=month,
         )
 
-    def _recently_landed_ids(self, plan: PushPlan) -> frozenset[str]:
-        """Return the ids of recent records in the warehouse, none of which this plan can have
-        created.
+    def _recently_created_ids(self, plan: PushPlan) -> frozenset[str]:
+        """Return the ids of recently created records in the warehouse, which this plan did not
+        create.
         """
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
         recent = CreatedBetween(self._session.served_at - lately, None)
         found: set[str] = set()
         for task in creates.values():
-            stream = self._session.landing.stream(task)
+            stream = self._session.loader.find_stream(task)
             if stream is not None:
                 found |= self._context.warehouse.query(stream, recent)
         self._context.warehouse.release()

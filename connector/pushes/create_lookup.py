@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from connector.catalog.field import Field, Kind
+from connector.catalog.field import Kind
 from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
 from connector.ledger.journal_records import Attempt
@@ -47,44 +47,52 @@ DETAILS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class SoughtRecord:
-    """Record to look for: body, identity, marker (may be empty), first unconfirmed attempt."""
+    """Record that an unconfirmed create may have made.
+
+    Attributes:
+        body: Values that were sent.
+        identity: Values of the natural key, by field; may be empty.
+        marker: Field and text of the row's marker; may be empty.
+        first_attempt: First unconfirmed attempt.
+        lateness_seconds: Maximum delay in seconds until a new record appears in lists.
+    """
 
     resource: Declaration
     body: Mapping[str, Any]
     identity: Mapping[str, Any]
     marker: Mapping[str, str]
-    first: Attempt
+    first_attempt: Attempt
     lateness_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """Result of a lookup.
+    """Records that a lookup found.
 
     Attributes:
-        matches: Records with the values that were sent.
-        alike: Ids of similar records.
-        is_complete: Whether every record that can be the row's was seen.
-        looked_at: Time of our own clock before the first page was requested.
+        matches: Records with all values that were sent, or with the row's marker.
+        similar_ids: Ids of similar records, and of matches that may belong to another row.
+        is_complete: Whether the lookup saw every record that can be the row's.
+        started_at: Time of our own clock before the first page was requested.
     """
 
     matches: tuple[FoundDetail, ...]
-    alike: tuple[str, ...]
+    similar_ids: tuple[str, ...]
     is_complete: bool
-    looked_at: datetime
+    started_at: datetime
 
 
 @dataclass(slots=True)
 class _CandidateItems:
-    """List items above the floor, by id."""
+    """List items that were created late enough to be the row's record, by id."""
 
     items: dict[str, Resource]
     is_complete: bool
-    looked_at: datetime
+    started_at: datetime
 
 
 def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
-    """Look for the record. Returns None if a list or a detail could not be read."""
+    """Search the list and its details for the record. Return None if one could not be read."""
     listed = None
     for _ in range(STARTS_MAX):
         listed, has_shrunk = yield from _list_candidates(sought)
@@ -93,7 +101,7 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
     if listed is None:
         return None
     ids = tuple(id for id, item in listed.items.items() if _may_match(sought, item))
-    others = yield from _claimed_ids(ids)
+    others = yield from _ids_of_other_rows(ids)
     matches: list[FoundDetail] = []
     alike: list[str] = []
     candidates = [id for id in ids if id not in others]
@@ -109,49 +117,52 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
         elif _is_similar(sought, outcome.record.raw):
             alike.append(id)
     alike += candidates[DETAILS_MAX:]
-    matches, contested = yield from _split_by_claims(sought, matches)
+    matches, contested = yield from _separate_contested_matches(sought, matches)
     is_complete = listed.is_complete and not has_shrunk
-    return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
+    return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.started_at)
 
 
-def find_existing(
+def find_existing_ids(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
-    """Return the ids of the newest records with this identity that neither warehouse nor journal
-    know.
+    """Return the ids of the newest records that have this identity and belong to no row of the
+    journal.
 
-    Empty if the list does not show the whole identity; None if the list could not be read.
+    Records that were in the warehouse before the batch are left out, too. Empty if list items do
+    not have the whole identity; None if the list could not be read.
     """
     page: Page[Resource] | UnreadableDetail = yield NewestBefore()
     if isinstance(page, UnreadableDetail):
         return None
-    ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
-    others = yield from _claimed_ids(ids)
+    ids = tuple(item.id for item in page.items if _has_identity(resource, identity, item))
+    others = yield from _ids_of_other_rows(ids)
     return tuple(id for id in ids if id not in others)
 
 
-def _claimed_ids(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
-    """Return the ids of records that are certainly not this row's."""
+def _ids_of_other_rows(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+    """Return those of the ids that are certainly not the record of this row."""
     return (yield ClaimedRecords(ids)) if ids else frozenset()
 
 
-def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
-    """Whether the item shows the whole identity. Letter case and outer blanks are ignored."""
+def _has_identity(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
+    """Return True if the list item has all values of the identity, except for case and outer
+    blanks.
+    """
     for name, value in identity.items():
         shown = item.raw.get(name)
         if fold_identity(value) == fold_identity(shown):
             continue
         field = resource.field(name)
-        # Texts are settled by now, and reading each would take most of the time.
+        # Different texts differ. Parsing each would take most of the time.
         if field.kind is Kind.STRING or not is_same_value(field, value, shown):
             return False
     return True
 
 
-def _split_by_claims(
+def _separate_contested_matches(
     sought: SoughtRecord, matches: list[FoundDetail]
 ) -> PushSteps[tuple[list[FoundDetail], list[str]]]:
-    """Return the matches that can belong to no other row, and the ids of the others.
+    """Return the matches that can only belong to this row, and the ids of the other matches.
 
     A record with everything that this row sent may come from another unconfirmed row that sent the
     same and more. A marker excludes that.
@@ -159,9 +170,9 @@ def _split_by_claims(
     if sought.marker or not matches:
         return matches, []
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
-    # Read the claims again after that: a rival that has its record by now is no rival any more, and
-    # its record must not be taken.
-    others = yield from _claimed_ids(tuple(each.record.id for each in matches))
+    # Look up the records of other rows after that: an open create may have found its record since,
+    # which must not be taken.
+    others = yield from _ids_of_other_rows(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
         each
@@ -172,7 +183,11 @@ def _split_by_claims(
 
 
 def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | None, bool]]:
-    """Return the items above the floor, and whether the list shrank while it was read."""
+    """Read the list, newest first, and return the items that were created late enough.
+
+    The items are None if a page could not be read. The second value is True if the list shrank
+    while it was read, so that it has to be read again.
+    """
     listed: _CandidateItems | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:
@@ -191,15 +206,15 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
                 listed.items[item.id] = item
         if has_shrunk:
             return listed, True
-        if page.is_last or (_is_sorted(pages) and _reaches_below(page, floor)):
+        if page.is_last or (_is_sorted(pages) and _ends_before(page, floor)):
             listed.is_complete = True
             break
     return listed, False
 
 
 def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
-    """Return the floor: server time before the first attempt, less the lateness."""
-    first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
+    """Return the earliest time at which the record can have been created, by the server's clock."""
+    first, lateness = sought.first_attempt, timedelta(seconds=sought.lateness_seconds)
     if page.served_at is None or page.received_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
         return min(first.intended_at, first.sent_after) - max(lateness, untimed)
@@ -210,38 +225,39 @@ def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
 
 
 def _is_sorted(pages: list[Page[Resource]]) -> bool:
-    """Whether the pages so far are sorted as requested."""
+    """Return True if the pages so far are sorted by creation, newest first."""
     created = [item.created_at for page in pages for item in page.items if item.created_at]
     # A record that came between two pages shows the last one of a page again.
     return all(earlier >= later for earlier, later in pairwise(created))
 
 
-def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
+def _ends_before(page: Page[Resource], floor: datetime) -> bool:
+    """Return True if the last item of the page was created before `floor`."""
     created = [item.created_at for item in page.items if item.created_at is not None]
     return bool(created) and created[-1] < floor
 
 
 def _may_match(sought: SoughtRecord, item: Resource) -> bool:
-    """Whether a list item shows the row's marker and its identity (or else its body)."""
+    """Return True unless the list item contradicts the row's marker, or its identity or else its
+    body.
+    """
     identifying = {**(sought.identity or sought.body), **sought.marker}
     return all(
         is_same_value(field, identifying[field.name], item.raw[field.name])
-        for field in _listed_fields(sought.resource)
-        if field.name in identifying and field.name in item.raw
+        for field in sought.resource.item_fields
+        if field.create.accepted and field.name in identifying and field.name in item.raw
     )
 
 
-def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
-    return tuple(field for field in resource.item_fields if field.create.accepted)
-
-
 def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
-    """Whether the record is the row's, by its marker or by all values that were sent."""
+    """Return True if the record has the row's marker or, without a marker, all values that were
+    sent.
+    """
     return not unapplied_fields(sought.resource, sought.marker or sought.body, detail)
 
 
 def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
-    """Whether the record may be the row's, although values differ."""
+    """Return True if the record may be the row's, although some values differ."""
     identifying = sought.body if sought.marker else sought.identity
     unmarked = {name: value for name, value in identifying.items() if name not in sought.marker}
     return bool(unmarked) and not unapplied_fields(sought.resource, unmarked, detail)

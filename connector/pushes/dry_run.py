@@ -28,14 +28,14 @@ from connector.ledger.push_plan import (
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
-from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_saved_match
+from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_remembered_mapping
 from connector.pushes.spill_file import (
     SpillFile,
     SpillMap,
-    packed_pair,
-    packed_result,
-    unpacked_pair,
-    unpacked_result,
+    pair_from_json,
+    pair_to_json,
+    result_from_json,
+    result_to_json,
 )
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
@@ -59,12 +59,13 @@ class PushFile:
     """File to push, and how to read it.
 
     Attributes:
-        match: Fields by which a row finds its record.
-        saved: Column mapping.
-        ignored: Columns to leave out.
-        clear: Text that empties a field.
-        parent: Content type of content items.
-        sheet: As for `open_table`; `encoding`, `delimiter` and `header_row` likewise.
+        match: Fields that identify the record of a row.
+        saved: Column mapping; None to map the columns by their headings.
+        ignored: Headings of columns that are not imported.
+        clear: Text in a cell that empties its field.
+        parent: Slug of the content type, for content items.
+        sheet: Name of the sheet; None if only one has rows. For `encoding`, `delimiter` and
+            `header_row`, None means that they are detected.
         accepts_warnings: Whether rows with warnings may be sent.
         remembers: Whether to use the last mapping for the same headings if none is given.
     """
@@ -86,7 +87,7 @@ class PushFile:
 
 
 def with_column(problem: Problem, columns: ColumnMap) -> Problem:
-    """Return a problem of the journal for the report, with the column of its field."""
+    """Return a problem from the journal for the report, with its column and the API's value."""
     column = problem.column or (columns.heading_of(problem.field) if problem.field else None)
     is_shown = problem.found is not None and problem.code not in _FOUND_HERE
     found = f" The API has: {problem.found}." if is_shown else ""
@@ -98,11 +99,9 @@ _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_i
 
 
 # -- Earlier files ---------------------------------------------------------------------------------
-# The landing as it will be once the earlier files of a push are applied.
-#
-# Files that depend on each other are previewed together: a job names a company that only the file
-# before it would create. Such a record has no id yet, so that its row stands for it; a task with
-# one in it is previewed and never sent, since each file is checked again when its turn comes.
+# Files that depend on each other are previewed together: a job may name a company that only an
+# earlier file would create. Such a record has a placeholder id. It is never sent, since each file
+# is checked again before it is sent.
 
 
 _ROW = "row {number} of {file}"
@@ -110,7 +109,7 @@ _ROW = "row {number} of {file}"
 
 @dataclass(frozen=True, slots=True)
 class PreviewedFile:
-    """Creates of a file that is pushed earlier; `parent` is the content type as given."""
+    """Creates of a file that is pushed before others; `parent` is the content type's slug."""
 
     resource: str
     parent: str | None
@@ -118,14 +117,14 @@ class PreviewedFile:
     tasks: Collection[Task]
 
     def placeholder_id(self, number: int) -> str:
-        """Return the placeholder for the id of the record that a row creates. No real id has a
+        """Return the placeholder for the id of the record that a row will create. Real ids have no
         blank.
         """
         return _ROW.format(number=number, file=self.file)
 
 
 class PlannedLookups:
-    """Lookups in the warehouse, with the records that earlier files would create."""
+    """Lookups in the warehouse that also find the records that earlier files would create."""
 
     def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
         self._landing, self._earlier = landing, earlier
@@ -138,18 +137,21 @@ class PlannedLookups:
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """Return loaded ids, and placeholders for records that earlier files would create."""
+        """Return for each tuple of `values` the ids of the records that have them in `fields`.
+
+        A record that an earlier file would create has a placeholder id.
+        """
         found = list(self._landing.find_ids(resource, fields, values, parent))
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
                 continue
-            index = self._index(place, tuple(fields))
+            index = self._row_index(place, tuple(fields))
             for at, wanted in enumerate(values):
                 found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
         return found
 
     def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the loaded records with these ids, and records that earlier files would create."""
+        """Return the records with these ids or placeholder ids, by id."""
         planned = {id for id in ids if is_placeholder_id(id)}
         found = dict(
             self._landing.landed_records(resource, [id for id in ids if id not in planned])
@@ -163,23 +165,26 @@ class PlannedLookups:
         return found
 
     def has_records(self, resource: str) -> bool:
-        """Whether any record of the resource was ever loaded, or would be created."""
+        """Return True if any record of the resource was ever loaded, or would be created."""
         is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
         return is_planned or self._landing.has_records(resource)
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """Return the content fields in the warehouse. No file creates any."""
+        """Return the fields of a content type from the warehouse; None if it is not loaded."""
         return self._landing.content_fields(content_type)
 
-    def _index(self, place: int, fields: tuple[str, ...]) -> _RowIndex:
-        known = self._indexes.get((place, fields))
+    def _row_index(self, position: int, fields: tuple[str, ...]) -> _RowIndex:
+        """Return the index of an earlier file by some fields, which is built once."""
+        known = self._indexes.get((position, fields))
         if known is None:
-            known = self._indexes[place, fields] = _RowIndex(fields, self._earlier[place].tasks)
+            known = self._indexes[position, fields] = _RowIndex(
+                fields, self._earlier[position].tasks
+            )
         return known
 
 
 class _RowIndex:
-    """Rows of a file by the values of some fields. Keeps a digest of each."""
+    """Row numbers of a file by the values of some fields. Keeps a digest of the values."""
 
     def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
         self._first = ClaimedKeys()
@@ -193,13 +198,13 @@ class _RowIndex:
                 self._others.setdefault(first, []).append(task.number)
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
-        """Return the numbers of the rows with these values."""
+        """Return the numbers of the rows that have these values."""
         first = self._first.first_row(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
 def is_placeholder_id(id: str) -> bool:
-    """Whether the id is a placeholder for a record that does not exist yet."""
+    """Return True if the id is a placeholder for a record that does not exist yet."""
     return " " in id
 
 
@@ -227,38 +232,43 @@ CREATES_REMEMBERED = 10
 
 
 class PreviewRows:
-    """Previewed rows of a file, in their order, on the disk; they are counted as they are added.
+    """Results of the previewed rows of a file, on the disk and in their order, with counts.
 
     Attributes:
         reported: Rows with problems, warnings or changes, for the report.
-        tasks: Rows that would be sent, if `keeps_tasks`.
-        changes: Old and new values of the first updates, by row number and field.
-        changing: Number of updates.
+        tasks: Rows that would be sent; empty unless `keeps_tasks`.
+        changes: Current and new values of the first updates, by row number and field.
+        update_count: Number of updates that change a value.
         creates: Values of the first creates, by row number and field.
-        pushed: Number of rows that an earlier push has applied.
+        pushed_count: Number of rows that an earlier push has applied.
     """
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
         self.summary = Summary()
-        self.results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
+        self.results: SpillFile[RowResult] = SpillFile(folder, result_to_json, result_from_json)
         self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
-            folder, packed_pair, unpacked_pair
+            folder, pair_to_json, pair_from_json
         )
         self.tasks: SpillFile[Task] = SpillFile(folder, task_to_json, task_from_json)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.creates: dict[int, Mapping[str, Any]] = {}
-        self.changing = self.requests = self.pushed = 0
+        self.update_count = self.requests = self.pushed_count = 0
         self.keeps_tasks, self._looks = keeps_tasks, False
 
-    def add(self, checked: CheckedRow, pushed_as: str | None = None, *, is_pushed: bool) -> None:
-        """Add a row as it was checked.
+    def add_row(
+        self, checked: CheckedRow, pushed_record_id: str | None = None, *, is_pushed: bool
+    ) -> None:
+        """Add the result of a checked row.
 
-        A row that an earlier push has applied is unchanged, with the record `pushed_as`.
+        If `is_pushed`, an earlier push has applied the row: it is unchanged, and its record is
+        `pushed_record_id`.
         """
         number = checked.row.number
         if is_pushed:
-            self.pushed += 1
-            self._add_result(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
+            self.pushed_count += 1
+            self._add_result(
+                checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_record_id)
+            )
             return
         id = checked.record_id
         shown = None if id is None or is_placeholder_id(id) else id
@@ -273,7 +283,9 @@ class PreviewRows:
         operation, warnings = checked.task.operation, checked.warnings
         sent = RowResult(number, operation, (), None, shown, changes, warnings)
         self._add_result(checked.row, sent)
-        self.requests += count_requests(checked.task)
+        # An update after a create reads the record first.
+        afterwards = REQUESTS["update"] if checked.task.afterwards else 0
+        self.requests += REQUESTS[operation] + afterwards
         if not self._looks and checked.task.operation == "create" and checked.task.identity:
             self.requests, self._looks = self.requests + 1, True
         if self.keeps_tasks:
@@ -281,11 +293,12 @@ class PreviewRows:
         if operation == "create" and len(self.creates) < CREATES_REMEMBERED:
             self.creates[number] = _flatten_body({**checked.task.fields, **checked.task.afterwards})
         if checked.changes:
-            self.changing += 1
+            self.update_count += 1
             if len(self.changes) < REMEMBERED_MAX:
                 self.changes[number] = checked.changes
 
     def _add_result(self, row: SheetRow, result: RowResult) -> None:
+        """Store a result, count it, and keep its row for the report if it needs to be shown."""
         self.summary.add(result)
         self.results.add(result)
         if result.problems or result.warnings or result.changes:
@@ -294,15 +307,16 @@ class PreviewRows:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Preview of a push of a file.
+    """Result of a push of a file if it were sent now.
 
     Attributes:
-        pulled_at: Time up to which the warehouse is verified; None if it never was.
-        notices: Sentences on how the file was read.
-        questions: Questions that a person has to answer.
+        pulled_at: Time up to which the warehouse is verified, in ISO 8601; None if it never was.
+        month: Requests of the billing cycle.
+        notices: Sentences for users on how the file was read.
+        questions: Questions about the file for the user.
     """
 
-    asked: PushFile
+    push_file: PushFile
     table: Spreadsheet
     columns: ColumnMap
     rows: PreviewRows = field(repr=False)
@@ -313,8 +327,8 @@ class Preview:
     questions: tuple[FileQuestion, ...] = ()
 
     @property
-    def stopping(self) -> tuple[FileQuestion, ...]:
-        """Questions that have to be answered before anything is sent."""
+    def blocking_questions(self) -> tuple[FileQuestion, ...]:
+        """Questions that the user has to answer before anything is sent."""
         return tuple(each for each in self.questions if each.stops)
 
     @property
@@ -328,69 +342,70 @@ class Preview:
         return self.rows.summary
 
     @property
-    def sent(self) -> int:
+    def rows_to_send(self) -> int:
         """Number of rows that would be sent."""
         return sum(n for name, n in self.summary.counts.items() if name in OPERATIONS)
 
     @property
     def requests(self) -> int:
-        """Requests that the push needs if all of them are answered."""
+        """Number of requests that the push needs if no request is repeated."""
         return self.rows.requests
 
     @property
     def minutes(self) -> float | None:
-        """Minutes for the requests at the last known rate limit; None if it is unknown."""
+        """Minutes for the requests at the last known rate limit; None if the limit is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
     def month_share(self) -> float | None:
-        """The requests as a share of the monthly quota, if it is known."""
+        """Requests of the push divided by the monthly quota; None if the quota is unknown."""
         limit = self.month.limit if self.month is not None else None
         return self.requests / limit if limit else None
 
     @property
     def uncreatable(self) -> int:
-        """Number of rows that would create records, in a file without a required column."""
+        """Number of rows that cannot create a record, because the file has no column for a required
+        field.
+        """
         return self.summary.codes[COLUMN_MISSING]
 
     @property
     def is_clean(self) -> bool:
-        """Whether neither a row nor the file needs a correction."""
+        """Return True if neither a row nor the file needs a correction."""
         counts = self.summary.counts
-        return not (counts["invalid"] or counts["duplicate"] or self.stopping)
+        return not (counts["invalid"] or counts["duplicate"] or self.blocking_questions)
 
     @property
     def is_pushed(self) -> bool:
-        """Whether an earlier push has applied every row. False if no row was checked."""
-        return self.rows.pushed == self.summary.rows > 0
+        """Return True if an earlier push has applied every row. False if no row was checked."""
+        return self.rows.pushed_count == self.summary.rows > 0
 
     @property
     def resources(self) -> frozenset[str]:
-        """Resources that the rows are compared with: their own, and those they refer to."""
+        """Resources that the rows are compared with: their own, and those that they refer to."""
         targets = [each.target for each in self.columns.columns]
         referred = {each.reference.resource for each in targets if each.reference is not None}
-        return frozenset(referred | {self.asked.resource})
+        return frozenset(referred | {self.push_file.resource})
 
     @property
-    def planned(self) -> PreviewedFile:
+    def as_previewed_file(self) -> PreviewedFile:
         """Creates of this file, for the preview of the files after it."""
-        asked, creates = self.asked, self.rows.tasks
+        asked, creates = self.push_file, self.rows.tasks
         return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> PushPlan:
-        """Return all rows for the journal."""
-        assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
-        asked = self.asked
+        """Return all rows as a plan for the journal. The tasks must have been kept."""
+        assert len(self.rows.tasks) == self.rows_to_send, "the tasks were not kept"
+        asked = self.push_file
         return PushPlan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
             self.rows.tasks,
-            SpillMap(self.results, _unsent_result, self.summary.rows - self.sent),
+            SpillMap(
+                self.results,
+                lambda result: None if result.outcome in OPERATIONS else result,
+                self.summary.rows - self.rows_to_send,
+            ),
         )
-
-
-def count_requests(task: Task) -> int:
-    """Return the number of requests of a row. An update after a create reads the record first."""
-    return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
 def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -404,94 +419,90 @@ def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _unsent_result(result: RowResult) -> RowResult | None:
-    return None if result.outcome in OPERATIONS else result
-
-
-# -- Foresee ---------------------------------------------------------------------------------------
-# Foreseeing a file: read, mapped, checked, and held against what earlier pushes have applied.
-
-
 APPLIED = frozenset(("created", "updated", "converted"))
 """Outcomes of rows that were applied as sent."""
 
 
 def preview(
     settings: Settings,
-    asked: PushFile,
+    push_file: PushFile,
     *,
-    again: bool = False,
+    resend: bool = False,
     earlier: Sequence[PreviewedFile] = (),
     keeps_tasks: bool = False,
     only_if_pushed: bool = False,
-    as_seen: bool = False,
+    compares_as_seen: bool = False,
     table: Spreadsheet | None = None,
-    only: Iterable[SheetRow] | None = None,
+    only_rows: Iterable[SheetRow] | None = None,
 ) -> Preview:
-    """Read the file, and return what a push of it would do. Sends nothing.
+    """Read and check the file, and return what a push of it would do. Sends nothing.
 
     Args:
         settings: Settings of the account.
-        asked: The file.
-        again: Send even rows that an earlier push has applied.
+        push_file: The file.
+        resend: Send even rows that an earlier push has applied.
         earlier: Files that are pushed before this one; their creates count as loaded.
-        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.planned`.
+        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.as_previewed_file`.
         only_if_pushed: Check the rows only if this very file was pushed before. A new file is
             checked after its pull anyway.
-        as_seen: Compare updates with the records as a person last saw them, so that a later change
-            by others is a conflict.
+        compares_as_seen: Compare updates with the records at the time of the user's last preview,
+            so that a later change by others is a conflict.
         table: The file, if it is open already.
-        only: Rows to check instead of all.
+        only_rows: Rows to check instead of all.
 
     Raises:
         SpreadsheetError: The file cannot be read.
         Misused: An option cannot apply; `UnknownName` likewise.
         WarehouseError: A file of the data folder cannot be read.
     """
-    table = table or open_file(asked)
+    table = table or open_push_file(push_file)
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
-        # First of all: whoever was erased is known before anything of theirs is read.
+        # The list of erased people must be complete before the file is read.
         Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
-        seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
+        seen_at = (
+            journal.previewed_at(table.digest, push_file.resource) if compares_as_seen else None
+        )
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     check_files(settings)
-    if not again:
-        _check_lost_journal(settings.folder, warehouse, table, asked.resource)
+    if not resend:
+        _check_lost_journal(settings.folder, warehouse, table, push_file.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with (
         WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
         Ledger(settings.folder) as ledger,
     ):
         lookups = PlannedLookups(landing, earlier) if earlier else landing
-        target = target_of(asked, lookups)
-        saved, notice = asked.saved, None
-        if asked.remembers:
-            saved, notice = load_saved_match(
-                settings.folder, asked.resource, table.headings, asked.saved
+        target = push_target_of(push_file, lookups)
+        saved, notice = push_file.saved, None
+        if push_file.remembers:
+            saved, notice = load_remembered_mapping(
+                settings.folder, push_file.resource, table.headings, push_file.saved
             )
-        columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
+        columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
         journal = Journal(ledger)
-        # What was never pushed needs no fingerprints, which cost a quarter of the time.
-        looks_back = not again and journal.has_batch(asked.resource)
+        # Fingerprints cost a quarter of the time, and only rows pushed before need them.
+        looks_back = not resend and journal.has_batch(push_file.resource)
         meanings = ColumnMeanings(table.rows, columns.columns)
         lost = LostColumns(table, columns)
-        if not only_if_pushed or (looks_back and journal.has_batch(asked.resource, table.digest)):
+        if not only_if_pushed or (
+            looks_back and journal.has_batch(push_file.resource, table.digest)
+        ):
             known = SuppressionList.read_from(settings.folder)
-            read = lost.pass_rows() if only is None else only
+            read = lost.yield_rows() if only_rows is None else only_rows
             checked = check_rows(read, columns, target, lookups, known, meanings=meanings)
             with _rare_garbage_collection():
-                _add_rows(rows, checked, journal if looks_back else None)
+                _add_rows_in_batches(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
-            lost.read_sample()
+            lost.read_until_known()
         month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
         limit = ledger.read_server_state().limit_per_minute
-        proven_at = landing.proven_at(asked.resource)
+        proven_at = landing.proven_at(push_file.resource)
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
-    if not asked.accepts_warnings:
+    if not push_file.accepts_warnings:
         warned = (
             *meanings.mixed_dates(),
             *ask_about_warnings(rows.summary.rows_with_warnings, table, columns),
@@ -499,15 +510,15 @@ def preview(
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices())
-    return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
+    return Preview(push_file, table, columns, rows, at, month, limit, notices, questions)
 
 
 def _check_lost_journal(
     folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str
 ) -> None:
-    """Raise `ConnectorError` for a file that only a lost ledger knew as pushed.
+    """Raise `ConnectorError` if the file was pushed, and the ledger with its rows was lost.
 
-    The copy of the journal in the work file still has it.
+    The copy of the journal in the work file still has the push.
     """
     with Ledger(folder) as ledger:
         if Journal(ledger).has_batch(resource, table.digest):
@@ -523,26 +534,26 @@ def _check_lost_journal(
         )
 
 
-def open_file(asked: PushFile) -> Spreadsheet:
-    """Open the table of the file. Raises as `open_table` does."""
+def open_push_file(push_file: PushFile) -> Spreadsheet:
+    """Open the spreadsheet of the file with its options. Raises as `open_table` does."""
     return open_table(
-        asked.path,
-        sheet=asked.sheet,
-        encoding=asked.encoding,
-        delimiter=asked.delimiter,
-        header_row=asked.header_row,
+        push_file.path,
+        sheet=push_file.sheet,
+        encoding=push_file.encoding,
+        delimiter=push_file.delimiter,
+        header_row=push_file.header_row,
     )
 
 
-def target_of(asked: PushFile, lookups: Lookups) -> PushTarget:
-    """Return the target of the file. Raises as `push_target` does."""
+def push_target_of(push_file: PushFile, lookups: Lookups) -> PushTarget:
+    """Return the fields that columns of the file can fill. Raises as `push_target` does."""
     return push_target(
-        asked.resource,
-        asked.mode,
+        push_file.resource,
+        push_file.mode,
         lookups,
-        match=asked.match,
-        clear=asked.clear,
-        parent=asked.parent,
+        match=push_file.match,
+        clear=push_file.clear,
+        parent=push_file.parent,
     )
 
 
@@ -551,7 +562,7 @@ _OBJECTS_MAX = 100_000
 
 @contextmanager
 def _rare_garbage_collection() -> Iterator[None]:
-    """Collect garbage less often: a batch is many objects without cycles.
+    """Collect garbage less often in this context: checked rows are many objects without cycles.
 
     With Python's own threshold, a fifth of the time is spent on looking for cycles.
     """
@@ -566,10 +577,12 @@ def _rare_garbage_collection() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _add_rows(
+def _add_rows_in_batches(
     previewed: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
 ) -> None:
-    """Add the rows in batches; `journal` knows earlier pushes."""
+    """Add the checked rows to the preview. `journal` finds earlier pushes of them; None to skip
+    that.
+    """
     left = iter(checked)
     while batch := list(islice(left, BATCH_ROWS)):
         prints = {}
@@ -582,13 +595,13 @@ def _add_rows(
             earlier = pushed.get(prints.get(each.row.number, ""))
             is_pushed = earlier is not None and earlier.outcome in APPLIED
             id = earlier.record_id if earlier is not None else None
-            previewed.add(each, id, is_pushed=is_pushed)
+            previewed.add_row(each, id, is_pushed=is_pushed)
 
 
 # -- Template --------------------------------------------------------------------------------------
 
 
-def template(
+def create_template(
     settings: Settings,
     resource: str,
     path: Path,
@@ -597,10 +610,11 @@ def template(
     match: tuple[str, ...] = (),
     parent: str | None = None,
 ) -> int:
-    """Write a template, csv or xlsx by its name, and return its number of columns.
+    """Write an empty spreadsheet with headings for a push, and return its number of columns.
 
-    `parent` is the content type of content items, which must have been pulled. Raises `Misused` if
-    the file exists, `UnknownName`, `SpreadsheetError` and `WarehouseError`.
+    The file type, csv or xlsx, depends on the name. `parent` is the slug of the content type of
+    content items, which must have been pulled. Raises `Misused` if the file exists, `UnknownName`,
+    `SpreadsheetError` and `WarehouseError`.
     """
     if path.exists():
         raise Misused(

@@ -24,9 +24,13 @@ from connector.warehouse.duckdb_file import make_folder
 
 
 def ask_about_warnings(
-    warned: int, table: Spreadsheet, columns: ColumnMap
+    warned_rows: int, table: Spreadsheet, columns: ColumnMap
 ) -> Iterator[FileQuestion]:
-    """Ask whether to send what has warnings: hidden columns, merged cells, rows and others."""
+    """Yield a question for each kind of warning in a file.
+
+    The kinds are hidden columns, unlikely headings, merged cells, a second table, and rows with
+    warnings.
+    """
     filling = {each.heading for each in columns.columns}
     if hidden := [each for each in table.hidden if each in filling]:
         yield FileQuestion(
@@ -58,10 +62,10 @@ def ask_about_warnings(
             "Move the second table to its own file. To import only the first table, add "
             "--accept-warnings.",
         )
-    if warned:
+    if warned_rows:
         yield FileQuestion(
             "warnings",
-            f"{count_noun(warned, 'row')} would be sent with warnings",
+            f"{count_noun(warned_rows, 'row')} would be sent with warnings",
             "Check the rows, then run again with --accept-warnings, or map the values.",
         )
 
@@ -71,7 +75,7 @@ _RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
 
 
 def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
-    """Whether a merged range covers several rows of a column that fills a field."""
+    """Return True if a merged range covers several rows of a column that fills a field."""
     found = _RANGE(merged)
     first, last = (int(found[2]), int(found[4])) if found else (0, 0)
     named = {column_letter(n): each for n, each in enumerate(table.headings)}
@@ -82,7 +86,7 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
 
 
 class LostColumns:
-    """Columns with values that fill no field, found while the rows are read."""
+    """Finds columns that have values and fill no field, while the rows of a file are read."""
 
     def __init__(self, table: Spreadsheet, columns: ColumnMap) -> None:
         self._table, self._columns = table, columns
@@ -90,8 +94,8 @@ class LostColumns:
         self._empty = {headings.index(each.heading) for each in columns.unmapped}
         self._filled: set[int] = set()
 
-    def pass_rows(self) -> Iterator[SheetRow]:
-        """Return the table's rows, and note the columns that have values."""
+    def yield_rows(self) -> Iterator[SheetRow]:
+        """Yield the table's rows, and note which unmapped columns have values."""
         rows = self._table.rows()
         for row in rows:
             if not row.is_outside:
@@ -104,14 +108,14 @@ class LostColumns:
                 break
         yield from rows
 
-    def read_sample(self) -> None:
-        """Read rows until every column has a value, or to the end."""
-        for _ in self.pass_rows():
+    def read_until_known(self) -> None:
+        """Read rows until every unmapped column has a value, or to the end of the file."""
+        for _ in self.yield_rows():
             if not self._empty:
                 return
 
     def questions(self) -> Iterator[FileQuestion]:
-        """Ask about columns that would be lost, after the rows were read."""
+        """Yield a question if columns with values would be lost. The rows must have been read."""
         lost = [
             each
             for each in self._columns.unmapped
@@ -128,25 +132,30 @@ class LostColumns:
             )
 
 
-# -- Maps that were used before --------------------------------------------------------------------
+# -- Remembered mappings ---------------------------------------------------------------------------
 
 
-def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
+def _remembered_mapping_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
+    """Return the file that remembers the mapping for a resource and these headings."""
     layout = "\n".join(map(normalized_heading, headings)).encode()
     return folder / MAPS_FOLDER / f"{resource}-{hashlib.sha256(layout).hexdigest()[:16]}.toml"
 
 
-def load_saved_match(
-    folder: Path, resource: str, headings: Sequence[str], said: SavedMap | None
+def load_remembered_mapping(
+    folder: Path, resource: str, headings: Sequence[str], given: SavedMap | None
 ) -> tuple[SavedMap | None, str | None]:
-    """Return the mapping for a file's columns, with a notice if it is that of an earlier file."""
-    has_said = said is not None and (said.columns or said.constants or said.ignored)
-    path = _map_path(folder, resource, headings)
+    """Return the mapping for a file's columns: the given one, or that of the last file.
+
+    The last file with the same headings counts if the given mapping maps no columns. Then the
+    second value is a notice for users; otherwise it is None.
+    """
+    has_said = given is not None and (given.columns or given.constants or given.ignored)
+    path = _remembered_mapping_path(folder, resource, headings)
     if has_said or not path.exists():
-        return said, None
+        return given, None
     remembered = load_map(path)
-    if said is not None:
-        remembered = with_options(remembered, said.options)
+    if given is not None:
+        remembered = with_options(remembered, given.options)
     notice = (
         f"The columns are matched as in the last file with the same headings (column mapping: "
         f"{path})."
@@ -155,52 +164,55 @@ def load_saved_match(
     return remembered, notice
 
 
-def save_match(
-    folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
+def remember_mapping(
+    folder: Path, headings: Sequence[str], columns: ColumnMap, given: SavedMap | None
 ) -> None:
-    """Save the column mapping for the next file with these headings. Raises a `WarehouseError`."""
+    """Save the column mapping for the next file with these headings, if the user chose any of it.
+
+    Raises a `WarehouseError`.
+    """
     is_decided = any(each.match_kind == "given" for each in columns.columns)
     if is_decided or columns.ignored or columns.constants:
-        path = _map_path(folder, columns.resource, headings)
+        path = _remembered_mapping_path(folder, columns.resource, headings)
         make_folder(path.parent)
         kept = replace(to_saved_map(columns), remarks={}, missing=())
-        save_map(path, kept if said is None else replace(kept, options=said.options))
+        save_map(path, kept if given is None else replace(kept, options=given.options))
 
 
-# -- Maps with a name ------------------------------------------------------------------------------
+# -- Named mappings --------------------------------------------------------------------------------
 
 NAME_ALLOWED = re.compile(r"\w[\w -]{0,39}").fullmatch
-"""Name of saved matches: letters, digits, blanks, hyphens and underscores."""
+"""Name of a column mapping: letters, digits, blanks, hyphens and underscores."""
 
 
-def named_maps(folder: Path, resource: str) -> list[str]:
-    """Return the names of the saved matches of a resource, in alphabetical order."""
+def list_named_mappings(folder: Path, resource: str) -> list[str]:
+    """Return the names of the named column mappings of a resource, in alphabetical order."""
     found = (folder / MAPS_FOLDER / "named" / resource).glob("*.toml")
     return sorted((each.stem for each in found), key=str.casefold)
 
 
-def save_named_map(folder: Path, name: str, saved: SavedMap) -> None:
-    """Save matches under a name, and replace earlier ones of that name.
+def save_named_mapping(folder: Path, name: str, mapping: SavedMap) -> None:
+    """Save a column mapping under a name, and replace an earlier mapping with that name.
 
     Raises:
         ValueError: The name has characters that are not allowed.
         WarehouseError: The file cannot be written.
     """
-    path = _named_path(folder, saved.resource, name)
+    path = _named_mapping_path(folder, mapping.resource, name)
     make_folder(path.parent)
-    save_map(path, saved)
+    save_map(path, mapping)
 
 
-def load_named_map(
+def load_named_mapping(
     folder: Path, resource: str, name: str, headings: Sequence[str]
 ) -> SavedMap | None:
-    """Return the saved matches of a name that apply to these headings; None if there are none.
+    """Return the named column mapping, reduced to these headings; None if it does not exist.
 
     Raises:
         ValueError: The name has characters that are not allowed.
         Misused: The file was edited by hand and cannot be read.
     """
-    path = _named_path(folder, resource, name)
+    path = _named_mapping_path(folder, resource, name)
     if not path.exists():
         return None
     saved, known = load_map(path), set(headings)
@@ -212,7 +224,8 @@ def load_named_map(
     )
 
 
-def _named_path(folder: Path, resource: str, name: str) -> Path:
+def _named_mapping_path(folder: Path, resource: str, name: str) -> Path:
+    """Return the file of a named mapping. Raises `ValueError` if the name is not allowed."""
     if NAME_ALLOWED(name) is None:
         raise ValueError(f"{name!r} is not the name of a saved mapping")
     return folder / MAPS_FOLDER / "named" / resource / f"{name}.toml"

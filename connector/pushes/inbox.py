@@ -57,45 +57,45 @@ _PARTIAL = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".
 _FORBIDDEN = frozenset('/\\:*?"<>|;`')
 _PIECE_BYTES = 1024 * 1024
 
-# A pipe that took a file's place would let no one open it until a person writes to it.
+# Without O_NONBLOCK, opening a pipe would wait until another process writes to it.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RefusedEntry(Exception):  # It never leaves the inbox, where it is a sentence.
-    """Reason why an entry is not read; the text follows the name of the entry."""
+    """Reason why an entry of the inbox is not read, to be printed after the name of the entry."""
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of the folder by name, without hidden ones."""
+    """Return the entries of the folder, sorted by name, without hidden ones."""
     with os.scandir(folder) as entries:
         found = [entry for entry in entries if not entry.name.startswith(".")]
     return sorted(found, key=lambda entry: entry.name)
 
 
 def check_not_link(folder: Path) -> Path:
-    """Return the folder. Raises `RefusedEntry` if it is a link or no folder."""
+    """Return the folder. Raises `RefusedEntry` if it is a link or not a folder."""
     if not stat.S_ISDIR(folder.lstat().st_mode):
         raise RefusedEntry(f"{folder.name} is not a folder")
     return folder
 
 
 def check_no_links(folder: Path) -> None:
-    """Raise `RefusedEntry` if the folder, or one of its archives, is a link."""
+    """Raise `RefusedEntry` if the folder, or one of its archive folders, is a link."""
     for each in (folder, *(folder / place for place in get_args(Place))):
         if each == folder or os.path.lexists(each):
             check_not_link(each)
 
 
 def describe_refusal(path: Path, error: Exception) -> str:
-    """Return the reason why an entry was not read, in one line."""
+    """Return the name of an entry and the reason why it was not read, in one line."""
     if isinstance(error, ConnectorError):
         return explain(error)
     names = f"{printable_name(path.parent.name)}: {printable_name(path.name)}"
     return f"{names} {describe_error(error)}."
 
 
-def check_status(name: str, status: os.stat_result) -> os.stat_result:
-    """Return the entry's status. Raises `RefusedEntry` if it may not be read."""
+def check_entry(name: str, status: os.stat_result) -> os.stat_result:
+    """Return the entry's status. Raises `RefusedEntry` unless it is a spreadsheet to read."""
     check_regular_file(status)
     check_name(name)
     stem, suffix = os.path.splitext(name)
@@ -110,7 +110,7 @@ def check_status(name: str, status: os.stat_result) -> os.stat_result:
 
 
 def check_regular_file(status: os.stat_result) -> None:
-    """Raise `RefusedEntry` for what is no file, and for a file that another folder has as well."""
+    """Raise `RefusedEntry` unless this is a regular file with one link."""
     if not stat.S_ISREG(status.st_mode):
         raise RefusedEntry("is not a regular file")
     if status.st_nlink > 1:
@@ -118,7 +118,7 @@ def check_regular_file(status: os.stat_result) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raise `RefusedEntry` for a name that is special to a shell or another system."""
+    """Raise `RefusedEntry` for a name that is too long, or special to a shell or a file system."""
     if not name.isprintable() or _FORBIDDEN & set(name) or name.startswith((".", " ", "-")):
         raise RefusedEntry("has a name with characters that are not allowed. Rename it")
     if len(name.encode()) > NAME_BYTES_MAX:
@@ -126,22 +126,24 @@ def check_name(name: str) -> None:
 
 
 def normalized_name(name: str) -> str:
-    """Return the form in which names are equal that some file systems treat as one."""
+    """Return the name in the form in which a file system may treat two names as the same."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def printable_name(name: str) -> str:
-    """Return a name for a log, in one line whatever it contains."""
+    """Return a name for a log, escaped and in one line."""
     return ascii(name[:NAME_BYTES_MAX])
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """Return the stamp of a file with this status."""
+    """Return the stamp that identifies a version of a file, from its status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def digest_of(path: Path) -> tuple[str, Stamp]:
-    """Return the SHA-256 of a regular file, and its stamp while it was read."""
+    """Return the SHA-256 of a regular file, in hexadecimal, and the file's stamp before it was
+    read.
+    """
     digest = hashlib.sha256()
     with os.fdopen(os.open(path, _OPENING), "rb") as file:
         status = os.fstat(file.fileno())
@@ -152,15 +154,14 @@ def digest_of(path: Path) -> tuple[str, Stamp]:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the reason of an error, without the path."""
+    """Return the message of an error, without the path."""
     return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
 
 
-# -- Orders ----------------------------------------------------------------------------------------
-# How the files of one folder are to be pushed: `push.toml` in it.
-#
-# It takes every option of a push under its own name (`connector/pushes/options.py`), `mapping`
-# for the file of the mapping, and besides `apply`, `pull` and `max_requests`.
+# -- Instructions ----------------------------------------------------------------------------------
+# `push.toml` in a folder has the options for its files. It accepts every option of a push by its
+# name (`connector/pushes/options.py`), `mapping` for the mapping file, and `apply`, `pull`,
+# `max_requests`.
 
 
 INSTRUCTIONS_FILE = "push.toml"
@@ -172,7 +173,7 @@ _MODE = "create"
 
 @dataclass(frozen=True, slots=True)
 class PushInstructions:
-    """Instructions for the files of a folder. Without `push.toml`, creates are previewed.
+    """Instructions for the files of a folder, from `push.toml`. By default, creates are previewed.
 
     Attributes:
         options: Options of the push. The mapping file is in the same folder.
@@ -188,7 +189,10 @@ class PushInstructions:
 
 
 def read_instructions(folder: Path) -> PushInstructions:
-    """Read `push.toml`. Raises `Misused`, with the key, and `OSError`."""
+    """Return the instructions in `push.toml`, or the default ones if the file is missing.
+
+    Raises `Misused` that names the invalid key, and `OSError`.
+    """
     path = folder / INSTRUCTIONS_FILE
     if not os.path.lexists(path):
         return PushInstructions()
@@ -207,7 +211,7 @@ def read_instructions(folder: Path) -> PushInstructions:
 
 
 def _parse_instructions(path: Path, given: dict[str, Any]) -> PushInstructions:
-    """Return the instructions in the document."""
+    """Return the instructions in a parsed `push.toml`. Raises `RefusedEntry` with the reason."""
     for key in given:
         if key not in KEYS:
             raise RefusedEntry(
@@ -217,7 +221,7 @@ def _parse_instructions(path: Path, given: dict[str, Any]) -> PushInstructions:
     said = {name: read.pop(name) for name in PUSH_OPTIONS if name in read}
     options = PushOptions(**{"mode": _MODE, **said})
     try:
-        # The mapping is read when a file is pushed; all else can be wrong now.
+        # The mapping is read when a file is pushed. All other options are checked now.
         replace(options, mapping_file=None).push_file(path.parent.name, path)
         options.policy()
     except ConnectorError as error:
@@ -226,31 +230,35 @@ def _parse_instructions(path: Path, given: dict[str, Any]) -> PushInstructions:
 
 
 def _read_text(path: Path, key: str, value: Any) -> str:
+    """Return the value of a key if it is text. Raises `RefusedEntry`."""
     if not isinstance(value, str):
         raise RefusedEntry(f"{key} must be text in quotes")
     return value
 
 
 def _read_texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    """Return the value of a key if it is a list of texts. Raises `RefusedEntry`."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise RefusedEntry(f'{key} must be a list of texts, for example ["email"]')
     return tuple(value)
 
 
 def _read_boolean(path: Path, key: str, value: Any) -> bool:
+    """Return the value of a key if it is true or false. Raises `RefusedEntry`."""
     if not isinstance(value, bool):
         raise RefusedEntry(f"{key} must be true or false")
     return value
 
 
 def _read_count(path: Path, key: str, value: Any) -> int:
+    """Return the value of a key if it is a whole number, 1 or greater. Raises `RefusedEntry`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise RefusedEntry(f"{key} must be a whole number, 1 or greater")
     return value
 
 
 def _read_path(path: Path, key: str, value: Any) -> Path:
-    """Return a file in the folder of `push.toml`."""
+    """Return the file that a key names, in the folder of `push.toml`. Raises `RefusedEntry`."""
     name = _read_text(path, key, value)
     try:
         check_name(name)
@@ -274,7 +282,7 @@ _READERS: Mapping[Any, _Reader] = {
 _TYPES = get_type_hints(PushOptions)
 
 KEYS: Mapping[str, tuple[str, _Reader]] = {
-    # What is a file for the command is the name of one here: `mapping`, as in --mapping.
+    # `mapping_file` is called `mapping`, as in --mapping.
     **{name.removesuffix("_file"): (name, _READERS[_TYPES[name]]) for name in PUSH_OPTIONS},
     "apply": ("applies", _read_boolean),
     "pull": ("pulls", _read_boolean),
@@ -292,32 +300,45 @@ FILES_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """File that no longer changes: its name in the folder of its resource, and its SHA-256."""
+    """File in the inbox that no longer changes.
+
+    Attributes:
+        name: Name of the file in the folder of its resource.
+        digest: SHA-256 of the file, in hexadecimal.
+    """
 
     resource: str
     name: str
     digest: str
-    orders: PushInstructions
+    instructions: PushInstructions
 
     @property
     def key(self) -> str:
-        """Key that identifies the file and its content without showing them."""
+        """Hash of the resource, the name and the content, which identifies the file without showing
+        them.
+        """
         text = f"{self.resource}/{self.name}\n{self.digest}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class InboxScan:
-    """Result of a scan: `refused` are sentences, `seen` is for the next scan."""
+    """Result of a scan of the inbox.
+
+    Attributes:
+        waiting: Files to push.
+        refused: Sentences for users about entries that are not read.
+        state: Stamps and digests of the files as JSON, for the next scan.
+    """
 
     waiting: tuple[WaitingFile, ...]
     refused: tuple[str, ...]
-    seen: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
-class TakenFile:
-    """File that is being pushed."""
+class ClaimedFile:
+    """File of the inbox that is being pushed, with its SHA-256 and the stamp of this version."""
 
     path: Path
     digest: str
@@ -325,15 +346,16 @@ class TakenFile:
 
     @property
     def report_draft(self) -> Path:
-        """Hidden file that the report is first written to."""
+        """Hidden file next to the pushed file, to which the report is first written."""
         return self.path.with_name(f".{self.digest[:16]}{report_suffix(self.path)}")
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFiles:
-    """Places of a pushed file and its report.
+    """Archived file and its report.
 
-    `file` is None if the file was changed or removed during the push. Then nothing was moved.
+    `file` is None if the file was changed or removed during the push. Then only the report was
+    moved.
     """
 
     place: Place
@@ -342,29 +364,29 @@ class ArchivedFiles:
 
 
 class Inbox:
-    """Inbox of the account with this data folder."""
+    """Inbox in an account's data folder, with one folder for each resource."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / INBOX_FOLDER
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- scan -------------------------------------------------------------------------------------
 
-    def scan(self, seen: str | None) -> InboxScan:
-        """Find the files that no longer change, in the order in which resources refer to each
-        other.
+    def scan(self, last_state: str | None) -> InboxScan:
+        """Return the files that have not changed since the last scan, and reasons to refuse others.
 
-        Changes nothing. Every entry that is not taken is named in `refused`, except hidden ones.
+        Files are in the order in which resources refer to each other. Changes nothing. Hidden
+        entries are ignored.
 
         Args:
-            seen: `InboxScan.seen` of the last scan; None if there was none.
+            last_state: `InboxScan.state` of the last scan; None if there was none.
         """
-        before, now = _parse_seen(seen), dict[str, list[Any]]()
+        before, now = _parse_scan_state(last_state), dict[str, list[Any]]()
         waiting: list[WaitingFile] = []
         refused: list[str] = []
-        for resource in self._folders(refused):
+        for resource in self._find_resource_folders(refused):
             try:
                 orders = read_instructions(self._folder / resource)
-                entries = list(self._files(resource, refused))
+                entries = list(self._find_readable_files(resource, refused))
             except (ConnectorError, OSError) as error:
                 refused.append(describe_refusal(self._folder / resource, error))
                 continue
@@ -372,7 +394,7 @@ class Inbox:
                 key, stamp = f"{resource}/{name}", [*stamp_of(status), status.st_ctime_ns]
                 *earlier, digest = before.get(key) or [""]
                 if earlier != stamp:
-                    # A digest is of what has settled: no one reads a file that still grows.
+                    # A file that still changes is not read.
                     now[key] = [*stamp, ""]
                     continue
                 try:
@@ -384,8 +406,10 @@ class Inbox:
                 waiting.append(WaitingFile(resource, name, digest, orders))
         return InboxScan(tuple(waiting), tuple(refused), json.dumps(now))
 
-    def _folders(self, refused: list[str]) -> list[str]:
-        """Return the resources that have a folder, in their order."""
+    def _find_resource_folders(self, refused: list[str]) -> list[str]:
+        """Return the resources that have a folder, in order. Adds reasons for other entries to
+        `refused`.
+        """
         if not os.path.lexists(self._folder):
             refused.append(
                 f"The folder {self._folder} does not exist. Create it, with one folder for "
@@ -410,8 +434,10 @@ class Inbox:
                 refused.append(describe_refusal(self._folder / entry.name, error))
         return sorted(found, key=ORDER.index)
 
-    def _files(self, resource: str, refused: list[str]) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the files of a resource that may be read, by name."""
+    def _find_readable_files(
+        self, resource: str, refused: list[str]
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the name and status of each file to read. Adds reasons for others to `refused`."""
         entries = [
             entry
             for entry in visible_entries(self._folder / resource)
@@ -429,7 +455,7 @@ class Inbox:
                     raise RefusedEntry(
                         "has the same name as another file, except for case or accents"
                     )
-                yield entry.name, check_status(entry.name, entry.stat(follow_symlinks=False))
+                yield entry.name, check_entry(entry.name, entry.stat(follow_symlinks=False))
             except FileNotFoundError:
                 continue
             except RefusedEntry as why:
@@ -437,11 +463,13 @@ class Inbox:
                 if number >= FILES_MAX:
                     return
 
-    # -- taking -----------------------------------------------------------------------------------
+    # -- files ------------------------------------------------------------------------------------
 
-    def claim(self, resource: str, name: str, digest: str) -> TakenFile:
-        """Check the file of a scan, and return it. Raises `Misused`, or `SpreadsheetChanged` if it
-        is gone.
+    def claim(self, resource: str, name: str, digest: str) -> ClaimedFile:
+        """Check a file of a scan again, and return it with its present stamp.
+
+        Raises `Misused` if the file may not be read, and `SpreadsheetChanged` if it is gone or has
+        another digest.
         """
         if resource not in ORDER:
             raise Misused(
@@ -453,7 +481,7 @@ class Inbox:
             check_name(name)
             check_not_link(self._folder)
             check_no_links(self._folder / resource)
-            check_status(name, path.lstat())
+            check_entry(name, path.lstat())
             found, stamp = digest_of(path)
         except RefusedEntry as why:
             raise Misused(
@@ -467,32 +495,34 @@ class Inbox:
             raise file_error(path, error) from error
         if found != digest:
             raise SpreadsheetChanged(f"{path} was replaced by another file")
-        return TakenFile(path, digest, stamp)
+        return ClaimedFile(path, digest, stamp)
 
-    def archive(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> ArchivedFiles:
-        """Move the file and its report to the archive, both named with the time of the run.
+    def archive(
+        self, claimed: ClaimedFile, place: Place, suffix: str, moment: datetime
+    ) -> ArchivedFiles:
+        """Move the file and its report to an archive folder, both named with the time of the run.
 
         A name that exists already gets a number. Raises `WarehouseError`, and the file stays where
         it was.
 
         Args:
-            taken: The file.
-            place: Archive to move it to.
-            kind: Suffix of the report, for example `.report.csv`.
+            claimed: The file.
+            place: Archive folder to move it to.
+            suffix: Suffix of the report, for example `.report.csv`.
             moment: Time of the run.
         """
-        folder = taken.path.parent / place
+        folder = claimed.path.parent / place
         try:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
             check_not_link(folder)
-            stem = f"{taken.path.stem}.{compact_timestamp(moment)}"
-            file, report = _reserve_names(folder, stem, taken.path.suffix, kind)
-            taken.report_draft.replace(report)
+            stem = f"{claimed.path.stem}.{compact_timestamp(moment)}"
+            file, report = _create_free_names(folder, stem, claimed.path.suffix, suffix)
+            claimed.report_draft.replace(report)
             try:
-                if stamp_of(taken.path.lstat()) != taken.stamp:
+                if stamp_of(claimed.path.lstat()) != claimed.stamp:
                     raise FileNotFoundError
-                taken.path.replace(file)
+                claimed.path.replace(file)
             except FileNotFoundError:
                 file.unlink()
                 return ArchivedFiles(place, None, report)
@@ -503,11 +533,13 @@ class Inbox:
         return ArchivedFiles(place, file, report)
 
 
-def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Path]:
-    """Create two files with new names in the folder, for the report and the file."""
+def _create_free_names(
+    folder: Path, stem: str, suffix: str, report_ending: str
+) -> tuple[Path, Path]:
+    """Create two empty files with unused names in the folder, and return (file, report)."""
     for number in count(1):
         name = stem if number == 1 else f"{stem}-{number}"
-        report, file = folder / f"{name}{kind}", folder / f"{name}{suffix}"
+        report, file = folder / f"{name}{report_ending}", folder / f"{name}{suffix}"
         try:
             create_private_file(report).close()
         except FileExistsError:
@@ -521,10 +553,10 @@ def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Pat
     raise AssertionError  # The count has no end.
 
 
-def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
-    """Parse the state of an earlier scan; empty if the text is not of a scan."""
+def _parse_scan_state(state: str | None) -> dict[str, list[Any]]:
+    """Return the stamp and digest of each file from `InboxScan.state`; empty if it is not valid."""
     try:
-        found = json.loads(seen or "{}")
+        found = json.loads(state or "{}")
     except ValueError:
         return {}
     if not isinstance(found, dict):
@@ -533,23 +565,23 @@ def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
 
 
 # -- Delivery --------------------------------------------------------------------------------------
-# One file pushed: from anywhere, or from the inbox, and then put away there.
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """Result of a push.
+    """Report of a push, and where the file was archived.
 
-    `put_away` is None for a file outside the inbox, and for one whose push was stopped or failed.
+    `archived` is None for a file outside the inbox, and for a file whose push was stopped or
+    failed.
     """
 
     report: PushReport
-    put_away: ArchivedFiles | None = None
+    archived: ArchivedFiles | None = None
 
 
 async def deliver(
     settings: Settings,
-    asked: PushFile,
+    push_file: PushFile,
     options: PushRunOptions,
     *,
     digest: str | None = None,
@@ -557,53 +589,56 @@ async def deliver(
     watch: Watch | None = None,
     now: datetime | None = None,
 ) -> DeliveryResult:
-    """Push one file.
+    """Push one file and, if it is in the inbox, archive it.
 
-    With the `digest` of a scan, the file is in the inbox of its resource, and is archived under the
+    With the `digest` of a scan, the file is in the inbox of its resource. It is archived under the
     time `now` once its report is written. A file of the inbox that cannot be pushed at all is moved
     to `rejected/` with the reason. A file whose push was stopped or failed stays.
 
     Raises what `Inbox.claim`, `push` and `Inbox.archive` raise.
     """
     if digest is None:
-        (report,) = await push(settings, [asked], options, budget=budget, watch=watch)
+        (report,) = await push(settings, [push_file], options, budget=budget, watch=watch)
         return DeliveryResult(report)
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
-    taken = inbox.claim(asked.resource, asked.path.name, digest)
-    asked = replace(asked, path=taken.path)
+    taken = inbox.claim(push_file.resource, push_file.path.name, digest)
+    push_file = replace(push_file, path=taken.path)
     options = replace(options, reports=True, output=taken.report_draft)
     try:
-        (report,) = await push(settings, [asked], options, budget=budget, watch=watch)
+        (report,) = await push(settings, [push_file], options, budget=budget, watch=watch)
     except ConnectorError as error:
         if _is_caused_by_file(error):
-            _write_reason(taken.report_draft, error)
+            _write_rejection_reason(taken.report_draft, error)
             inbox.archive(taken, "rejected", ".reason.txt", moment)
         raise
     if report.outcome in ("stopped", "failed"):
         taken.report_draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
-    return archive_files(inbox, taken, report, moment)
+    return archive_pushed_file(inbox, taken, report, moment)
 
 
-def archive_files(
-    inbox: Inbox, taken: TakenFile, report: PushReport, moment: datetime
+def archive_pushed_file(
+    inbox: Inbox, claimed: ClaimedFile, report: PushReport, moment: datetime
 ) -> DeliveryResult:
-    """Archive a file whose push has ended and whose report is written."""
+    """Archive a file and its written report: in `done` if every row is fine, else in `rejected`."""
     place: Place = "done" if report.exit_status == 0 else "rejected"
-    kept = inbox.archive(taken, place, f".report{report_suffix(taken.path)}", moment)
+    kept = inbox.archive(claimed, place, f".report{report_suffix(claimed.path)}", moment)
     return DeliveryResult(replace(report, file=kept.report), kept)
 
 
 def _is_caused_by_file(error: ConnectorError) -> bool:
-    """Whether the same file would be refused every time, before anything is sent."""
+    """Return True if every push of the same file would fail in the same way, before anything is
+    sent.
+    """
     if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
         return False
-    # The plain error is the disk's, which may do better the next time.
+    # An error of the class itself comes from the disk, and may not occur again.
     is_files = isinstance(error, Misused | SpreadsheetError)
     return is_files and error.code != SpreadsheetError.code
 
 
-def _write_reason(path: Path, error: ConnectorError) -> None:
+def _write_rejection_reason(path: Path, error: ConnectorError) -> None:
+    """Write the error as text to a new file. Raises a `WarehouseError`."""
     try:
         path.unlink(missing_ok=True)
         with create_private_file(path) as file:

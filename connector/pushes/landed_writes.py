@@ -32,7 +32,7 @@ from connector.warehouse.state import (
 )
 from connector.warehouse.warehouse import Warehouse
 
-LAND_SECONDS = 1.0
+LOAD_SECONDS = 1.0
 """Maximum time in seconds that an answer waits for others to be loaded with it."""
 
 QUEUED_AS = "pushed"
@@ -44,8 +44,14 @@ _WRITTEN: frozenset[RowEvent] = frozenset(
 
 
 @dataclass(slots=True)
-class _Pending:
-    """Answers of one stream that wait to be loaded, the last one of each record."""
+class _WaitingAnswers:
+    """Answers of one stream that wait to be loaded.
+
+    Attributes:
+        records: Complete records, by id.
+        queue: Reasons to read a record with the next pull, by id.
+        gone: Proofs that a record is deleted, by id.
+    """
 
     stream: Stream
     records: dict[str, FoundDetail] = field(default_factory=dict)
@@ -53,19 +59,25 @@ class _Pending:
     gone: dict[str, DeletionProof] = field(default_factory=dict)
 
 
-class WriteLanding:
-    """Loads the answers of one run. `unlanded` counts answers that could not be loaded."""
+class AnswerLoader:
+    """Loads the API's answers to one run's writes into the warehouse, several together.
+
+    `answers_not_loaded` counts answers that could not be loaded.
+    """
 
     def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
-        self.unlanded = 0
+        self.answers_not_loaded = 0
         self._warehouse, self._run_id, self._now = warehouse, run_id, now
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _WaitingAnswers] = {}
         self._parents: dict[str, str | None] = {}
         self._due: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
-    def stream(self, task: Task) -> Stream | None:
-        """Return the stream of the task's record; None if its parent is not loaded. Slow."""
+    def find_stream(self, task: Task) -> Stream | None:
+        """Return the stream of the task's record; None if its parent is not loaded.
+
+        Looks the parent up in the warehouse, so call it in a thread.
+        """
         resource = declaration(task.resource)
         if resource.parent is None:
             return Stream(resource)
@@ -75,80 +87,90 @@ class WriteLanding:
         parent = self._parents[task.parent]
         return None if parent is None else Stream(resource, parent)
 
-    async def add(self, task: Task, move: Transition) -> None:
-        """Load the record of a transition, soon."""
-        if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
+    async def add_answer(self, task: Task, transition: Transition) -> None:
+        """Load the record of a transition within `LOAD_SECONDS`, if it has one."""
+        if transition.shown is None and (
+            transition.event not in _WRITTEN or transition.record_id is None
+        ):
             return
-        pending = await self._waiting_answers(task)
+        pending = await self._answers_of_stream(task)
         if pending is None:
             return
         resource = pending.stream.resource
-        if move.shown is not None and (move.is_detail or _is_whole(resource, move.shown)):
-            record = FoundDetail(move.shown, move.shown.served_at or self._now())
-            pending.records[move.shown.id] = record
-            pending.queue.pop(move.shown.id, None)
+        if transition.shown is not None and (
+            transition.is_detail or _has_detail_fields(resource, transition.shown)
+        ):
+            record = FoundDetail(transition.shown, transition.shown.served_at or self._now())
+            pending.records[transition.shown.id] = record
+            pending.queue.pop(transition.shown.id, None)
         else:
-            assert move.record_id is not None
-            pending.records.pop(move.record_id, None)
-            pending.queue[move.record_id] = QUEUED_AS
+            assert transition.record_id is not None
+            pending.records.pop(transition.record_id, None)
+            pending.queue[transition.record_id] = QUEUED_AS
         if self._due is None:
-            self._due = asyncio.ensure_future(self._land_if_due())
+            self._due = asyncio.ensure_future(self._load_periodically())
 
-    async def queue_deletion(self, task: Task, id: str, gone: DeletionProof) -> None:
-        """Mark the record as deleted, together with the next answers."""
-        if (pending := await self._waiting_answers(task)) is not None:
+    async def add_deletion(self, task: Task, id: str, gone: DeletionProof) -> None:
+        """Mark a record as deleted, together with the next answers."""
+        if (pending := await self._answers_of_stream(task)) is not None:
             pending.records.pop(id, None)
             pending.gone[id] = gone
 
-    async def _waiting_answers(self, task: Task) -> _Pending | None:
-        """Return the waiting answers of the task's stream; None, and counted, if there is no
-        stream.
+    async def _answers_of_stream(self, task: Task) -> _WaitingAnswers | None:
+        """Return the waiting answers of the task's stream; None without a stream.
+
+        Without a stream, the answer is counted as not loaded.
         """
         is_known = declaration(task.resource).parent is None or task.parent in self._parents
-        # Only a parent has to be looked up in the file.
-        stream = self.stream(task) if is_known else await asyncio.to_thread(self.stream, task)
+        # Only an unknown parent has to be looked up in the file.
+        stream = (
+            self.find_stream(task) if is_known else await asyncio.to_thread(self.find_stream, task)
+        )
         if stream is None:
-            self.unlanded += 1
+            self.answers_not_loaded += 1
             return None
-        return self._pending.setdefault(stream.name, _Pending(stream))
+        return self._pending.setdefault(stream.name, _WaitingAnswers(stream))
 
     async def load_rest(self) -> None:
-        """Load the answers that still wait."""
+        """Load all waiting answers now, and stop the periodic loading."""
         if self._due is not None:
             self._due.cancel()
             with suppress(asyncio.CancelledError):
                 await self._due
-        await self._land()
+        await self._load_waiting()
 
-    async def _land_if_due(self) -> None:
+    async def _load_periodically(self) -> None:
+        """Load the waiting answers every `LOAD_SECONDS`, until cancelled."""
         while True:
-            await asyncio.sleep(LAND_SECONDS)
-            # Half of it must not be left undone when the run ends in the meantime.
-            await asyncio.shield(self._land())
+            await asyncio.sleep(LOAD_SECONDS)
+            # If the run ends while answers are loaded, all of them are loaded.
+            await asyncio.shield(self._load_waiting())
 
-    async def _land(self) -> None:
+    async def _load_waiting(self) -> None:
+        """Load the waiting answers, and count those that could not be loaded."""
         async with self._turn:
             pending, self._pending = self._pending, {}
             for what in pending.values():
                 records = tuple(what.records.values())
                 commit = Commit(records=records, gone=what.gone, enqueue=what.queue)
                 try:
-                    await asyncio.to_thread(self._commit, what.stream, commit)
+                    await asyncio.to_thread(self._commit_to_warehouse, what.stream, commit)
                 except WarehouseError:
-                    # What is written is in the journal, and the next pull finds it.
-                    self.unlanded += len(what.records) + len(what.queue) + len(what.gone)
+                    # The journal has the write, and the next pull loads its record.
+                    self.answers_not_loaded += len(what.records) + len(what.queue) + len(what.gone)
 
-    def _commit(self, stream: Stream, commit: Commit) -> None:
+    def _commit_to_warehouse(self, stream: Stream, commit: Commit) -> None:
+        """Commit the answers of a stream, and close the warehouse's file."""
         try:
             self._warehouse.commit(stream, commit, self._run_id, self._now())
         finally:
             self._warehouse.release()
 
-    def _parent_id(self, resource: Declaration, named: str) -> str | None:
-        """Return the id of the parent with this slug or id, if it is loaded."""
+    def _parent_id(self, resource: Declaration, slug_or_id: str) -> str | None:
+        """Return the id of the parent with this slug or id; None if it is not loaded."""
         assert resource.parent is not None
         try:
-            found = self._warehouse.read(find_by_slug_or_id, resource.parent, named)
+            found = self._warehouse.read(find_by_slug_or_id, resource.parent, slug_or_id)
         except WarehouseError:
             return None
         finally:
@@ -156,21 +178,19 @@ class WriteLanding:
         return found[0] if len(found) == 1 else None
 
 
-def _is_whole(resource: Declaration, record: Resource) -> bool:
-    """Whether an answer has every field of a detail."""
+def _has_detail_fields(resource: Declaration, record: Resource) -> bool:
+    """Return True if an answer has every field of a complete record."""
     return all(field.name in record.raw for field in resource.detail_fields)
 
 
 # -- Publish ---------------------------------------------------------------------------------------
-# Showing analysts what was pushed: the journal's rows beside those that have landed.
 
 
 def copy_and_publish(settings: Settings) -> ConnectorError | None:
-    """Copy new rows of the journal to the warehouse, and publish.
+    """Copy new rows of the journal to the warehouse, and publish them.
 
-    The files of the folder must have been prepared by a run. Returns the error that prevented it,
-    if
-    any: the journal has what was written, and the next publication shows it.
+    A run must have prepared the files of the folder. Returns the error that prevented it, or None:
+    the journal has what was written, and the next publication shows it.
     """
     try:
         copy_journal(settings)
@@ -181,21 +201,21 @@ def copy_and_publish(settings: Settings) -> ConnectorError | None:
 
 
 def copy_journal(settings: Settings) -> None:
-    """Copy new rows of the journal to the warehouse. Raises a `WarehouseError`."""
+    """Copy what changed in the journal since the last copy to the warehouse. Raises
+    `WarehouseError`.
+    """
     warehouse = Warehouse(settings.folder)
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
         while not is_copied:
             copied = warehouse.read(last_copied_change)
             with closing(journal.changes_since(copied)) as changes:
-                # False where another push has copied in the meantime: what it knew may be later.
-                is_copied = warehouse.write(
-                    write_pushes, copied, map(_changed_rows_by_table, changes)
-                )
+                # False if another push has copied since, which may have copied later changes.
+                is_copied = warehouse.write(write_pushes, copied, map(_rows_by_table, changes))
 
 
-def _changed_rows_by_table(changes: JournalChanges) -> PushChanges:
-    """Return the changes as rows of the tables for analysts."""
+def _rows_by_table(changes: JournalChanges) -> PushChanges:
+    """Return the changes as rows of the tables for analysts, by table."""
     return {
         "batches": [asdict(each) for each in changes.batches],
         "rows": [values_of(each) for each in changes.rows],

@@ -38,7 +38,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PushOption:
-    """Help text of an option, its choices (empty: any value), and its placeholder."""
+    """Description of an option.
+
+    Attributes:
+        about: Help text.
+        choices: Allowed values; empty if any value is allowed.
+        shown: Placeholder for the value in help texts.
+    """
 
     about: str
     choices: Sequence[str] = ()
@@ -71,7 +77,7 @@ _OVERWRITE = PushOption("Overwrite values that others changed since the last pul
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options of a push as a person gives them. Values are checked by `push_file` and `policy`."""
+    """Options of a push as the user gives them. `push_file` and `policy` check the values."""
 
     mode: Annotated[str, _MODE]
     match: Annotated[tuple[str, ...], _MATCH] = ()
@@ -129,12 +135,15 @@ class PushOptions:
     marker_field: Annotated[str | None, _MARKER] = None
 
     def push_file(self, resource: str, path: Path) -> PushFile:
-        """Return a file of a resource with these options.
+        """Return the file to push with these options.
 
         Raises `UnknownName` with the values allowed, `Misused` for an invalid date format, century
         or row number, and what `load_map` raises.
         """
-        mode, saved = _choice("mode", self.mode, MODES), self._effective_saved_map(resource)
+        mode, saved = (
+            _checked_choice("mode", self.mode, MODES),
+            self._mapping_with_options(resource),
+        )
         return PushFile(
             resource,
             path,
@@ -143,12 +152,12 @@ class PushOptions:
             saved=saved,
             ignored=self.ignore,
             clear=self.clear,
-            # One command may push content items beside others, which are of no content type.
+            # One command may push content items and other records, which have no content type.
             parent=self.content_type if resource == "content_items" else None,
             sheet=self.sheet,
             encoding=self.encoding,
             delimiter=self.delimiter,
-            header_row=_parse_row_number(self.header_row) or saved.header_row,
+            header_row=_checked_row_number(self.header_row) or saved.header_row,
             accepts_warnings=self.accept_warnings,
             remembers=self.mapping_file is None,
         )
@@ -156,25 +165,29 @@ class PushOptions:
     def policy(self) -> PushPolicy:
         """Return the policy of the push. Raises `UnknownName` with the values allowed."""
         return PushPolicy(
-            unconfirmed=_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
+            unconfirmed=_checked_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
             overwrite=self.overwrite,
             resend=self.resend,
             marker_field=self.marker_field,
         )
 
-    def _effective_saved_map(self, resource: str) -> SavedMap:
-        """Return the column mapping. Options apply if the mapping does not set them."""
+    def _mapping_with_options(self, resource: str) -> SavedMap:
+        """Return the mapping from `mapping_file`, or an empty one, with the options for cells
+        added.
+        """
         has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}
         if self.date_format is not None:
-            said["date_format"] = _parse_date_format(self.date_format)
+            said["date_format"] = _checked_date_format(self.date_format)
         if self.decimal is not None:
-            said["decimal"] = DECIMALS[_choice("decimal sign", self.decimal, tuple(DECIMALS))]
+            said["decimal"] = DECIMALS[
+                _checked_choice("decimal sign", self.decimal, tuple(DECIMALS))
+            ]
         if self.century is not None:
             said["century"] = _parse_century(self.century)
         if self.region is not None:
-            said["region"] = _choice("region", self.region.upper(), tuple(sorted(REGIONS)))
+            said["region"] = _checked_choice("region", self.region.upper(), tuple(sorted(REGIONS)))
         return with_options(saved, CellOptions(**said)) if said else saved
 
 
@@ -188,34 +201,38 @@ PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.it
 """Help text of each option by name."""
 
 
-def _choice(what: str, said: str, allowed: tuple[T, ...]) -> T:
+def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
+    """Return the value if it is allowed. Raises `UnknownName` that calls the value `name`."""
     for each in allowed:
-        if each == said:
+        if each == value:
             return each
-    raise UnknownName(what, said, map(str, allowed))
+    raise UnknownName(name, value, map(str, allowed))
 
 
-def _parse_century(said: int | str) -> int:
-    year = int(said) if str(said).isdecimal() else 0
+def _parse_century(year_text: int | str) -> int:
+    """Return the first year of the century for two-digit years. Raises `Misused`."""
+    year = int(year_text) if str(year_text).isdecimal() else 0
     if not is_century(year):
-        raise Misused(f"{said!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
+        raise Misused(f"{year_text!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
     return year
 
 
-def _parse_row_number(said: int | None) -> int | None:
-    if said is not None and said < 1:
+def _checked_row_number(number: int | None) -> int | None:
+    """Return the number if it is None or at least 1. Raises `Misused`."""
+    if number is not None and number < 1:
         raise Misused(
-            f"{said} is not a row number",
+            f"{number} is not a row number",
             action="Give the row number of the spreadsheet, 1 or greater.",
         )
-    return said
+    return number
 
 
-def _parse_date_format(said: str) -> str:
+def _checked_date_format(date_format: str) -> str:
+    """Return the date format if it is valid. Raises `Misused`."""
     try:
-        check_date_format(said)
+        check_date_format(date_format)
     except ValueError as error:
         raise Misused(
-            f"{said!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."
+            f"{date_format!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."
         ) from None
-    return said
+    return date_format

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
@@ -29,7 +29,7 @@ from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
 from connector.pushes.batch import BatchReport
 from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, preview, with_column
-from connector.pushes.file_warnings import save_match
+from connector.pushes.file_warnings import remember_mapping
 from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
@@ -42,14 +42,10 @@ from connector.spreadsheet.report import (
     write_some_rows,
 )
 
-if TYPE_CHECKING:
-    # What sends takes a third of a second to be imported, and a preview sends nothing.
-    from connector.client.client import Client
-
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
-"""Order of the resources in a push of several files: those that others refer to come first."""
+"""Order of the resources in a push of several files: resources that others refer to come first."""
 
-PULL_LOOK_SECONDS = 1.0
+PULL_CHECK_SECONDS = 1.0
 """Seconds between two checks whether a running pull has ended."""
 
 ReportRows = Literal["problems", "all"]
@@ -63,12 +59,13 @@ class PushReport:
     """Result of the push of one file.
 
     Attributes:
-        results: Results of its rows, in order. They are those of the preview if `batch` is None.
-        summary: Counts of the results.
-        file: Report file.
+        results: Result of each row, in order: of the preview if `batch` is None, else of the batch.
+        summary: Number of rows by outcome.
+        file: Report file; None if none was written.
         batch: Report on the batch; None if nothing was sent.
-        pulled: Report on the pull before it.
-        unpublished: Error that kept the results from being published.
+        pulled: Report on the pull before the push.
+        error: Error of the pull, which prevented the push.
+        unpublished: Error that prevented the publication of the results.
         is_held_back: Whether questions of the preview have to be answered first.
     """
 
@@ -90,7 +87,7 @@ class PushReport:
 
     @property
     def outcome(self) -> PushOutcome:
-        """The outcome."""
+        """Outcome of the batch; "previewed" if nothing was sent."""
         if self.batch is not None:
             return self.batch.outcome
         if self.error is not None:
@@ -99,15 +96,15 @@ class PushReport:
 
     @property
     def requests(self) -> int:
-        """Requests that were sent, including those of the pull."""
+        """Number of requests that were sent, including those of the pull."""
         pulled = self.pulled.requests if self.pulled is not None else 0
         return pulled + (self.batch.requests if self.batch is not None else 0)
 
     @property
     def exit_status(self) -> int:
-        """0 if every row is fine, 3 if some need attention, else that of the error."""
+        """0 if every row is fine, 3 if rows need attention, else the exit status of the error."""
         if self.batch is not None:
-            # What was written is written, but a person has to look why it is not to be seen.
+            # The rows were sent, but the user has to check why they were not published.
             status = self.batch.exit_status
             return 1 if self.unpublished is not None and status in (0, 3) else status
         if self.error is not None:
@@ -116,7 +113,7 @@ class PushReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`."""
-        asked = self.preview.asked
+        asked = self.preview.push_file
         error = self.error or (self.batch.error if self.batch is not None else None)
         return {
             "outcome": self.outcome,
@@ -141,7 +138,7 @@ class PushReport:
         }
 
     def _changes(self) -> list[dict[str, Any]]:
-        """Return the changes of the first rows, field by field; empty after sending."""
+        """Return row, field, current and new value of the first changes; empty after sending."""
         if self.batch is not None:
             return []
         rows = self.preview.rows
@@ -159,27 +156,29 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class PushRunOptions:
-    """Options of a push that do not concern the file.
+    """Options of a push that are not about reading a file.
 
     Attributes:
         applies: Whether to send the rows, or only preview them.
         pulls: Whether to pull first.
-        settles: Whether to wait until unconfirmed rows can be looked up.
+        waits_for_lookups: Whether to wait until unconfirmed rows can be looked up.
         reports: Whether to write the report.
         output: Report file; by default it is next to the pushed file.
-        report: Rows in the report of a preview.
+        report_rows: Rows in the report of a preview.
+        policy: How to treat repeated, conflicting and unconfirmed rows.
+        ignores_quota: Whether to send requests even if the API reported a used-up month.
         people: Users who prepared and sent the file, for the journal.
-        words: Words of the report.
+        words: Texts of the report in the user's language.
     """
 
     applies: bool = False
     pulls: bool = True
-    settles: bool = True
+    waits_for_lookups: bool = True
     reports: bool = True
     output: Path | None = None
-    report: ReportRows = "problems"
-    terms: PushPolicy = field(default_factory=PushPolicy)
-    asks_anyway: bool = False
+    report_rows: ReportRows = "problems"
+    policy: PushPolicy = field(default_factory=PushPolicy)
+    ignores_quota: bool = False
     people: Mapping[BatchAction, str] = field(default_factory=dict)
     words: ReportWords = PLAIN_WORDS
 
@@ -191,13 +190,12 @@ async def push(
     *,
     budget: int | None = None,
     watch: Watch | None = None,
-    waits: Callable[[str], None] | None = None,
-    connect: Callable[..., Client] | None = None,
+    on_wait: Callable[[str], None] | None = None,
 ) -> list[PushReport]:
-    """Push the files, in the order in which resources refer to each other, and report on each.
+    """Preview or push the files, and return a report on each.
 
-    A file after one that failed or was stopped is only previewed. A pull that is running is waited
-    for.
+    Resources that others refer to come first. After a file that failed or was stopped, the others
+    are only previewed. Waits for a running pull.
 
     Args:
         settings: Settings of the account.
@@ -205,8 +203,7 @@ async def push(
         options: Options of the run.
         budget: Maximum number of requests, for all files and pulls together.
         watch: Called with the progress of the pull and of the rows.
-        waits: Called with a sentence when the push has to wait.
-        connect: Makes the client.
+        on_wait: Called with a sentence when the push has to wait.
 
     Raises:
         Misused: Options do not fit each other. Nothing was sent; likewise for `UnknownName` and
@@ -222,12 +219,12 @@ async def push(
             action="Leave out --output. Each report is written next to its file.",
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
-    previewed = await asyncio.to_thread(_previews, settings, ordered, options)
+    previewed = await asyncio.to_thread(_preview_files, settings, ordered, options)
     reports: list[PushReport] = []
     left, goes_on = budget, options.applies
     for seen, seconds in previewed:
         started = time.monotonic() - seconds
-        run = _FilePush(settings, options, left, watch, waits, connect, started)
+        run = _FilePush(settings, options, left, watch, on_wait, started)
         is_first = not reports
         done = await (run.send_and_report(seen, is_first) if goes_on else run.report_preview(seen))
         reports.append(done)
@@ -236,10 +233,10 @@ async def push(
     return reports
 
 
-def _previews(
+def _preview_files(
     settings: Settings, files: Sequence[PushFile], options: PushRunOptions
 ) -> list[tuple[Preview, float]]:
-    """Preview all files before the first request is sent, and return the seconds of each.
+    """Preview all files before the first request, and return each preview with its seconds.
 
     The rows of a single file are checked once, after its pull. Several files refer to each other,
     so that they are previewed together here, and checked again one by one.
@@ -251,12 +248,12 @@ def _previews(
         seen = preview(
             settings,
             each,
-            again=options.terms.resend,
-            earlier=[before.planned for before, _ in previewed],
+            resend=options.policy.resend,
+            earlier=[before.as_previewed_file for before, _ in previewed],
             # The first file to be sent may be sent as it was previewed here.
             keeps_tasks=not is_last or (options.applies and not previewed),
             only_if_pushed=options.applies and options.pulls and len(files) == 1,
-            as_seen=options.applies,
+            compares_as_seen=options.applies,
         )
         previewed.append((seen, time.monotonic() - started))
     return previewed
@@ -265,12 +262,12 @@ def _previews(
 def record_preview(
     folder: Path, previewed: Preview, at: datetime, report: Path | None = None
 ) -> None:
-    """Record that a person saw the changes of the file at this time.
+    """Record that the user saw the changes of the file at this time.
 
-    A push that finds conflicts counts as a preview of its file and its report, unless there was
-    one. So a second push of the same values finds the same conflicts.
+    With a `report`, a push found conflicts: that counts as a preview of the file and of its report,
+    unless there was one before. So a second push of the same values finds the same conflicts.
     """
-    resource, digests = previewed.asked.resource, [previewed.table.digest]
+    resource, digests = previewed.push_file.resource, [previewed.table.digest]
     with Ledger(folder) as ledger:
         journal = Journal(ledger)
         if report is not None:
@@ -283,71 +280,72 @@ def record_preview(
 
 @dataclass(slots=True)
 class _FilePush:
-    """Push of one file."""
+    """Push of one file, with the options of the run and what is left of its budget."""
 
     settings: Settings
     options: PushRunOptions
     budget: int | None
     watch: Watch | None
-    waits: Callable[[str], None] | None
-    connect: Callable[..., Client] | None
+    on_wait: Callable[[str], None] | None
     started: float
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_waiting: bool = False
 
     async def report_preview(self, previewed: Preview) -> PushReport:
-        """Report on the preview."""
-        await asyncio.to_thread(self._record_preview, previewed)
-        return await self._report(previewed, previewed.results)
+        """Record that the user sees the preview, and report it."""
+        await asyncio.to_thread(self._record_as_previewed, previewed)
+        return await self._make_report(previewed, previewed.results)
 
-    def _record_preview(self, previewed: Preview, report: Path | None = None) -> None:
+    def _record_as_previewed(self, previewed: Preview, report: Path | None = None) -> None:
+        """Record that the user saw the changes at the time of the check."""
         record_preview(self.settings.folder, previewed, self.checked_at, report)
 
     async def send_and_report(self, previewed: Preview, is_first: bool) -> PushReport:
-        """Pull, check the rows again if the warehouse changed, and send them."""
+        """Pull, check the rows again if the warehouse changed, send them, and report."""
         from connector.pushes.batch import apply  # noqa: PLC0415
         from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
 
         pulled = None
-        if previewed.stopping:
-            # What keeps the file back now does so after a pull as well.
-            return await self._questions_before_sending(previewed, None)
+        if previewed.blocking_questions:
+            # A pull does not answer these questions.
+            return await self._report_questions(previewed, None)
         if self.options.pulls and not previewed.is_pushed:
             pulled = await self._pull(previewed)
         if pulled is not None or not is_first:
-            # The landing is another one now: by the pull, or by the files before this one.
-            again, table = self.options.terms.resend, previewed.table
-            check = partial(preview, again=again, keeps_tasks=True, as_seen=True, table=table)
+            # The pull or an earlier file has changed the warehouse.
+            again, table = self.options.policy.resend, previewed.table
+            check = partial(
+                preview, resend=again, keeps_tasks=True, compares_as_seen=True, table=table
+            )
             self.checked_at = datetime.now(UTC)
-            previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
+            previewed = await asyncio.to_thread(check, self.settings, previewed.push_file)
         if pulled is not None and pulled.error is not None:
             unpublished = None
             if pulled.outcome != "failed":
                 unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
             more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
-            return await self._report(previewed, _results_as_not_sent(previewed), **more)
-        if previewed.stopping:
-            return await self._questions_before_sending(previewed, pulled)
+            return await self._make_report(previewed, _results_as_not_sent(previewed), **more)
+        if previewed.blocking_questions:
+            return await self._report_questions(previewed, pulled)
         spent = pulled.requests if pulled is not None else 0
-        # Sending takes long, and needs none of a workbook's values.
+        # Sending takes long and does not need the values of a workbook in memory.
         previewed.table.release()
         done = await apply(
             self.settings,
             await asyncio.to_thread(previewed.plan),
-            self.options.terms,
+            self.options.policy,
             budget=None if self.budget is None else max(1, self.budget - spent),
-            asks_anyway=self.options.asks_anyway,
+            ignores_quota=self.options.ignores_quota,
             people=self.options.people,
             watch=self._report_progress,
-            sleep=asyncio.sleep if self.options.settles else None,
-            **self._client_options,
+            sleep=asyncio.sleep if self.options.waits_for_lookups else None,
         )
-        headings, said = previewed.table.headings, previewed.asked.saved
+        headings, said = previewed.table.headings, previewed.push_file.saved
         folder = self.settings.folder
-        await asyncio.to_thread(save_match, folder, headings, previewed.columns, said)
-        # The rows are written, even where analysts cannot be shown them now.
+        await asyncio.to_thread(remember_mapping, folder, headings, previewed.columns, said)
+        # An error of the publication does not make the push fail: the rows are sent.
         unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
-        report = await self._report(
+        report = await self._make_report(
             previewed,
             _final_results(previewed, done),
             batch=done,
@@ -355,42 +353,39 @@ class _FilePush:
             unpublished=unpublished,
         )
         if report.summary.counts["conflict"] and report.file is not None:
-            await asyncio.to_thread(self._record_preview, previewed, report.file)
+            await asyncio.to_thread(self._record_as_previewed, previewed, report.file)
         return report
 
     def _report_progress(self, progress: Progress) -> None:
-        """Pass the progress on, and say once what unconfirmed rows wait for."""
+        """Pass the progress to `watch`. The first time that rows wait, also pass a sentence to
+        `on_wait`.
+        """
         if progress.until is not None and not self.is_waiting:
             self.is_waiting = True
-            if self.waits is not None:
+            if self.on_wait is not None:
                 rows = count_noun(progress.pending, "row")
-                self.waits(
+                self.on_wait(
                     f"{rows} unconfirmed, because the answers were lost. The push searches for the "
                     f"records again at {progress.until:%H:%M:%S} UTC (--no-wait skips the search)"
                 )
         if self.watch is not None:
             self.watch(progress)
 
-    async def _questions_before_sending(
-        self, previewed: Preview, pulled: PullReport | None
-    ) -> PushReport:
-        """Report the questions that have to be answered before anything is sent."""
+    async def _report_questions(self, previewed: Preview, pulled: PullReport | None) -> PushReport:
+        """Report that questions have to be answered before anything is sent."""
         if not previewed.results:
-            # The pull was saved, and so the rows have not been checked yet.
-            again = self.options.terms.resend
-            check = partial(preview, again=again, table=previewed.table)
-            previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
-        why = ", ".join(each.code for each in previewed.stopping)
+            # The pull was skipped, so the rows have not been checked yet.
+            again = self.options.policy.resend
+            check = partial(preview, resend=again, table=previewed.table)
+            previewed = await asyncio.to_thread(check, self.settings, previewed.push_file)
+        why = ", ".join(each.code for each in previewed.blocking_questions)
         unsent = _results_as_not_sent(previewed, why)
-        return await self._report(previewed, unsent, pulled=pulled, is_held_back=True)
-
-    @property
-    def _client_options(self) -> dict[str, Any]:
-        return {} if self.connect is None else {"connect": self.connect}
+        return await self._make_report(previewed, unsent, pulled=pulled, is_held_back=True)
 
     async def _pull(self, previewed: Preview) -> PullReport:
-        """Pull the resources of the file. A pull that is running is waited for, since it may not
-        have read the records that the rows are compared with.
+        """Pull the resources that the rows are compared with, and return the report.
+
+        Waits for a running pull, since it may not have read these records.
         """
         from connector.pulls.run import pull  # noqa: PLC0415
 
@@ -401,22 +396,22 @@ class _FilePush:
                     self.settings,
                     sorted(previewed.resources),
                     budget=self.budget,
-                    asks_anyway=self.options.asks_anyway,
-                    # It is published once, with what the push writes.
+                    ignores_quota=self.options.ignores_quota,
+                    # The push publishes once, at its end.
                     publishes=False,
                     command="push",
                     watch=self.watch,
-                    **self._client_options,
                 )
             except LeaseHeld as held:
-                if self.waits is not None and not is_told:
-                    self.waits(f"{held}. The push waits until this run ends")
+                if self.on_wait is not None and not is_told:
+                    self.on_wait(f"{held}. The push waits until this run ends")
                 is_told = True
-            await asyncio.sleep(PULL_LOOK_SECONDS)
+            await asyncio.sleep(PULL_CHECK_SECONDS)
 
-    async def _report(
+    async def _make_report(
         self, previewed: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
+        """Write the report file, and return the report with these results."""
         is_preview = results is previewed.results
         path = await asyncio.to_thread(self._write_report, previewed, results, **more)
         summary = previewed.summary if is_preview else Summary.of(results)
@@ -430,11 +425,11 @@ class _FilePush:
         batch: BatchReport | None = None,
         **more: Any,
     ) -> Path | None:
-        """Write the report and return its path; None if it would have no row."""
+        """Write the report file and return its path; None if it would have no row."""
         options, table = self.options, previewed.table
         if not options.reports:
             return None
-        if batch is not None or options.report == "all":
+        if batch is not None or options.report_rows == "all":
             path = options.output or report_path(table)
             write_report(path, table, results, options.words)
             return path
@@ -451,14 +446,14 @@ class _FilePush:
 def _replace_results(
     rows: Iterable[tuple[SheetRow, RowResult]], results: Iterable[RowResult]
 ) -> Iterator[tuple[SheetRow, RowResult]]:
-    """Yield the rows with other results. `results` has one for every row of the table."""
+    """Yield the rows with the results of the same row numbers in `results`."""
     given = iter(results)
     for row, _ in rows:
         yield row, next(each for each in given if each.number == row.number)
 
 
 def _final_results(previewed: Preview, done: BatchReport) -> Collection[RowResult]:
-    """Return the outcome of every row by the journal.
+    """Return the result of every row, from the journal.
 
     Raises `AssertionError` if the rows are not those of the file: no report is better than one with
     missing rows.
@@ -475,7 +470,7 @@ def _final_results(previewed: Preview, done: BatchReport) -> Collection[RowResul
 
 
 def _results_as_not_sent(previewed: Preview, code: str | None = None) -> Collection[RowResult]:
-    """Return the results of the preview, with rows to send as not sent."""
+    """Return the results of the preview, with the outcome `not_sent` for rows to send."""
 
     def result(row: RowResult) -> RowResult:
         is_left = row.outcome in OPERATIONS

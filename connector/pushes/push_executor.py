@@ -27,7 +27,7 @@ from connector.ledger.push_plan import BlockedRow, Problem, QueuedRow, RowQueue
 from connector.ledger.push_states import Task
 from connector.pulls.outcome import Progress
 from connector.pulls.run_context import RunContext
-from connector.pushes.landed_writes import WriteLanding
+from connector.pushes.landed_writes import AnswerLoader
 from connector.pushes.push_row import (
     Accepted,
     Answer,
@@ -44,18 +44,15 @@ from connector.pushes.push_row import (
     Send,
     Unsent,
     WaitUntil,
-    answer_of,
+    answer_from_error,
 )
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push session ----------------------------------------------------------------------------------
-# Session of a run that writes to the API: requests, journal, reason to end.
-#
-# Nothing is decided here about what to write. The journal is asked in a thread, so that requests
-# under way are not held up by the disk.
+# The journal is read and written in a thread, so that running requests do not wait for the disk.
 
 
-IN_A_ROW_MAX = 5
+UNANSWERED_MAX = 5
 """Maximum number of writes without an answer, one after another."""
 
 LIMITED_MAX = 3
@@ -65,7 +62,7 @@ retries.
 
 
 class PushStopped(Exception):
-    """Nothing more may be sent in this run. The row stays as the journal has it."""
+    """Nothing more may be sent in this run. The row keeps its state in the journal."""
 
 
 @dataclass(slots=True)
@@ -73,59 +70,61 @@ class PushSession:
     """State that all rows of a run share.
 
     Attributes:
-        ahead: How far the server's clock is ahead of ours, by the last answer.
-        reads: Whether the run sends no writes.
+        server_ahead: Server clock minus our clock, by the last answer.
+        is_read_only: Whether the run sends no writes.
         is_eager: Whether unconfirmed rows are looked up once before their waiting time is over.
         progress: Last progress that was reported.
-        error: Why nothing more may be sent.
-        newest: First page of the list before the first create, by parent.
-        places: Limits the rows that are being sent, and so the rows that a kill leaves unconfirmed.
+        error: Error after which nothing more may be sent.
+        newest_pages: First page of the list before the first create, by parent.
+        row_slots: Limits the rows that are being sent, and so those that a kill leaves unconfirmed.
     """
 
     context: RunContext
     journal: JournalWriter
-    landing: WriteLanding
-    ahead: timedelta
-    reads: bool = False
+    loader: AnswerLoader
+    server_ahead: timedelta
+    is_read_only: bool = False
     is_eager: bool = False
     progress: Progress | None = None
     error: ConnectorError | None = None
-    lost_in_a_row: int = 0
+    unanswered_in_a_row: int = 0
     limited_in_a_row: int = 0
-    newest: dict[str | None, Page[Resource]] = field(default_factory=dict)
-    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    places: asyncio.Semaphore = field(init=False)
+    newest_pages: dict[str | None, Page[Resource]] = field(default_factory=dict)
+    newest_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    row_slots: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = asyncio.Semaphore(self.context.connections)
+        self.row_slots = asyncio.Semaphore(self.context.connections)
 
     @classmethod
     def of(cls, context: RunContext) -> Self:
-        """Return the session of a run that has the lease of pushes."""
+        """Return a new session for a run that has the lease of pushes."""
         ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
         journal = JournalWriter(ledger, run_id, now=now)
-        landing = WriteLanding(context.warehouse, run_id, now)
+        landing = AnswerLoader(context.warehouse, run_id, now)
         ahead = timedelta(seconds=ledger.read_server_state().offset_seconds)
         return cls(context, journal, landing, ahead)
 
     def now(self) -> datetime:
-        """Time of our own clock."""
+        """Return the time of our own clock."""
         return self.context.now()
 
     @property
     def served_at(self) -> datetime:
-        """Time of the server's clock, as far as it is known."""
-        return self.now() + self.ahead
+        """Estimated time of the server's clock."""
+        return self.now() + self.server_ahead
 
     def endpoint(self, task: Task) -> RecordEndpoint[Resource]:
-        """Return the endpoint of the task's resource. Raises `PushStopped`."""
+        """Return the endpoint of the task's resource. Raises `PushStopped` if nothing more may be
+        sent.
+        """
         self.check_can_send()
         return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
-    async def move(self, row: PendingRow, move: Transition) -> None:
-        """Record a transition, and load the record that it returned."""
-        await asyncio.to_thread(self.journal.record_transition, row.key, move)
-        await self.landing.add(row.task, move)
+    async def record_transition(self, row: PendingRow, transition: Transition) -> None:
+        """Record a transition in the journal, and load the record of its answer."""
+        await asyncio.to_thread(self.journal.record_transition, row.key, transition)
+        await self.loader.add_answer(row.task, transition)
 
     # -- Progress ---------------------------------------------------------------------------------
 
@@ -135,7 +134,7 @@ class PushSession:
         self.context.watch(self.progress)
 
     def on_row_end(self) -> None:
-        """Report that one more row has ended, or cannot continue now."""
+        """Report that one row less is pending: it has ended, or cannot continue in this run."""
         assert self.progress is not None, "no batch was begun"
         read, pending = self.progress.read + 1, self.progress.pending - 1
         requests = self.context.tally.requests
@@ -143,32 +142,32 @@ class PushSession:
         self.context.watch(self.progress)
 
     def on_wait(self, until: datetime, rows: int) -> None:
-        """Report that the remaining rows are unconfirmed, and wait until that time."""
+        """Report that only unconfirmed rows are left, and until when they wait."""
         assert self.progress is not None, "no batch was begun"
         self.context.watch(replace(self.progress, pending=rows, until=until))
 
     # -- Limits -----------------------------------------------------------------------------------
 
     def check_can_send(self, *, is_write: bool = False) -> None:
-        """Raise `PushStopped` if nothing more may be sent."""
-        if self.error is not None or (is_write and self.reads):
+        """Raise `PushStopped` if no request may be sent, or no write if `is_write`."""
+        if self.error is not None or (is_write and self.is_read_only):
             raise PushStopped
 
     def stop(self, error: ConnectorError) -> None:
-        """Send nothing more in this run. The first error is kept."""
+        """Let nothing more be sent in this run. The first error is kept."""
         self.error = self.error or error
 
     def record_server_time(self, server_time: datetime | None) -> None:
-        """Update the difference between the server's clock and ours."""
+        """Update `server_ahead` from the time of an answer; None changes nothing."""
         if server_time is not None:
-            self.ahead = server_time - self.now()
+            self.server_ahead = server_time - self.now()
 
     def record_write_end(self, error: ConnectorError | None) -> None:
-        """Record how a write ended, and stop the run if others would end in the same way."""
+        """Count failed writes in a row, and stop the run if other rows would fail as well."""
         if error is None:
-            self.lost_in_a_row = self.limited_in_a_row = 0
+            self.unanswered_in_a_row = self.limited_in_a_row = 0
             return
-        match answer_of(error):
+        match answer_from_error(error):
             case Lost():
                 self._count_unanswered(error)
             case Unsent(is_limited=True):
@@ -178,49 +177,55 @@ class PushSession:
             case Unsent():
                 self.stop(error)
             case _:
-                self.lost_in_a_row = self.limited_in_a_row = 0
+                self.unanswered_in_a_row = self.limited_in_a_row = 0
 
     def _count_unanswered(self, error: ConnectorError) -> None:
-        """Count a request without an answer, and stop the run after too many in a row."""
-        self.lost_in_a_row += 1
-        if self.lost_in_a_row >= IN_A_ROW_MAX:
+        """Count an unanswered request, and stop the run after `UNANSWERED_MAX` in a row."""
+        self.unanswered_in_a_row += 1
+        if self.unanswered_in_a_row >= UNANSWERED_MAX:
             self.stop(error)
 
     # -- Reads ------------------------------------------------------------------------------------
-    # They raise `PushStopped` for what every further request would meet as well.
+    # They raise `PushStopped` for errors that every further request would meet as well.
 
-    async def read(self, task: Task, id: str) -> Outcome:
-        """Read the record as it is now."""
+    async def read_record(self, task: Task, id: str) -> Outcome:
+        """Read the complete record as it is now; a proof if it is deleted."""
         try:
             record = await self.endpoint(task).get(id)
         except ConnectorError as error:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
                 return DeletionProof(error.served_at or self.now())
-            return self._unread(error)
+            return self._unreadable_or_stop(error)
         self.record_server_time(record.served_at)
         return FoundDetail(record, record.served_at or self.now())
 
     async def list_newest(self, task: Task, number: int) -> Page[Resource] | UnreadableDetail:
-        """Read a page of the list, last created first."""
+        """Read a page of the list, sorted by creation, newest first."""
         try:
             page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
         except ConnectorError as error:
-            return self._unread(error)
+            return self._unreadable_or_stop(error)
         self.record_server_time(page.served_at)
         return replace(page, received_at=self.now())
 
-    async def newest_before(self, task: Task) -> Page[Resource] | UnreadableDetail:
-        """Return the first page of the list as it was before the first create. It is read once."""
-        async with self.looking:
-            if task.parent in self.newest:
-                return self.newest[task.parent]
+    async def newest_before_creates(self, task: Task) -> Page[Resource] | UnreadableDetail:
+        """Return the first page of the list as it was before the run's first create. It is read
+        once.
+        """
+        async with self.newest_lock:
+            if task.parent in self.newest_pages:
+                return self.newest_pages[task.parent]
             page = await self.list_newest(task, 1)
             if isinstance(page, Page):
-                self.newest[task.parent] = page
+                self.newest_pages[task.parent] = page
             return page
 
-    def _unread(self, error: ConnectorError) -> UnreadableDetail:
+    def _unreadable_or_stop(self, error: ConnectorError) -> UnreadableDetail:
+        """Return that a record cannot be read now, or stop the run if other rows would fail, too.
+
+        Raises `PushStopped` in the second case.
+        """
         if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
             self.stop(error)
             raise PushStopped from None
@@ -232,7 +237,7 @@ class PushSession:
 
 
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
-GoOn = Callable[[], Coroutine[Any, Any, bool | datetime]]
+RunRow = Callable[[], Coroutine[Any, Any, bool | datetime]]
 
 W = TypeVar("W", bound=QueuedRow)
 
@@ -246,32 +251,32 @@ ROWS_A_CONNECTION = 3
 
 @dataclass(slots=True)
 class RowExecutor:
-    """Executor of one row, with its state while it waits."""
+    """Carries out the commands of one row, and keeps its next command while it waits."""
 
     row: PendingRow
     steps: PushSteps[bool]
     session: PushSession
-    wanted: PushCommand | None = None
+    next_command: PushCommand | None = None
     request: Request | None = field(default=None, repr=False)
-    has_looked: bool = False
+    has_looked_early: bool = False
 
     async def run(self) -> bool | datetime:
-        """Carry out the commands of the row.
+        """Carry out the commands of the row until it ends or has to wait.
 
-        Returns whether the row's write is open when the steps have ended, or the time before which
-        it cannot continue. Raises `PushStopped`, and errors that every other row would meet as
+        Returns True if the row's write is open when it ends, False if not, or the time before which
+        the row cannot continue. Raises `PushStopped`, and errors that every other row would meet as
         well.
         """
-        async with self.session.places:
+        async with self.session.row_slots:
             try:
-                wanted = self.wanted or next(self.steps)
+                wanted = self.next_command or next(self.steps)
                 while True:
                     if isinstance(wanted, WaitUntil) and self.session.now() < wanted.moment:
-                        if self.has_looked or not self.session.is_eager:
-                            self.wanted = wanted
+                        if self.has_looked_early or not self.session.is_eager:
+                            self.next_command = wanted
                             return wanted.moment
-                        self.has_looked = True
-                    wanted = self.steps.send(await self._perform(wanted))
+                        self.has_looked_early = True
+                    wanted = self.steps.send(await self._carry_out(wanted))
             except StopIteration as ended:
                 self.session.on_row_end()
                 return bool(ended.value)
@@ -279,34 +284,36 @@ class RowExecutor:
                 self.steps.close()
                 raise
 
-    async def _perform(self, wanted: PushCommand) -> Any:
+    async def _carry_out(self, command: PushCommand) -> Any:
+        """Carry out one command, and return its answer."""
         session, task, key = self.session, self.row.task, self.row.key
         answer: Any = None
-        match wanted:
+        match command:
             case RecordAttempt():
-                answer = await self._record_attempt(wanted)
+                answer = await self._record_attempt(command)
             case Send():
                 answer = await self._send()
             case Transition():
-                await session.move(self.row, wanted)
+                await session.record_transition(self.row, command)
             case ListNewest(page):
                 answer = await session.list_newest(task, page)
             case NewestBefore():
-                answer = await session.newest_before(task)
+                answer = await session.newest_before_creates(task)
             case ReadOne(id):
-                answer = await session.read(task, id)
+                answer = await session.read_record(task, id)
             case ClaimedRecords(ids):
                 answer = await asyncio.to_thread(session.journal.records_of_others, key, ids)
             case OpenCreates():
                 answer = await asyncio.to_thread(session.journal.other_open_creates, key)
         return answer
 
-    async def _record_attempt(self, wanted: RecordAttempt) -> Attempt | InvalidBody:
+    async def _record_attempt(self, command: RecordAttempt) -> Attempt | InvalidBody:
+        """Build the request of an attempt, record it in the journal, and keep it to be sent."""
         self.session.check_can_send(is_write=True)
         task = self.row.task
-        resource, fields, id = declaration(task.resource), wanted.fields or {}, wanted.record_id
+        resource, fields, id = declaration(task.resource), command.fields or {}, command.record_id
         try:
-            match wanted.operation:
+            match command.operation:
                 case "create":
                     request = build_create_request(resource, fields, task.parent)
                 case "update":
@@ -316,7 +323,7 @@ class RowExecutor:
         except Misused as error:
             return InvalidBody(str(error))
         self.request = request
-        session, before, sent_after = self.session, wanted.before, self.session.served_at
+        session, before, sent_after = self.session, command.before, self.session.served_at
         return await asyncio.to_thread(
             session.journal.record_attempt,
             self.row.key,
@@ -326,7 +333,7 @@ class RowExecutor:
         )
 
     async def _send(self) -> Answer:
-        """Send the request that was recorded. No request is sent twice."""
+        """Send the recorded request once, and return the answer."""
         request, self.request = self.request, None
         assert request is not None, "nothing was intended"
         try:
@@ -334,7 +341,7 @@ class RowExecutor:
             raw, _ = read_written(request, answer)
         except ConnectorError as error:
             self.session.record_write_end(error)
-            return answer_of(error)
+            return answer_from_error(error)
         self.session.record_write_end(None)
         server_time = served_at(answer)
         self.session.record_server_time(server_time)
@@ -342,36 +349,36 @@ class RowExecutor:
 
 
 class BatchExecutor(Generic[W]):
-    """Executor of all rows of one run, started in their order.
+    """Runs all rows of a queue, several at the same time, started in their order.
 
-    At most three rows for each connection run at the same time. Unconfirmed rows come last; without
-    `sleep` they stay unconfirmed.
+    At most `ROWS_A_CONNECTION` rows for each connection run at the same time. Unconfirmed rows are
+    continued last; without `sleep` they stay unconfirmed.
 
     Args:
         session: Shared state of the rows.
-        order: Queue of the rows.
-        begin: Returns the function that continues a row, as `RowExecutor.run` does.
+        queue: Queue of the rows.
+        make_run: Returns the function that runs or continues a row, as `RowExecutor.run` does.
         sleep: Waits until unconfirmed rows can be looked up.
     """
 
     def __init__(
         self,
         session: PushSession,
-        order: RowQueue[W],
-        begin: Callable[[W], GoOn],
+        queue: RowQueue[W],
+        make_run: Callable[[W], RunRow],
         sleep: Sleep | None,
     ) -> None:
-        self._session, self._order, self._begin, self._sleep = session, order, begin, sleep
+        self._session, self._order, self._begin, self._sleep = session, queue, make_run, sleep
         self._connections = session.context.connections
-        self._active: dict[asyncio.Task[bool | datetime], tuple[W, GoOn]] = {}
-        self._settling: list[tuple[datetime, W, GoOn]] = []
+        self._active: dict[asyncio.Task[bool | datetime], tuple[W, RunRow]] = {}
+        self._waiting: list[tuple[datetime, W, RunRow]] = []
 
     async def run_rows(self) -> None:
-        """Run all rows. The session has the error that ended the run early."""
+        """Run all rows. If the run ends early, the session has the error."""
         try:
             while True:
                 await self._start_rows()
-                if not self._active and self._settling and self._session.error is None:
+                if not self._active and self._waiting and self._session.error is None:
                     if self._sleep is None:
                         return
                     await self._resume_due_rows(self._sleep)
@@ -386,41 +393,42 @@ class BatchExecutor(Generic[W]):
             await asyncio.gather(*self._active, return_exceptions=True)
 
     async def _start_rows(self) -> None:
-        """Start rows until the maximum is running."""
+        """Start rows until the maximum number is running, or no row can start."""
         rows_max = ROWS_A_CONNECTION * self._connections
         is_more = True
         while is_more and self._session.error is None:
             free = rows_max - len(self._active)
             if free < self._connections:
                 return
-            # It may have to read the next rows.
+            # This may read the next rows from the disk.
             begun = await asyncio.to_thread(self._next_rows, free)
             for each in begun:
                 if each is None:
                     self._session.on_row_end()
                 else:
-                    self._run_row(*each)
+                    self._start_row(*each)
             is_more = len(begun) == free
 
-    def _next_rows(self, count: int) -> list[tuple[W, GoOn] | None]:
-        """Return the next rows, at most `count`; None for a row that is blocked by another."""
-        found: list[tuple[W, GoOn] | None] = []
+    def _next_rows(self, count: int) -> list[tuple[W, RunRow] | None]:
+        """Return at most `count` rows to start; None in place of a row that another row blocks."""
+        found: list[tuple[W, RunRow] | None] = []
         while len(found) < count:
             match self._order.next_row():
                 case None:
                     break
                 case BlockedRow(row, by):
-                    self._session.journal.mark_blocked(row.key, *_blocked(by))
+                    self._session.journal.mark_blocked(row.key, *_blocked_transition(by))
                     found.append(None)
                 case row:
                     found.append((row, self._begin(row)))
         return found
 
-    def _run_row(self, row: W, go_on: GoOn) -> None:
-        self._active[asyncio.ensure_future(go_on())] = row, go_on
+    def _start_row(self, row: W, run: RunRow) -> None:
+        """Start a task that runs the row."""
+        self._active[asyncio.ensure_future(run())] = row, run
 
-    def _end_row(self, task: asyncio.Task[bool | datetime], row: W, go_on: GoOn) -> None:
-        """Record the end of a row, or the time at which it continues."""
+    def _end_row(self, task: asyncio.Task[bool | datetime], row: W, run: RunRow) -> None:
+        """Handle the result of a row's task: the row has ended, has to wait, or stops the run."""
         try:
             ended = task.result()
         except PushStopped:
@@ -429,24 +437,25 @@ class BatchExecutor(Generic[W]):
             self._session.stop(error)
             return
         if isinstance(ended, datetime):
-            self._settling.append((ended, row, go_on))
+            self._waiting.append((ended, row, run))
             return
         self._order.end_row(row, is_open=ended)
 
     async def _resume_due_rows(self, sleep: Sleep) -> None:
-        """Wait for the first unconfirmed row, and continue all whose time has come."""
-        self._settling.sort(key=lambda each: (each[0], each[1].key))
-        until = self._settling[0][0]
+        """Sleep until the first unconfirmed row may continue, and start all that may."""
+        self._waiting.sort(key=lambda each: (each[0], each[1].key))
+        until = self._waiting[0][0]
         while (left := (until - self._session.now()).total_seconds()) > 0:
-            self._session.on_wait(until, len(self._settling))
+            self._session.on_wait(until, len(self._waiting))
             await sleep(min(left, WAIT_SECONDS_MAX))
-        while self._settling and len(self._active) < self._connections:
-            if self._settling[0][0] > self._session.now():
+        while self._waiting and len(self._active) < self._connections:
+            if self._waiting[0][0] > self._session.now():
                 return
-            self._run_row(*self._settling.pop(0)[1:])
+            self._start_row(*self._waiting.pop(0)[1:])
 
 
-def _blocked(by: RowKey) -> tuple[Transition, RowKey]:
+def _blocked_transition(by: RowKey) -> tuple[Transition, RowKey]:
+    """Return the transition of a row that the row `by` blocks, and that row's key."""
     batch, number = by
     problem = Problem(
         "in_doubt_elsewhere",

@@ -29,24 +29,19 @@ from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
 from connector.warehouse.pull_commands import FoundDetail
 
 # -- Push commands ---------------------------------------------------------------------------------
-# Commands of a row's push, and the answers to them. Plain values.
+# The push of a row is a generator: it yields one command after another and receives the answers.
+# `RowExecutor` carries the commands out over HTTP, the ledger and the warehouse; the simulator does
+# so with a simulated server and clock.
 #
-# A row is a generator, as a pull is: it yields one command after another and is sent the answer.
-# Its driver performs them, over HTTP, the ledger and the warehouse (`connector/pushes`), or against
-# a store and a clock of its own (the simulator).
-#
-# Nothing can be sent that was not recorded first: `Send` has no contents, and sends what the last
-# `RecordAttempt` has written to the disk.
-
-
-# -- Commands --------------------------------------------------------------------------------------
+# Nothing can be sent that was not recorded first: `Send` has no contents, and sends the request
+# that the last `RecordAttempt` has written to the disk.
 
 
 @dataclass(frozen=True, slots=True)
 class RecordAttempt:
-    """Record an attempt in the journal: its number, its exact body, and the record `before` it.
+    """Command: record an attempt in the journal, with its exact body and the record `before` it.
 
-    Answered with an `Attempt`, or with `InvalidBody` if no request can be made of it.
+    The answer is an `Attempt`, or `InvalidBody` if the values cannot be sent.
     """
 
     operation: Operation
@@ -57,46 +52,56 @@ class RecordAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send the attempt that was recorded last. Answered with an `Answer`."""
+    """Command: send the attempt that was recorded last. The answer is an `Answer`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListNewest:
-    """Read a page of the list, last created first. Answered with `Page` or `UnreadableDetail`."""
+    """Command: read a page of the list, newest first.
+
+    The answer is a `Page` or an `UnreadableDetail`.
+    """
 
     page: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewestBefore:
-    """Read the first page of the list as it was before the run's first create.
+    """Command: return the first page of the list as it was before the run's first create.
 
-    It is one request for all rows of a run. Answered with `Page` or `UnreadableDetail`.
+    It is read once for all rows of a run. The answer is a `Page` or `UnreadableDetail`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOne:
-    """Read a detail. Answered with `FoundDetail`, `DeletionProof` or `UnreadableDetail`."""
+    """Command: read a complete record.
+
+    The answer is a `FoundDetail`, a `DeletionProof` or an `UnreadableDetail`.
+    """
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRecords:
-    """Find which of these records are certainly not this row's. Answered with their ids."""
+    """Command: find which of these ids are certainly not this row's record. The answer is a set of
+    ids.
+    """
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCreates:
-    """Find other open creates of the same kind. Answered with the fields that each has sent."""
+    """Command: find other open creates of the same resource and parent, and answer with their
+    bodies.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Continue no earlier than a time of our own clock. Answered with None."""
+    """Command: continue the row no earlier than a time of our own clock. The answer is None."""
 
     moment: datetime
 
@@ -123,21 +128,23 @@ PushSteps = Generator[PushCommand, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class InvalidBody:
-    """The values cannot be sent in a request."""
+    """The values of a row cannot be sent in a request, for this reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Answer 2xx with a readable record, which may have fewer fields than a detail (API 4.7)."""
+    """Answer with status 2xx and a record, which may have fewer fields than a complete one (API
+    4.7).
+    """
 
     record: Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """The API refused the write: nothing was applied, and a retry does not help.
+    """Answer by which the API refused the write: nothing was applied, and a retry does not help.
 
     Attributes:
         errors: Messages of the API by field.
@@ -154,7 +161,7 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """Certainly nothing was applied. `is_limited`: because of a 429."""
+    """The write had no effect for certain. `is_limited` is True for a 429."""
 
     reason: str
     is_limited: bool = False
@@ -162,7 +169,9 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The fate of the write is unknown. `answer` is the answer without the API's words."""
+    """The write may have been applied or not. `answer` describes the answer, without the API's
+    words.
+    """
 
     reason: str
     answer: str | None = None
@@ -177,10 +186,10 @@ key, the network, a limit, or our own files.
 """
 
 
-def answer_of(error: ConnectorError) -> Answer:
-    """Convert the error of a write to an answer about its effect.
+def answer_from_error(error: ConnectorError) -> Answer:
+    """Return what the error of a write says about its effect.
 
-    The fate is unknown unless the error proves it.
+    Unless the error proves that nothing was applied, the result is `Lost`.
     """
     if isinstance(error, _UNSENT):
         return Unsent(str(error), is_limited=isinstance(error, RateLimited))
@@ -196,11 +205,7 @@ def answer_of(error: ConnectorError) -> Answer:
     return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)
 
 
-# -- Push row --------------------------------------------------------------------------------------
-
-
 # -- Problems --------------------------------------------------------------------------------------
-# Problems of a row that did not go as wanted, each with what to do next.
 
 
 _RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
@@ -225,8 +230,8 @@ DOUBTS: Mapping[str, str] = {
 """Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
 
 
-def last_answer(attempts: Iterable[Attempt]) -> str:
-    """Return the answer to the last unconfirmed attempt, for `DOUBTS`."""
+def last_unconfirmed_answer(attempts: Iterable[Attempt]) -> str:
+    """Return the answer to the last unconfirmed attempt, for a message in `DOUBTS`."""
     answers = [each.answer for each in attempts if each.fate in (None, "lost")]
     return (answers[-1] if answers else None) or UNANSWERED
 
@@ -234,7 +239,7 @@ def last_answer(attempts: Iterable[Attempt]) -> str:
 def declined_problems(
     resource: Declaration, declined: Declined, sent: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
-    """Return the API's messages as problems of the fields, or of the row."""
+    """Return the API's messages as problems of the fields or, without such messages, of the row."""
     problems = []
     for name, messages in declined.errors.items():
         is_field = name in resource.fields
@@ -260,9 +265,10 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[Problem, ...]:
-    """Return a problem for every field that another user has changed, with the other value.
+    """Return a problem for each of the fields `names` that another user has changed since `base`.
 
-    If an erasure has redacted the loaded value, the other one is not shown: it may name the person.
+    It shows the present value, unless an erasure has redacted the loaded value: the present one may
+    name the person.
     """
     problems = []
     for name in names:
@@ -295,18 +301,13 @@ def gone_problem(id: str) -> Problem:
 
 
 def already_there_problem(ids: tuple[str, ...]) -> Problem:
-    """Return the problem of a row whose record someone else created since the last pull."""
+    """Return the problem of a row whose record someone else has created since the last pull."""
     return Problem(
         "already_there",
         "someone else has created the same record since the last pull",
         found=", ".join(ids),
         fix="Check the record. Then remove the row, or push it with --mode upsert.",
     )
-
-
-def invalid_body_problem(reason: str) -> Problem:
-    """Return the problem of values that cannot be sent."""
-    return Problem("unfit", reason, fix="Correct the values of the row.")
 
 
 # -- Push row --------------------------------------------------------------------------------------
@@ -320,86 +321,95 @@ UNSENT_MAX = 3
 
 
 class PushRow:
-    """Row that is being pushed.
+    """Row that is being pushed, with its state in the journal.
 
     Attributes:
-        marker: Marker of the row; may be empty.
-        seen: Record that was just read, so that it is not read again.
+        marker: Field and text of the row's marker; may be empty.
+        fresh_record: Record that was just read, so that it is not read again.
     """
 
     def __init__(
         self,
         resource: Declaration,
         task: Task,
-        terms: PushPolicy,
+        policy: PushPolicy,
         marker: Mapping[str, str],
         status: RowStatus,
     ) -> None:
-        self.resource, self.task, self.terms, self.marker = resource, task, terms, marker
+        self.resource, self.task, self.policy, self.marker = resource, task, policy, marker
         self.state = status.state
         self.is_begun, self.is_in_doubt = status.is_begun, status.is_in_doubt
         self.is_altered, self.before = status.is_altered, status.before
         self.attempts = list(status.attempts)
         self.record_id = status.record_id or task.record_id
-        self.seen: FoundDetail | None = None
+        self.fresh_record: FoundDetail | None = None
         self._unsent = 0
 
     @property
     def id(self) -> str:
-        """Id of the record to change."""
+        """Id of the record to change. Only for an update or a conversion."""
         assert self.record_id is not None, "an update or a conversion names no record"
         return self.record_id
 
     @property
     def unknown_attempts(self) -> int:
-        """Number of attempts of this step whose fate is unknown."""
+        """Number of attempts of the present step whose fate is unknown."""
         return sum(each.fate in (None, "lost") for each in self.attempts)
 
     @property
     def settled_at(self) -> datetime:
-        """Time of our own clock after which no attempt can take effect any more."""
+        """Time of our own clock after which no attempt of the row can take effect any more."""
         last = max(each.intended_at for each in self.attempts)
-        return last + timedelta(seconds=self.terms.settle_seconds)
+        return last + timedelta(seconds=self.policy.settle_seconds)
 
     @property
     def is_open(self) -> bool:
-        """Whether the write may have been applied, or was applied in part."""
+        """Return True if the write may have been applied, or was applied in part."""
         is_half_done = self.is_begun or self.is_in_doubt
         return self.state in IN_DOUBT or (self.state == "planned" and is_half_done)
 
     @property
-    def can_repeat(self) -> bool:
-        """Whether the row may be tried again in this run."""
+    def can_retry(self) -> bool:
+        """Return True if the row may be sent again in this run."""
         return self._unsent < UNSENT_MAX
 
-    def doubt_problem(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
-        """Return the problem of an unconfirmed row, with the records that may be its own."""
-        message = DOUBTS[code].format(answered=last_answer(self.attempts))
+    def unconfirmed_problems(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+        """Return the problem of an unconfirmed row by its code in `DOUBTS`. `ids` may be its
+        record.
+        """
+        message = DOUBTS[code].format(answered=last_unconfirmed_answer(self.attempts))
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
-    def move(self, move: Transition, record: Resource | None = None) -> PushSteps[None]:
-        """Record a transition, with the record that the API returned."""
+    def record_transition(
+        self, transition: Transition, record: Resource | None = None
+    ) -> PushSteps[None]:
+        """Change the row's state, and record the transition with the record of the answer."""
         if record is not None:
             updated_at = record.raw.get("updated_at")
-            move = replace(
-                move,
+            transition = replace(
+                transition,
                 record_id=record.id,
                 updated_at=updated_at if isinstance(updated_at, str) else None,
                 shown=record,
             )
-        self.state = next_state(self.state, move.event)
-        if move.fate is not None:
+        self.state = next_state(self.state, transition.event)
+        if transition.fate is not None:
             self.attempts[-1] = replace(
-                self.attempts[-1], fate=move.fate, reason=move.reason, answer=move.answer
+                self.attempts[-1],
+                fate=transition.fate,
+                reason=transition.reason,
+                answer=transition.answer,
             )
-        yield move
+        yield transition
 
-    def finish(self, move: Transition, record: Resource) -> PushSteps[None]:
-        """Record the end of the row: applied, or applied with other values."""
-        self.is_altered |= any(each.code == "values_differ" for each in move.problems)
+    def record_applied(self, transition: Transition, record: Resource) -> PushSteps[None]:
+        """Record that the row has ended: applied or, if the API changed values, not applied as
+        sent.
+        """
+        self.is_altered |= any(each.code == "values_differ" for each in transition.problems)
         if self.is_altered:
-            move = replace(move, event="altered", code="values_differ")
-        yield from self.move(move, record)
+            transition = replace(transition, event="altered", code="values_differ")
+        yield from self.record_transition(transition, record)
 
     def send_attempt(
         self,
@@ -407,19 +417,23 @@ class PushRow:
         fields: Mapping[str, Any] | None,
         before: Mapping[str, Any] | None = None,
     ) -> PushSteps[Answer | None]:
-        """Record an attempt, and send it.
+        """Record an attempt, send it, and return the answer.
 
-        The caller records an answer of the API. A lost answer, and a request that was not sent, are
-        recorded here. Returns None if the values make no valid request; then the row has ended.
+        The caller records an `Accepted` or `Declined` answer. A lost answer, and a request that was
+        not sent, are recorded here. Returns None if the values make no valid request; then the row
+        has ended.
         """
         record_id = None if operation == "create" else self.id
         attempt = yield RecordAttempt(operation, fields, record_id, before)
         if isinstance(attempt, InvalidBody):
-            problems = (invalid_body_problem(attempt.reason),)
+            fix = "Correct the values of the row."
+            problems = (Problem("unfit", attempt.reason, fix=fix),)
             if self.is_begun:
-                yield from self.move(Transition("refused_afterwards", "unfit", problems))
+                yield from self.record_transition(
+                    Transition("refused_afterwards", "unfit", problems)
+                )
             else:
-                yield from self.move(Transition("refused_here", "unfit", problems))
+                yield from self.record_transition(Transition("refused_here", "unfit", problems))
             return None
         assert isinstance(attempt, Attempt)
         self.state = next_state(self.state, "intended")
@@ -429,14 +443,14 @@ class PushRow:
         if isinstance(answer, Unsent):
             self._unsent += 1
             fate: Fate = "limited" if answer.is_limited else "unsent"
-            yield from self.move(Transition("unsent", fate=fate, reason=answer.reason))
+            yield from self.record_transition(Transition("unsent", fate=fate, reason=answer.reason))
         elif isinstance(answer, Lost):
             yield from self.record_lost(answer)
         return answer
 
     def record_lost(self, lost: Lost) -> PushSteps[None]:
-        """Record that the fate of the open attempt is unknown."""
+        """Record that the write of the last attempt may have been applied or not."""
         self.is_in_doubt = True
-        yield from self.move(
+        yield from self.record_transition(
             Transition("lost", "in_doubt", fate="lost", reason=lost.reason, answer=lost.answer)
         )

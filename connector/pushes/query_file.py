@@ -18,7 +18,7 @@ from secrets import token_hex
 
 from connector.errors import Misused
 from connector.publishing.pseudonymize import TOKEN_CHARACTERS
-from connector.pushes.dry_run import PushFile, target_of
+from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
 from connector.settings.layers import PUSHES_FOLDER
 from connector.settings.model import Settings
@@ -52,9 +52,10 @@ def file_from_query(
     *,
     clears_nulls: bool = False,
 ) -> PushFile | None:
-    """Write the result of a query to the folder `pushes` of the account, for a push.
+    """Write the result of a query to a csv in the account's folder `pushes`, and return it as a
+    file to push.
 
-    The same result has the same name. Files older than `import_keep_days` are deleted.
+    The name depends on the content. Files older than `import_keep_days` are deleted.
 
     Args:
         settings: Settings of the account.
@@ -85,24 +86,24 @@ def file_from_query(
     with open_query(Warehouse(settings.folder).published, query) as result:
         _check_columns(settings, asked, result.names)
         # A row of nulls would be a blank line, which a push leaves out.
-        rows = _without_hashes(settings, result.names, filter(any, result.rows(null)))
+        rows = _reject_hashes(settings, result.names, filter(any, result.rows(null)))
         first = next(rows, None)
         if first is None:
             return None
-        path = _write(settings, resource, chain([result.names, first], rows))
+        path = _write_csv(settings, resource, chain([result.names, first], rows))
     return replace(asked, path=path, delimiter="comma", header_row=1, remembers=False)
 
 
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-def _check_columns(settings: Settings, asked: PushFile, names: Sequence[str]) -> None:
-    """Raise `Misused` for columns that are not fields."""
+def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]) -> None:
+    """Raise `Misused` if a column of the query is not a field."""
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     with WarehouseLookups(warehouse, comparison_text) as lookups:
-        target = target_of(asked, lookups)
-    unknown = map_headings(names, target, saved=asked.saved, ignored=asked.ignored).unmapped
+        target = push_target_of(push_file, lookups)
+    unknown = map_headings(names, target, saved=push_file.saved, ignored=push_file.ignored).unmapped
     if not unknown:
         return
     each = unknown[0]
@@ -116,10 +117,10 @@ def _check_columns(settings: Settings, asked: PushFile, names: Sequence[str]) ->
     )
 
 
-def _without_hashes(
+def _reject_hashes(
     settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[Sequence[str]]:
-    """Yield the rows. Raises `Misused` for a hash, which would replace the value in the API."""
+    """Yield the rows. Raises `Misused` if a cell is the hash of a personal field."""
     published = read_own_publication(Warehouse(settings.folder).published)
     has_hashes = published is not None and published.personal == "hash"
     for row in rows:
@@ -136,11 +137,11 @@ def _without_hashes(
 # -- File ------------------------------------------------------------------------------------------
 
 
-def _write(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
-    """Write the rows to a file that is named after its content."""
+def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
+    """Write the rows to a csv that is named after its content, and return its path."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
-    _remove_old(folder, timedelta(days=settings.import_keep_days.value))
+    _delete_old_files(folder, timedelta(days=settings.import_keep_days.value))
     draft = folder / f"{resource}-{token_hex(6)}.csv"
     with open_new_file(draft, "the result of a query") as file:
         write_delimited(file, ",", rows)
@@ -149,7 +150,8 @@ def _write(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> 
     return draft.replace(folder / f"{resource}-{digest[:12]}.csv")
 
 
-def _remove_old(folder: Path, keep: timedelta) -> None:
+def _delete_old_files(folder: Path, keep: timedelta) -> None:
+    """Delete the files of the folder that are older than `keep`."""
     before = time.time() - keep.days * _DAY_SECONDS
     for path in folder.iterdir():
         with suppress(FileNotFoundError):

@@ -36,7 +36,7 @@ from connector.pushes.create_lookup import (
     LookupResult,
     SoughtRecord,
     find_created_record,
-    find_existing,
+    find_existing_ids,
 )
 from connector.pushes.push_row import (
     ATTEMPTS_MAX,
@@ -57,18 +57,16 @@ from connector.pushes.push_row import (
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push create -----------------------------------------------------------------------------------
-# A create: sent once, looked for after silence, and adopted if it is found.
-#
-# Before the first attempt the newest records are compared with the row. A row with an attempt in
-# doubt was compared before that attempt.
+# Before the first attempt, the newest records are compared with the row. A row with an unconfirmed
+# attempt was compared before that attempt.
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def create(row: PushRow) -> PushSteps[bool]:
-    """Send the create, and record the answer. Returns whether to continue."""
-    if not row.is_in_doubt and not (yield from _is_new(row)):
+    """Send the create, and record its result. Return True if the row can continue now."""
+    if not row.is_in_doubt and not (yield from _check_is_new(row)):
         return False
     answer = yield from row.send_attempt("create", create_body(row))
     if isinstance(answer, Accepted):
@@ -91,10 +89,10 @@ def create(row: PushRow) -> PushSteps[bool]:
                 "refused", answer.code, problems, fate="refused", reason=answer.message
             )
             if row.is_in_doubt:
-                # What refuses this one may be the record that the one before has made.
+                # The record of an earlier attempt may be the reason of the refusal.
                 move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
-            yield from row.move(move)
-    return row.can_repeat
+            yield from row.record_transition(move)
+    return row.can_retry
 
 
 def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
@@ -117,26 +115,31 @@ def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
     return None
 
 
-def _is_new(row: PushRow) -> PushSteps[bool]:
-    """Return True if the record of the row is not among the newest records.
+def _check_is_new(row: PushRow) -> PushSteps[bool]:
+    """Return True unless the record of the row is among the newest records.
 
-    A row whose record exists ends here. If the newest records cannot be read, the row stays
-    planned.
+    A row whose record exists ends here as a duplicate. If the newest records cannot be read, the
+    row stays planned, and the result is False.
     """
     if not row.task.identity:
         return True
-    there = yield from find_existing(row.resource, row.task.identity)
+    there = yield from find_existing_ids(row.resource, row.task.identity)
     if there is None:
         return False
     if there:
         problems = (already_there_problem(there),)
         id = there[0] if len(there) == 1 else None
-        yield from row.move(Transition("repeated", "already_there", problems, record_id=id))
+        yield from row.record_transition(
+            Transition("repeated", "already_there", problems, record_id=id)
+        )
     return not there
 
 
 def look_up_create(row: PushRow) -> PushSteps[bool]:
-    """Look for the record that a create may have made. Returns whether to continue."""
+    """Search for the record that an unconfirmed create may have made, and record the result.
+
+    Waits first if the create was looked up before. Returns True if the row can continue now.
+    """
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     sighting = yield from find_created_record(_sought_record(row))
@@ -150,134 +153,145 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
         yield from _record_created(row, move, record)
     elif sighting.matches:
         ids = tuple(each.record.id for each in sighting.matches)
-        problems = row.doubt_problem("several_matches", ids)
-        yield from row.move(Transition("several", "several_matches", problems))
+        problems = row.unconfirmed_problems("several_matches", ids)
+        yield from row.record_transition(Transition("several", "several_matches", problems))
     else:
         if row.state == "unknown":
-            yield from row.move(Transition("absent", "in_doubt"))
-        if sighting.looked_at >= row.settled_at:
-            yield from row.move(_record_not_found(row, sighting))
+            yield from row.record_transition(Transition("absent", "in_doubt"))
+        if sighting.started_at >= row.settled_at:
+            yield from row.record_transition(_transition_if_not_found(row, sighting))
     return True
 
 
 def create_body(row: PushRow) -> dict[str, Any]:
-    """Return the body that creates the row's record."""
+    """Return the body that creates the row's record, including its marker."""
     return {**row.task.fields, **row.marker}
 
 
 def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSteps[None]:
-    """Record that the record exists: the row is done, or its update follows."""
+    """Record that the record is created: the row has ended, or the update after it is next."""
     if not row.task.afterwards:
-        yield from row.finish(move, record)
+        yield from row.record_applied(move, record)
         return
     row.is_altered |= any(each.code == "values_differ" for each in move.problems)
     shown = dict(record.raw)
-    yield from row.move(replace(move, event="begun", before=shown), record)
+    yield from row.record_transition(replace(move, event="begun", before=shown), record)
     row.record_id, row.before = record.id, shown
     row.is_begun, row.is_in_doubt, row.attempts = True, False, []
     if all(name in shown for name in row.task.afterwards):
-        row.seen = FoundDetail(record, record.served_at or _NEVER)
+        row.fresh_record = FoundDetail(record, record.served_at or _NEVER)
 
 
-def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
+def _transition_if_not_found(row: PushRow, sighting: LookupResult) -> Transition:
     """Return the transition of a row whose record was not found and can no longer appear."""
-    if sighting.alike:
-        return Transition("several", "look_alike", row.doubt_problem("look_alike", sighting.alike))
+    if sighting.similar_ids:
+        return Transition(
+            "several", "look_alike", row.unconfirmed_problems("look_alike", sighting.similar_ids)
+        )
     if row.attempts[-1].fate == "refused":
-        # The problems that the API named stay.
+        # The problems that the API returned stay.
         return Transition("kept", "refused_in_doubt")
     if not sighting.is_complete:
         code = "look_incomplete"
-    elif row.terms.unconfirmed == "hold":
+    elif row.policy.unconfirmed == "hold":
         code = "not_found"
     elif row.unknown_attempts >= ATTEMPTS_MAX:
         code = "attempts_spent"
     else:
         return Transition("retried")
-    return Transition("kept", code, row.doubt_problem(code))
+    return Transition("kept", code, row.unconfirmed_problems(code))
 
 
 def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
-    """Return the problems of a repeated create: an earlier attempt may have created a duplicate."""
+    """Return problems if an earlier attempt of a repeated create may have made a record, too."""
     sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
-        return row.doubt_problem("twins_unknown", (id,))
+        return row.unconfirmed_problems("twins_unknown", (id,))
     ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
-    return row.doubt_problem("created_twice", (id, *ids)) if ids else ()
+    return row.unconfirmed_problems("created_twice", (id, *ids)) if ids else ()
 
 
 def _sought_record(row: PushRow) -> SoughtRecord:
+    """Return the record that the row's unconfirmed create may have made."""
     return SoughtRecord(
         row.resource,
         create_body(row),
         row.task.identity,
         row.marker,
         next(each for each in row.attempts if each.fate in (None, "lost")),
-        row.terms.lateness_seconds,
+        row.policy.lateness_seconds,
     )
 
 
 # -- Push update -----------------------------------------------------------------------------------
-# An update: compared first, so that only what differs is sent and no one else's change is lost.
-#
-# It costs a detail and, where something differs, a PUT. In doubt the same comparison tells what
-# became of the attempt, and what is still missing is sent again: a PUT may be repeated.
+# An update reads the record first, and sends only values that differ. After an unconfirmed attempt,
+# the same comparison shows what was applied, and missing values are sent again: a PUT may be
+# repeated.
 
 
 def update(row: PushRow) -> PushSteps[bool]:
-    """Compare, and send what is missing. Returns whether to continue."""
-    found, row.seen = row.seen, None
+    """Read the record, and send the values that differ. Return True if the row can continue now.
+
+    For an unconfirmed update, this records what became of it.
+    """
+    found, row.fresh_record = row.fresh_record, None
     outcome: Outcome = found or (yield ReadOne(row.id))
     if isinstance(outcome, UnreadableDetail):
         return False
     if isinstance(outcome, DeletionProof):
-        yield from row.move(_transition_if_gone(row))
+        yield from row.record_transition(_transition_if_deleted(row))
         return False
     record = outcome.record
     base = row.task.base if row.before is None else row.before
-    overwrite = row.terms.overwrite
+    overwrite = row.policy.overwrite
     left = plan_update(row.resource, _wanted_fields(row), base, record.raw, overwrite=overwrite)
     if left.conflicts:
         problems = conflict_problems(left.conflicts, _wanted_fields(row), base, record.raw)
         move = Transition("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
-        yield from row.move(move, record)
-    elif not left.body or (not left.is_shown and _has_shown(row)):
+        yield from row.record_transition(move, record)
+    elif not left.body or (not left.has_readable_field and _attempt_wrote_readable_field(row)):
         yield from _finish_unchanged(row, record)
     elif row.state == "planned":
         return (yield from _send_update(row, left.body, dict(record.raw)))
     elif row.unknown_attempts >= ATTEMPTS_MAX:
-        yield from row.move(
-            Transition("kept", "attempts_spent", row.doubt_problem("attempts_spent"))
+        yield from row.record_transition(
+            Transition("kept", "attempts_spent", row.unconfirmed_problems("attempts_spent"))
         )
     else:
-        yield from row.move(Transition("unapplied"))
-        row.is_in_doubt, row.seen = False, outcome
+        yield from row.record_transition(Transition("unapplied"))
+        row.is_in_doubt, row.fresh_record = False, outcome
     return True
 
 
-def record_gone(row: PushRow) -> Transition:
+def _transition_if_missing(row: PushRow) -> Transition:
     """Return the transition of a row whose record does not exist."""
     return Transition("missing", "record_gone", (gone_problem(row.id),))
 
 
-def _transition_if_gone(row: PushRow) -> Transition:
+def _transition_if_deleted(row: PushRow) -> Transition:
+    """Return the transition of an update whose record is deleted, by the row's state."""
     if row.is_begun:
-        return replace(record_gone(row), event="refused_afterwards")
+        return replace(_transition_if_missing(row), event="refused_afterwards")
     return (
-        record_gone(row)
+        _transition_if_missing(row)
         if row.state == "planned"
-        else replace(record_gone(row), event="changed_elsewhere")
+        else replace(_transition_if_missing(row), event="changed_elsewhere")
     )
 
 
 def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
+    """Send an update with this body, and record its result. Return True if the row can continue
+    now.
+    """
     answer = yield from row.send_attempt("update", body, now if row.before is None else None)
     match answer:
         case None:
             return False
         case Accepted(record):
             problems = altered_problems(row.resource, _wanted_fields(row), record.raw)
-            yield from row.finish(Transition("accepted", "", problems, fate="accepted"), record)
+            yield from row.record_applied(
+                Transition("accepted", "", problems, fate="accepted"), record
+            )
         case Declined():
             problems = declined_problems(row.resource, answer, body)
             move = Transition(
@@ -285,36 +299,40 @@ def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) 
             )
             if row.is_begun:
                 move = replace(move, event="refused_afterwards", code="afterwards_refused")
-            yield from row.move(replace(move, record_id=row.id))
-    return row.can_repeat
+            yield from row.record_transition(replace(move, record_id=row.id))
+    return row.can_retry
 
 
 def _wanted_fields(row: PushRow) -> Mapping[str, Any]:
+    """Return the values of the row's present step: of its update, or of the update after its
+    create.
+    """
     return row.task.afterwards if row.is_begun else row.task.fields
 
 
-def _has_shown(row: PushRow) -> bool:
-    """Whether the unconfirmed attempt wrote a field that answers show."""
+def _attempt_wrote_readable_field(row: PushRow) -> bool:
+    """Return True if the unconfirmed attempt wrote a field that the API returns."""
     if row.state != "unknown" or row.before is None:
         return False
     whole = plan_update(row.resource, _wanted_fields(row), {}, row.before, overwrite=True)
-    return whole.is_shown
+    return whole.has_readable_field
 
 
 def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
-    """End the row, since the record has all values: by an attempt, or from the beginning."""
+    """End the row, since its record has all values: from an attempt, or before any."""
     if row.is_begun or row.unknown_attempts:
         code = "found_after_doubt" if row.unknown_attempts else ""
-        yield from row.finish(Transition("found", code, is_detail=True), record)
+        yield from row.record_applied(Transition("found", code, is_detail=True), record)
     else:
-        yield from row.move(Transition("up_to_date", "up_to_date", is_detail=True), record)
+        yield from row.record_transition(
+            Transition("up_to_date", "up_to_date", is_detail=True), record
+        )
 
 
 # -- Push convert ----------------------------------------------------------------------------------
-# A conversion: read first, sent once, never repeated by itself. It cannot be undone (API 4.6).
-#
-# What the stored lead is after it is not shown (API 3.5): it may be gone, active, or as before. So
-# only the first two say that it happened; the third says nothing, and the row is a person's.
+# A conversion cannot be undone (API 4.6) and is never repeated automatically. After it, the stored
+# lead may be gone, active, or unchanged (API 3.5). An unchanged lead proves nothing, so that the
+# user has to decide.
 
 
 CONVERTED_STATUS = "active"
@@ -322,7 +340,9 @@ CONVERTED_STATUS = "active"
 
 
 def convert(row: PushRow) -> PushSteps[bool]:
-    """Read the lead and convert it. Returns whether to continue."""
+    """Read the lead and, unless it is converted, convert it. Return True if the row can continue
+    now.
+    """
     outcome: Outcome = yield ReadOne(row.id)
     if isinstance(outcome, UnreadableDetail):
         return False
@@ -333,42 +353,53 @@ def convert(row: PushRow) -> PushSteps[bool]:
             case None:
                 return False
             case Accepted():
-                # The further fields of this answer are not shown, so that nothing of it is landed.
-                yield from row.move(Transition("accepted", record_id=row.id, fate="accepted"))
+                # The answer may lack fields, so the record is not loaded from it.
+                yield from row.record_transition(
+                    Transition("accepted", record_id=row.id, fate="accepted")
+                )
             case Declined():
-                yield from row.move(_declined(row, answer))
-        return row.can_repeat
+                yield from row.record_transition(_transition_if_declined(row, answer))
+        return row.can_retry
     if row.is_in_doubt:
-        yield from row.move(_found(row))
+        yield from row.record_transition(_transition_if_converted(row))
     elif isinstance(outcome, DeletionProof):
-        yield from row.move(record_gone(row))
+        yield from row.record_transition(_transition_if_missing(row))
     else:
         move = Transition("up_to_date", "already_converted", is_detail=True)
-        yield from row.move(move, outcome.record)
+        yield from row.record_transition(move, outcome.record)
     return True
 
 
 def check_conversion(row: PushRow) -> PushSteps[bool]:
-    """Check whether an unconfirmed conversion has happened. Returns whether to continue."""
+    """Read the lead, and record whether an unconfirmed conversion has happened.
+
+    Waits first if the lead was read before. Returns True if the row can continue now.
+    """
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     outcome: Outcome = yield ReadOne(row.id)
     if isinstance(outcome, UnreadableDetail):
         return False
     if isinstance(outcome, DeletionProof) or _is_converted(outcome.record):
-        yield from row.move(_found(row))
+        yield from row.record_transition(_transition_if_converted(row))
     elif row.state == "unknown":
-        yield from row.move(Transition("absent", "in_doubt"))
+        yield from row.record_transition(Transition("absent", "in_doubt"))
     else:
-        yield from row.move(Transition("kept", "not_converted", row.doubt_problem("not_converted")))
+        yield from row.record_transition(
+            Transition("kept", "not_converted", row.unconfirmed_problems("not_converted"))
+        )
     return True
 
 
-def _found(row: PushRow) -> Transition:
+def _transition_if_converted(row: PushRow) -> Transition:
+    """Return the transition of an unconfirmed conversion that has happened."""
     return Transition("found", "found_after_doubt", record_id=row.id)
 
 
-def _declined(row: PushRow, answer: Declined) -> Transition:
+def _transition_if_declined(row: PushRow, answer: Declined) -> Transition:
+    """Return the transition of a refused conversion: applied if an earlier attempt explains the
+    refusal.
+    """
     if row.is_in_doubt and (answer.is_validation or answer.is_missing):
         # The lead is not as it was: the attempt before this one has converted it.
         reason = answer.message
@@ -380,6 +411,7 @@ def _declined(row: PushRow, answer: Declined) -> Transition:
 
 
 def _is_converted(lead: Resource) -> bool:
+    """Return True if the lead has the status or the time of a conversion."""
     return bool(lead.raw.get("converted_at")) or lead.raw.get("status") == CONVERTED_STATUS
 
 
@@ -399,15 +431,15 @@ _CLEARS_UP: Mapping[Operation, _Act] = {
 def run_row(
     resource: Declaration,
     task: Task,
-    terms: PushPolicy,
+    policy: PushPolicy,
     marker: Mapping[str, str],
     status: RowStatus,
 ) -> PushSteps[bool]:
-    """Carry out the steps of a row as far as possible; `marker` may be empty.
+    """Carry out the steps of a row as far as possible now; `marker` may be empty.
 
-    Returns whether the row is open: its write may have been applied, or was applied in part.
+    Returns True if the row is open: its write may have been applied, or was applied in part.
     """
-    row = PushRow(resource, task, terms, marker, status)
+    row = PushRow(resource, task, policy, marker, status)
     is_going = True
     while is_going:
         operation: Operation = "update" if row.is_begun else task.operation
@@ -425,14 +457,17 @@ def run_row(
 
 @dataclass(frozen=True, slots=True)
 class UpdateComparison:
-    """Rest of an update: the body to send, and the fields that another user changed.
+    """What is left to send of an update.
 
-    `is_shown` says whether answers can show any field of the body.
+    Attributes:
+        body: Values to send.
+        conflicts: Names of fields that another user changed.
+        has_readable_field: Whether the API returns any field of the body.
     """
 
     body: Mapping[str, Any]
     conflicts: tuple[str, ...]
-    is_shown: bool
+    has_readable_field: bool
 
 
 def plan_update(
@@ -443,7 +478,8 @@ def plan_update(
     *,
     overwrite: bool,
 ) -> UpdateComparison:
-    """Compare the wanted values with the record as it is now, and as it was known.
+    """Compare the wanted values with the record as it is now, and with the values as last loaded
+    (`base`).
 
     A field that has the wanted value is not sent. A field with neither the wanted nor the former
     value is a conflict, unless `overwrite`. Content values are compared by key and sent together,
@@ -461,7 +497,9 @@ def plan_update(
         if field.kind is Kind.OBJECT:
             keys = differing_content_keys(wanted[name], now)
             taken = [
-                key for key in keys if is_known and differing_content_keys(_only(former, key), now)
+                key
+                for key in keys
+                if is_known and differing_content_keys({key: values_by_key(former).get(key)}, now)
             ]
             if keys:
                 body[name] = {**values_by_key(now), **wanted[name]}
@@ -492,7 +530,3 @@ def altered_problems(
         )
         for name in differing_fields(resource, sent, shown)
     )
-
-
-def _only(value: Any, key: str) -> Mapping[str, Any]:
-    return {key: values_by_key(value).get(key)}

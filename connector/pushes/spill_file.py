@@ -30,7 +30,8 @@ U = TypeVar("U")
 
 
 class SpillFile(Collection[T], Generic[T]):
-    """Values in the order in which they were added. They can be read any number of times.
+    """Values on the disk, in the order in which they were added. They can be read any number of
+    times.
 
     Adding and reading raise a `WarehouseError` with the folder if the disk fails.
 
@@ -50,20 +51,20 @@ class SpillFile(Collection[T], Generic[T]):
         self._count = self._bytes = 0
 
     def add(self, value: T) -> int:
-        """Append a value, and return its place for `value_at`."""
+        """Append a value, and return its byte position for `value_at`."""
         line, place = self._pack(value), self._bytes
         self._lines.append(line)
         self._count += 1
         self._bytes += len(line) + 1
         if len(self._lines) >= _LINES_AT_ONCE:
-            self._write()
+            self._flush()
         return place
 
-    def value_at(self, place: int) -> T:
-        """Return the value at that place."""
-        self._write()
+    def value_at(self, position: int) -> T:
+        """Return the value at a byte position that `add` returned."""
+        self._flush()
         with convert_file_errors(self._folder):
-            self._file.seek(place)
+            self._file.seek(position)
             return self._unpack(self._file.readline().decode("ascii").rstrip("\n"))
 
     def __len__(self) -> int:
@@ -73,15 +74,16 @@ class SpillFile(Collection[T], Generic[T]):
         return any(each == value for each in self)
 
     def __iter__(self) -> Iterator[T]:
-        self._write()
+        self._flush()
         place, unpack = 0, self._unpack
-        while lines := self._read(place):
+        while lines := self._read_lines(place):
             # Another reading may move the file's position in the meantime.
             place += sum(map(len, lines))
             for line in lines:
                 yield unpack(line.decode("ascii"))
 
-    def _write(self) -> None:
+    def _flush(self) -> None:
+        """Write the values in memory to the end of the file."""
         if not self._lines:
             return
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
@@ -89,16 +91,17 @@ class SpillFile(Collection[T], Generic[T]):
             self._file.seek(0, 2)
             self._file.write(text.encode("ascii"))
 
-    def _read(self, place: int) -> list[bytes]:
+    def _read_lines(self, position: int) -> list[bytes]:
+        """Return the lines after a byte position, about `_READ_BYTES` of them."""
         with convert_file_errors(self._folder):
-            self._file.seek(place)
+            self._file.seek(position)
             return list(self._file.readlines(_READ_BYTES))
 
 
 class SpillMap(Collection[U], Generic[T, U]):
-    """Values of a collection, converted by `make` each time they are read.
+    """Collection of the values that `make` returns for the values of another collection.
 
-    Values for which it returns None are left out; `count` is the number of the others.
+    They are made each time they are read. None is left out; `count` is the number of the others.
     """
 
     def __init__(self, values: Collection[T], make: Callable[[T], U | None], count: int) -> None:
@@ -114,15 +117,14 @@ class SpillMap(Collection[U], Generic[T, U]):
         return (made for value in self._values if (made := self._make(value)) is not None)
 
 
-# -- Packed rows -----------------------------------------------------------------------------------
-# Rows and results as single lines of JSON, for spill files.
+# -- Rows and results as lines of JSON -------------------------------------------------------------
 
 
 _PLAIN_PARTS = 4
 
 
-def packed_result(result: RowResult) -> str:
-    """Return the result as one line."""
+def result_to_json(result: RowResult) -> str:
+    """Return a row's result as one line of JSON."""
     if not (result.problems or result.warnings or result.changes):
         # True for most rows; there may be a million of them.
         if result.code is result.record_id is None:
@@ -134,8 +136,8 @@ def packed_result(result: RowResult) -> str:
     return json.dumps([result.number, *found])
 
 
-def unpacked_result(text: str) -> RowResult:
-    """Return the result of a line."""
+def result_from_json(text: str) -> RowResult:
+    """Return the result from a line of `result_to_json`."""
     found = json.loads(text)
     if len(found) == _PLAIN_PARTS:
         number, outcome, code, record_id = found
@@ -152,31 +154,31 @@ def unpacked_result(text: str) -> RowResult:
     )
 
 
-def packed_pair(pair: tuple[SheetRow, RowResult]) -> str:
-    """Return a row and its result as one line."""
+def pair_to_json(pair: tuple[SheetRow, RowResult]) -> str:
+    """Return a row and its result as one line of JSON."""
     row, result = pair
-    return json.dumps([packed_result(result), packed_row(row)])
+    return json.dumps([result_to_json(result), row_to_json(row)])
 
 
-def unpacked_pair(text: str) -> tuple[SheetRow, RowResult]:
-    """Return the row and the result of a line."""
+def pair_from_json(text: str) -> tuple[SheetRow, RowResult]:
+    """Return the row and the result from a line of `pair_to_json`."""
     result, row = json.loads(text)
-    return unpacked_row(row), unpacked_result(result)
+    return row_from_json(row), result_from_json(result)
 
 
-def packed_row(row: SheetRow) -> str:
-    """Return a row as one line."""
-    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
+def row_to_json(row: SheetRow) -> str:
+    """Return a row of a spreadsheet as one line of JSON."""
+    form = [list(map(_cell_to_json, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
     marks = (row.is_hidden, row.may_be_split, row.record_id)
     return json.dumps([row.number, row.missing_cells, marks, *form])
 
 
-def unpacked_row(text: str) -> SheetRow:
-    """Return the row of a line."""
+def row_from_json(text: str) -> SheetRow:
+    """Return the row from a line of `row_to_json`."""
     number, missing, (is_hidden, may_be_split, record), cells, problems, flaws = json.loads(text)
     return SheetRow(
         number,
-        tuple(map(_cell, cells)),
+        tuple(map(_cell_from_json, cells)),
         tuple(Problem(*each) for each in problems),
         {int(index): (kind, what) for index, (kind, what) in flaws.items()},
         missing,
@@ -186,8 +188,8 @@ def unpacked_row(text: str) -> SheetRow:
     )
 
 
-def _plain_cell(cell: Cell) -> Any:
-    """Return the cell as a JSON value that keeps its type."""
+def _cell_to_json(cell: Cell) -> Any:
+    """Return a cell as a JSON value from which its type can be restored."""
     match cell:
         case datetime():
             return {"datetime": cell.isoformat()}
@@ -198,7 +200,7 @@ def _plain_cell(cell: Cell) -> Any:
         case Amount():
             return {"amount": [cell.value, cell.unit, cell.number_format, cell.shown]}
         case PartlyVisibleCell():
-            return {"partly": [_plain_cell(cell.value), cell.shown, cell.number_format]}
+            return {"partly": [_cell_to_json(cell.value), cell.shown, cell.number_format]}
     return cell
 
 
@@ -209,11 +211,12 @@ _TYPES: dict[str, Callable[[str], date | time]] = {
 }
 
 
-def _cell(plain: Any) -> Cell:
+def _cell_from_json(plain: Any) -> Cell:
+    """Return the cell from a value of `_cell_to_json`."""
     if not isinstance(plain, dict):
         cell: Cell = plain
         return cell
     ((kind, value),) = plain.items()
     if kind == "partly":
-        return PartlyVisibleCell(_cell(value[0]), *value[1:])  # type: ignore[arg-type]
+        return PartlyVisibleCell(_cell_from_json(value[0]), *value[1:])  # type: ignore[arg-type]
     return Amount(*value) if kind == "amount" else _TYPES[kind](value)

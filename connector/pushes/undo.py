@@ -29,8 +29,14 @@ from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pulls.workspace import check_files
 from connector.pushes.landed_writes import copy_and_publish
-from connector.pushes.push_executor import BatchExecutor, GoOn, PushSession, Sleep
-from connector.pushes.push_row import Accepted, Answer, Declined, answer_of, declined_problems
+from connector.pushes.push_executor import BatchExecutor, PushSession
+from connector.pushes.push_row import (
+    Accepted,
+    Answer,
+    Declined,
+    answer_from_error,
+    declined_problems,
+)
 from connector.pushes.row_steps import altered_problems
 from connector.pushes.undo_plan import UndoStep, WrittenRow, is_unchanged_by_others, plan_undo
 from connector.pushes.undo_report import (
@@ -38,8 +44,8 @@ from connector.pushes.undo_report import (
     UndoOutcome,
     UndoReport,
     WrittenRecord,
+    make_undone_row,
     read_undo_plan,
-    undone_row,
 )
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
@@ -62,27 +68,25 @@ async def undo(
     *,
     applies: bool = False,
     budget: int | None = None,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
     person: str | None = None,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
-    """Report what an undo of a batch would do, with one read for each record; do it if `applies`.
+    """Undo a batch if `applies`; otherwise report what an undo would do.
 
-    Rows of one record are undone in the reverse order.
+    Each record is read once. Rows of one record are undone in the reverse order.
 
     Args:
         settings: Settings of the account.
-        batch: Batch, or `LAST`.
+        batch: Name of the batch, or `LAST`.
         applies: Whether to undo, or only preview.
         budget: Maximum number of requests.
-        asks_anyway: Send requests even if the API reported that the month is used up.
+        ignores_quota: Send requests even if the API reported that the month is used up.
         person: User of the import page, for the journal.
         watch: Called with the progress.
-        now: Clock.
-        sleep: Waits between two tries.
+        now: Returns the current time.
         connect: Makes the client.
 
     Raises:
@@ -101,7 +105,7 @@ async def undo(
         "undo",
         lease=PUSH_LEASE,
         budget=budget,
-        asks_anyway=asks_anyway,
+        ignores_quota=ignores_quota,
         watch=watch,
         now=now,
         connect=connect,
@@ -109,15 +113,18 @@ async def undo(
     async with opening as context:
         undoing = _UndoRun(context, applies=applies)
         if person is not None and applies:
-            await asyncio.to_thread(undoing.note_person, batch, person)
-        report = await undoing.undo_records(batch, sleep)
+            await asyncio.to_thread(undoing.journal.record_people, batch, {"undone": person})
+        report = await undoing.undo_records(batch)
     unpublished = await asyncio.to_thread(copy_and_publish, settings) if applies else None
     seconds = time.monotonic() - started
     return replace(report, seconds=seconds, unpublished=unpublished)
 
 
 def _batch_to_undo(journal: Journal, batch: str) -> str:
-    """Return the name of the batch. Raises `UnknownName`, or `Misused` if there are none."""
+    """Return the name of the batch, or of the latest one for `LAST`.
+
+    Raises `UnknownName`, or `Misused` if nothing was pushed.
+    """
     if batch != LAST:
         return journal.batch(batch).batch
     pushed = journal.batches()
@@ -129,72 +136,70 @@ def _batch_to_undo(journal: Journal, batch: str) -> str:
 
 
 class _UndoRun:
-    """Run that undoes one batch."""
+    """Undo of one batch within an open run context."""
 
     def __init__(self, context: RunContext, *, applies: bool) -> None:
         self._context, self._applies = context, applies
         self._session = PushSession.of(context)
-        self._journal, self._landing = self._session.journal, self._session.landing
+        self.journal, self._landing = self._session.journal, self._session.loader
         self._ended: dict[int, UndoneRow] = {}
         self._marked: dict[RowKey, str | None] = {}
         self._turn = asyncio.Lock()
 
-    def note_person(self, batch: str, person: str) -> None:
-        """Record who undoes the batch."""
-        self._journal.record_people(batch, {"undone": person})
-
-    async def undo_records(self, batch: str, sleep: Sleep) -> UndoReport:
-        """Undo the rows, several records at the same time, and report."""
-        work = await asyncio.to_thread(read_undo_plan, self._journal, batch)
+    async def undo_records(self, batch: str) -> UndoReport:
+        """Undo the batch's rows, several records at the same time, and report."""
+        work = await asyncio.to_thread(read_undo_plan, self.journal, batch)
         self._ended = {each.number: each for each in work.ended}
         rows = sum(len(each.rows) for each in work.records)
-        self._session.on_batch_start(await asyncio.to_thread(self._journal.batch, batch), rows)
+        self._session.on_batch_start(await asyncio.to_thread(self.journal.batch, batch), rows)
         order = RowQueue(work.records, {}, ())
         try:
-            await BatchExecutor(self._session, order, self._lock_record, sleep).run_rows()
+            await BatchExecutor(
+                self._session, order, lambda record: partial(self._undo_record, record), None
+            ).run_rows()
         finally:
-            await self._flush()
+            await self._load_and_mark()
         for record in work.records:
             for each in record.rows:
-                self._ended.setdefault(each.key[1], undone_row(each, "not_reached"))
+                self._ended.setdefault(each.key[1], make_undone_row(each, "not_reached"))
         return UndoReport(
             batch=batch,
             is_applied=self._applies,
             rows=tuple(self._ended[number] for number in sorted(self._ended)),
             requests=self._context.tally.requests,
             seconds=0.0,
-            unlanded=self._landing.unlanded,
+            answers_not_loaded=self._landing.answers_not_loaded,
             error=self._session.error,
         )
 
-    def _lock_record(self, record: WrittenRecord) -> GoOn:
-        return partial(self._undo_record, record)
-
     async def _undo_record(self, record: WrittenRecord) -> bool:
-        """Undo the rows of one record, the last one first."""
+        """Undo the rows of one record, the last one first. Returns False: no write is left open."""
         seen: Outcome | None = None
         taken_back: tuple[tuple[str, str], ...] = ()
-        async with self._session.places:
+        async with self._session.row_slots:
             for row in record.rows:
-                present = replace(row, taken_back=(*row.taken_back, *taken_back))
+                present = replace(row, undone_updates=(*row.undone_updates, *taken_back))
                 seen = await self._undo_row(present, seen)
                 left_at, before = self._marked.get(row.key), row.before.get("updated_at")
                 taken_back += ((before, left_at),) if left_at and before else ()
         if len(self._marked) >= MARKED_TOGETHER:
-            await self._flush()
+            await self._load_and_mark()
         return False
 
     async def _undo_row(self, row: WrittenRow, seen: Outcome | None) -> Outcome | None:
-        """Undo one row, and return its record as it is then; None if unknown."""
+        """Undo one row, and return its record afterwards; None if that is unknown.
+
+        `seen` is the record after the undo of a later row.
+        """
         if self._applies:
-            # What an earlier write was answered is no sight of the record as it is now.
+            # The answer to an earlier write may not show the record as it is now.
             seen = None
         for _ in range(TRIES_MAX):
-            seen = seen or await self._session.read(row.task, row.record_id)
+            seen = seen or await self._session.read_record(row.task, row.record_id)
             if not isinstance(seen, FoundDetail):
                 return await self._end_unread_row(row, seen)
             is_timed = seen.record.served_at is not None
-            found = plan_undo(row, seen.record.raw, is_timed=is_timed)
+            found = plan_undo(row, seen.record.raw, has_server_time=is_timed)
             if not self._applies or not (found.deletes or found.body):
                 self._end_without_write(row, found)
                 return _record_after_undo(seen, found)
@@ -206,125 +211,134 @@ class _UndoRun:
                     return await self._end_restored_row(row, found, record, seen)
                 case Declined(is_missing=False):
                     problems = declined_problems(row.resource, answer, found.body)
-                    self._record_row_end(undone_row(row, "refused", (*found.problems, *problems)))
+                    self._record_row_end(
+                        make_undone_row(row, "refused", (*found.problems, *problems))
+                    )
                     return None
             seen = None
         return await self._end_unread_row(row, UnreadableDetail(InDoubt.code))
 
-    # -- what became of a row ---------------------------------------------------------------------
+    # -- ends of rows ----------------------------------------------------------------------------
 
     def _record_row_end(
-        self, ended: UndoneRow, key: RowKey | None = None, left_at: str | None = None
+        self, ended: UndoneRow, key: RowKey | None = None, updated_at: str | None = None
     ) -> None:
         """Record how a row ended.
 
-        With its `key` the row is undone, and `left_at` is the record's `updated_at` after that, if
-        no one else has changed the record.
+        With its `key` the row counts as undone. `updated_at` is the record's own after the undo;
+        None if another user has changed the record.
         """
         self._ended[ended.number] = ended
         if key is not None and self._applies:
-            self._marked[key] = left_at
+            self._marked[key] = updated_at
         self._session.on_row_end()
 
-    def _end_without_write(self, row: WrittenRow, found: UndoStep) -> None:
-        """End a row for which nothing is sent: it is a preview, or nothing is left to undo."""
-        if found.deletes:
-            self._record_row_end(undone_row(row, "delete"))
-        elif found.problems:
-            unfit: UndoOutcome = "redacted" if found.is_redacted else "conflict"
-            outcome: UndoOutcome = "partly" if found.is_any_back else unfit
-            ended = undone_row(row, outcome, found.problems, found)
-            self._record_row_end(ended, row.key if found.is_any_back else None)
-        elif found.body:
-            self._record_row_end(undone_row(row, "restore", (), found))
+    def _end_without_write(self, row: WrittenRow, step: UndoStep) -> None:
+        """Record the end of a row for which nothing is sent: a preview, or nothing to undo."""
+        if step.deletes:
+            self._record_row_end(make_undone_row(row, "delete"))
+        elif step.problems:
+            unfit: UndoOutcome = "redacted" if step.is_redacted else "conflict"
+            outcome: UndoOutcome = "partly" if step.restores_any_field else unfit
+            ended = make_undone_row(row, outcome, step.problems, step)
+            self._record_row_end(ended, row.key if step.restores_any_field else None)
+        elif step.body:
+            self._record_row_end(make_undone_row(row, "restore", (), step))
         else:
-            self._record_row_end(undone_row(row, "undone"), row.key)
+            self._record_row_end(make_undone_row(row, "undone"), row.key)
 
     async def _end_unread_row(
         self, row: WrittenRow, seen: DeletionProof | UnreadableDetail
     ) -> DeletionProof | None:
-        """End a row whose record is gone or unread; a create that is gone is undone."""
+        """Record the end of a row whose record is deleted or unreadable. A deleted create is
+        undone.
+        """
         if isinstance(seen, UnreadableDetail):
-            self._record_row_end(undone_row(row, "unread", reason=seen.reason))
+            self._record_row_end(make_undone_row(row, "unread", reason=seen.reason))
             return None
         if row.operation == "create":
             return await self._end_deleted_row(row, seen, "undone")
         problem = Problem("record_gone", "the record was deleted after the push")
-        self._record_row_end(undone_row(row, "conflict", (problem,)))
+        self._record_row_end(make_undone_row(row, "conflict", (problem,)))
         return seen
 
     async def _end_deleted_row(
         self, row: WrittenRow, gone: DeletionProof, outcome: UndoOutcome = "deleted"
     ) -> DeletionProof:
-        """End a row whose record is deleted, by this undo or before."""
+        """Record the end of a row whose record is deleted, and mark the record in the warehouse."""
         if self._applies:
-            await self._landing.queue_deletion(row.task, row.record_id, gone)
-        self._record_row_end(undone_row(row, outcome), row.key)
+            await self._landing.add_deletion(row.task, row.record_id, gone)
+        self._record_row_end(make_undone_row(row, outcome), row.key)
         return gone
 
     async def _end_restored_row(
-        self, row: WrittenRow, found: UndoStep, record: Resource, seen: FoundDetail
+        self, row: WrittenRow, step: UndoStep, record: Resource, seen: FoundDetail
     ) -> Outcome:
-        """End a row whose fields were restored, and compare what the API returned."""
-        await self._landing.add(row.task, Transition("accepted", record_id=record.id, shown=record))
-        problems = (*found.problems, *altered_problems(row.resource, found.body, record.raw))
+        """Record the end of a row whose fields were restored, and problems of differing values."""
+        await self._landing.add_answer(
+            row.task, Transition("accepted", record_id=record.id, shown=record)
+        )
+        problems = (*step.problems, *altered_problems(row.resource, step.body, record.raw))
         shown = record.raw.get("updated_at")
         is_ours = (
             *(not problems, isinstance(shown, str), is_unchanged_by_others(row, seen.record.raw)),
-            _is_same_besides(found.body, seen.record.raw, record.raw),
+            _differs_only_in(step.body, seen.record.raw, record.raw),
         )
-        ended = undone_row(row, "partly" if problems else "restored", problems, found)
+        ended = make_undone_row(row, "partly" if problems else "restored", problems, step)
         self._record_row_end(ended, row.key, shown if all(is_ours) else None)
-        return _record_after_undo(seen, found, record)
+        return _record_after_undo(seen, step, record)
 
-    async def _flush(self) -> None:
-        """Load the answers, then mark the rows. After a kill in between, the records are read
-        again.
+    async def _load_and_mark(self) -> None:
+        """Load the answers, then mark their rows as undone.
+
+        If the process is killed in between, the next undo reads the records again.
         """
         async with self._turn:
             marked, self._marked = self._marked, {}
             await self._landing.load_rest()
             if marked:
                 try:
-                    await asyncio.to_thread(self._journal.mark_undone, marked)
+                    await asyncio.to_thread(self.journal.mark_undone, marked)
                 except ConnectorError as error:
                     self._session.stop(error)
 
-    async def _send_undo(self, row: WrittenRow, found: UndoStep) -> Answer | DeletionProof:
-        """Delete the record, or restore its fields."""
+    async def _send_undo(self, row: WrittenRow, step: UndoStep) -> Answer | DeletionProof:
+        """Delete the record, or restore its fields, and return the answer."""
         endpoint, id = self._session.endpoint(row.task), row.record_id
         answer: Answer | DeletionProof
         try:
-            if found.deletes:
+            if step.deletes:
                 await endpoint.delete(id)
                 answer = DeletionProof(self._session.served_at)
             else:
-                answer = Accepted((await endpoint.update(id, found.body)).record)
+                answer = Accepted((await endpoint.update(id, step.body)).record)
         except ConnectorError as error:
             self._session.record_write_end(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error
             return (
                 DeletionProof(self._session.served_at)
-                if is_gone and found.deletes
-                else answer_of(error)
+                if is_gone and step.deletes
+                else answer_from_error(error)
             )
         self._session.record_write_end(None)
         return answer
 
 
-def _is_same_besides(
+def _differs_only_in(
     body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether the two records differ only in the fields of `body`."""
+    """Return True if the record changed only in the fields of `body` and in `updated_at`."""
     return all(
         after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
     )
 
 
 def _record_after_undo(
-    seen: FoundDetail, found: UndoStep, record: Resource | None = None
+    seen: FoundDetail, step: UndoStep, record: Resource | None = None
 ) -> FoundDetail:
-    """Return the record after the body was sent, or as a preview expects it."""
+    """Return the record that the API returned after the undo or, without an answer, the expected
+    one.
+    """
     shown = {} if record is None else record.raw
-    raw = {**seen.record.raw, **found.body, **shown}
+    raw = {**seen.record.raw, **step.body, **shown}
     return FoundDetail(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)

@@ -31,11 +31,11 @@ class WrittenRow:
     Attributes:
         written: Values that were sent.
         before: Record before an update.
-        updated_at: Time that the API returned after the row's last write, if it did.
-        shown_as: Fields that the API changed, with the values that it returned.
+        updated_at: `updated_at` that the API returned after the row's last write; None without.
+        altered_values: Fields that the API changed, with the values that it returned.
         sent_after: Server time before a create was first sent; None for an update.
-        taken_back: Later updates by the connector that were undone: `updated_at` before each, and
-            after its undo.
+        undone_updates: Later updates by the connector that were undone, each as (`updated_at`
+            before it, `updated_at` after its undo).
     """
 
     key: RowKey
@@ -44,9 +44,9 @@ class WrittenRow:
     written: Mapping[str, Any]
     before: Mapping[str, Any] = field(default_factory=dict)
     updated_at: str | None = None
-    shown_as: Mapping[str, str] = field(default_factory=dict)
+    altered_values: Mapping[str, str] = field(default_factory=dict)
     sent_after: datetime | None = None
-    taken_back: tuple[tuple[str, str], ...] = ()
+    undone_updates: tuple[tuple[str, str], ...] = ()
 
     @property
     def resource(self) -> Declaration:
@@ -61,39 +61,39 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """Step that undoes a row: delete the record, send a body, or nothing.
+    """What undoes a row: delete its record, send a body, or nothing.
 
     Attributes:
         problems: Fields that cannot be undone.
-        is_any_back: Whether a field has its former value, or will have it by the body.
-        left: Present values of the fields of the body.
+        restores_any_field: Whether a field has its former value, or will have it by the body.
+        present_values: Present values of the fields of the body.
     """
 
     deletes: bool = False
     body: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    is_any_back: bool = False
-    left: Mapping[str, Any] = field(default_factory=dict)
+    restores_any_field: bool = False
+    present_values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_redacted(self) -> bool:
-        """Whether nothing can be restored, only because of an erasure."""
+        """Return True if an erasure is the only reason that nothing can be restored."""
         codes = {each.code for each in self.problems}
-        return codes == {VALUE_ERASED} and not self.is_any_back
+        return codes == {VALUE_ERASED} and not self.restores_any_field
 
 
-def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True) -> UndoStep:
-    """Plan the undo of a row.
+def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool = True) -> UndoStep:
+    """Return what undoes a row, by comparing it with its record as it is now.
 
-    A record that the row cannot have written to is not changed.
+    If the row cannot have written to that record, nothing is changed.
 
     Args:
         row: The row.
         now: Record as it is now.
-        is_timed: Whether the API sends its time. Else the times of the journal may be those of our
-            own clock.
+        has_server_time: Whether the API sends its time. Else times of the journal may be
+            those of our own clock.
     """
-    if (reason := _mismatch_reason(row, now, is_timed=is_timed)) is not None:
+    if (reason := _mismatch_reason(row, now, has_server_time=has_server_time)) is not None:
         return UndoStep(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
     return (
         _plan_undo_of_create(row, now)
@@ -102,27 +102,29 @@ def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True)
     )
 
 
-def _mismatch_reason(row: WrittenRow, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
-    """Return why the record is not the one that the row wrote to; None if it can be."""
+def _mismatch_reason(
+    row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool
+) -> str | None:
+    """Return why the row cannot have written to the record; None if it can."""
     if now.get("id") != row.record_id or row.before.get("id", row.record_id) != row.record_id:
         return "the journal contains another record id than the changed record"
     if row.operation == "update":
         return None
-    slack = EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS
+    slack = EARLIER_SECONDS if has_server_time else LATENESS_UNTIMED_SECONDS
     assert row.sent_after is not None, "the row also sent a create"
-    if _is_older(row.resource, now, row.sent_after - timedelta(seconds=slack)):
+    if _was_created_before(row.resource, now, row.sent_after - timedelta(seconds=slack)):
         return "the record is older than this push, so the row did not create it"
     return None
 
 
 def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
-    """Whether no one but the connector changed the record since, and that was undone."""
+    """Return True if the record is unchanged since the row, except for undone updates."""
     stamp, moment = row.resource.field("updated_at"), now.get("updated_at")
     # A record that was never updated may show its creation as the last change.
     left = row.updated_at or (now.get("created_at") if row.operation == "create" else None)
     if left is None or moment is None:
         return row.operation == "create" and left is moment
-    ours, others = [left], list(row.taken_back)
+    ours, others = [left], list(row.undone_updates)
     while found := [
         each for each in others if any(is_same_value(stamp, at, each[0]) for at in ours)
     ]:
@@ -132,6 +134,7 @@ def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
 
 
 def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
+    """Delete the record if it is unchanged; otherwise return the problems."""
     resource = row.resource
     known = {name: value for name, value in row.written.items() if not is_redacted(value)}
     others = contradicting_fields(resource, known, now)
@@ -168,6 +171,7 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
 
 
 def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
+    """Restore each field that still has the row's value, and return problems of the others."""
     body: dict[str, Any] = {}
     problems: list[Problem] = []
     is_any_back = False
@@ -184,7 +188,7 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             back, taken = _plan_content_values(declared, written, former, present)
             problems += taken
             if back:
-                body[name] = {**_values(present), **back}
+                body[name] = {**_as_mapping(present), **back}
             is_any_back |= bool(back) or not taken
         elif is_redacted(written) or is_redacted(former):
             problems.append(_redacted_problem(name))
@@ -204,19 +208,19 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     return UndoStep(
         body=body,
         problems=tuple(problems),
-        is_any_back=is_any_back or bool(body),
-        left={name: now.get(name) for name in body},
+        restores_any_field=is_any_back or bool(body),
+        present_values={name: now.get(name) for name in body},
     )
 
 
 def _plan_content_values(
     declared: Field, written: Any, former: Any, present: Any
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the content values to restore, and the problems of the others."""
+    """Return the content values to restore by key, and the problems of the other keys."""
     back: dict[str, Any] = {}
     taken: list[Problem] = []
-    for key, value in _values(written).items():
-        before = _values(former).get(key)
+    for key, value in _as_mapping(written).items():
+        before = _as_mapping(former).get(key)
         if is_redacted([key, value, before, present]):
             # Values are sent as a whole, and so a mark in another one would be sent as well.
             taken.append(_redacted_problem(f"{declared.name}.{key}"))
@@ -228,20 +232,26 @@ def _plan_content_values(
         else:
             name = f"{declared.name}.{key}"
             taken.append(
-                _changed_problem(name, value, _values(present).get(key), "so it is not restored")
+                _changed_problem(
+                    name, value, _as_mapping(present).get(key), "so it is not restored"
+                )
             )
     return back, taken
 
 
 def _redacted_problem(name: str) -> Problem:
+    """Return the problem of a field that an erasure has changed."""
     message = f"{name} was changed by an erasure and is not restored"
     return Problem(VALUE_ERASED, message, field=name, fix=_BY_HAND)
 
 
-def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
+def _changed_problem(name: str, written: Any, present: Any, consequence: str) -> Problem:
+    """Return the problem of a field that was changed after the push. `consequence` ends its
+    sentence.
+    """
     return Problem(
         "changed_since",
-        f"{name} was changed after the push, {so}",
+        f"{name} was changed after the push, {consequence}",
         field=name,
         received=shorten(written),
         found=shorten(present),
@@ -250,21 +260,23 @@ def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
 
 
 def _is_as_shown(row: WrittenRow, name: str, present: Any) -> bool:
-    """Whether the field is as the API returned it. A text that was cut cannot tell."""
-    shown = row.shown_as.get(name)
+    """Return True if the field has the value that the API returned. False if that text was cut."""
+    shown = row.altered_values.get(name)
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and shorten(present) == shown
 
 
-def _is_older(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
+def _was_created_before(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
+    """Return True if the record was created before this time, or has no valid time of creation."""
     created_at, _ = resource.field("created_at").parse(now.get("created_at"))
     return not isinstance(created_at, datetime) or created_at < earliest
 
 
 def _is_accepted(declared: Field, value: Any) -> bool:
-    """Whether an update accepts the value by its declaration."""
+    """Return True if an update of the field accepts the value."""
     allowed = declared.update.values
     return declared.update.accepted and (value is None or allowed is None or value in allowed)
 
 
-def _values(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}

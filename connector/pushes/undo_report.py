@@ -82,7 +82,7 @@ _OUTCOMES_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class UndoneRow:
-    """Outcome of one row; `changes` are the present and the restored value of each field."""
+    """Outcome of one row. `changes` has the present and the restored value of each field."""
 
     number: int
     operation: str | None
@@ -115,12 +115,13 @@ class UndoneRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoReport:
-    """Result of an undo, with every row of the batch.
+    """Result of an undo or of its preview, with every row of the batch.
 
     Attributes:
-        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        answers_not_loaded: Number of answers that could not be loaded; the next pull loads their
+            records.
         error: Error that ended the undo early.
-        unpublished: Error that kept the result from being published.
+        unpublished: Error that prevented the publication of the result.
     """
 
     batch: str
@@ -128,7 +129,7 @@ class UndoReport:
     rows: tuple[UndoneRow, ...]
     requests: int
     seconds: float
-    unlanded: int = 0
+    answers_not_loaded: int = 0
     error: ConnectorError | None = None
     unpublished: ConnectorError | None = None
 
@@ -139,24 +140,25 @@ class UndoReport:
 
     @property
     def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
-        """The outcome."""
+        """How the undo ended; "partial" if some rows need attention."""
         if self.error is not None:
             return "stopped" if isinstance(self.error, Stopped) else "failed"
         if not self.is_applied:
             return "previewed"
-        return "done" if self._is_well else "partial"
+        return "done" if self._is_all_good else "partial"
 
     @property
     def exit_status(self) -> int:
-        """0 if all is undone, or would be; 3 if some rows are not; else that of the error."""
+        """0 if all rows are undone, or would be; 3 if some are not; else that of the error."""
         if self.error is not None:
             return self.error.exit_status
         if self.unpublished is not None:
             return 1
-        return 0 if self._is_well else 3
+        return 0 if self._is_all_good else 3
 
     @property
-    def _is_well(self) -> bool:
+    def _is_all_good(self) -> bool:
+        """Return True if no row has an outcome that needs attention."""
         return all(each.outcome in GOOD for each in self.rows)
 
     def as_json(self) -> dict[str, Any]:
@@ -174,7 +176,7 @@ class UndoReport:
         }
 
 
-def undone_row(
+def make_undone_row(
     row: WrittenRow,
     outcome: UndoOutcome,
     problems: tuple[Problem, ...] = (),
@@ -182,27 +184,23 @@ def undone_row(
     *,
     reason: str | None = None,
 ) -> UndoneRow:
-    """Return the row as it is reported.
+    """Return the outcome of a row for the report.
 
-    Args:
-        row: The row.
-        outcome: Its outcome.
-        problems: Its problems.
-        step: Step that undoes it, for the changes.
-        reason: Code of an error that prevented the undo.
+    `step` undoes the row and has its changes. `reason` is the code of an error that prevented the
+    undo; it replaces the problems.
     """
     if reason is not None:
         message = f"the API answered with an error ({reason})"
         problems = (Problem(reason, message, fix="Run the same command again."),)
     changes = {}
     if step is not None:
-        changes = {name: (step.left[name], then) for name, then in step.body.items()}
+        changes = {name: (step.present_values[name], then) for name, then in step.body.items()}
     return UndoneRow(row.key[1], row.operation, outcome, row.record_id, changes, problems)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecord:
-    """Record that rows of the batch wrote to, with these rows, the last write first."""
+    """Record to which rows of the batch wrote, with these rows, the last write first."""
 
     rows: tuple[WrittenRow, ...]
     subject: None = None
@@ -215,9 +213,11 @@ class WrittenRecord:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """Batch to undo: the records that it wrote to, the last one first.
+    """What an undo of a batch has to do.
 
-    `ended` are the rows that have nothing to undo, or cannot be undone.
+    Attributes:
+        records: Records that the batch wrote to, the last one first.
+        ended: Rows that have nothing to undo, or cannot be undone.
     """
 
     records: tuple[WrittenRecord, ...]
@@ -225,7 +225,7 @@ class UndoPlan:
 
 
 def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
-    """Read the batch's writes from the journal. Raises `UnknownName`."""
+    """Return what an undo of the batch has to do, from the journal. Raises `UnknownName`."""
     attempts: dict[int, list[AttemptRecord]] = {}
     for each in journal.attempts(batch):
         attempts.setdefault(each.number, []).append(each)
@@ -234,7 +234,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     records: dict[str, list[tuple[datetime, WrittenRow]]] = {}
     for row in journal.rows(batch):
         made = [each for each in attempts.get(row.number, ()) if each.fate in _SENT_FATES]
-        if (without := _unread_outcome(row, made)) is not None:
+        if (without := _outcome_without_read(row, made)) is not None:
             ended.append(without)
             continue
         pending = journal.row_with_task((batch, row.number))
@@ -243,7 +243,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
                 f"row {row.number} was written, and has no task or no record"
             )
         written = _written_row(row, pending.task, made, before.get((row.number, "first"), {}))
-        written = replace(written, taken_back=journal.undone_updates(written.record_id))
+        written = replace(written, undone_updates=journal.undone_updates(written.record_id))
         records.setdefault(written.record_id, []).append((made[-1].intended_at, written))
     groups = []
     for rows in records.values():
@@ -254,8 +254,8 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     return UndoPlan(tuple(groups), tuple(ended))
 
 
-def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
-    """Return the outcome of a row whose record need not be read; None if it has to be read."""
+def _outcome_without_read(row: RowRecord, attempts: list[AttemptRecord]) -> UndoneRow | None:
+    """Return the outcome of a row if its record need not be read; None if it has to be read."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
     code = ""
@@ -264,7 +264,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
         outcome = "undone"
     elif row.state in IN_DOUBT or is_half_done:
         code = "not_settled"
-    elif not is_done and any(each.fate != "accepted" for each in made):
+    elif not is_done and any(each.fate != "accepted" for each in attempts):
         code = "never_known"
     elif row.state == "follows":
         code = "written_elsewhere"
@@ -272,7 +272,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
         code = "irreversible"
     elif is_done and row.operation == "create" and row.code == "declared":
         code = "declared"
-    elif is_done and made:
+    elif is_done and attempts:
         return None
     problems: tuple[Problem, ...] = ()
     if code:
@@ -287,15 +287,15 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
 
 
 def _written_row(
-    row: RowRecord, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
+    row: RowRecord, task: Task, attempts: list[AttemptRecord], before: Mapping[str, Any]
 ) -> WrittenRow:
-    """Return the row's write, by the bodies that were sent."""
+    """Return the values that the row wrote, from the bodies of its attempts."""
     assert task.operation != "convert", row.number
-    # An update names its record itself; whatever answered it since proves nothing.
+    # The task of an update has the id of its record. An answer proves nothing about it.
     record_id = task.record_id or row.record_id
     assert record_id is not None, row.number
     written: dict[str, Any] = {}
-    for each in made:
+    for each in attempts:
         written |= json.loads(each.body or "{}")
     return WrittenRow(
         key=(row.batch, row.number),
@@ -304,10 +304,10 @@ def _written_row(
         written=written,
         before=before,
         updated_at=row.updated_at,
-        shown_as={
+        altered_values={
             each.field: each.found
             for each in row.problems
             if each.code == "values_differ" and each.field is not None and each.found is not None
         },
-        sent_after=min(e.sent_after for e in made) if task.operation == "create" else None,
+        sent_after=min(e.sent_after for e in attempts) if task.operation == "create" else None,
     )

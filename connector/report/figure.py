@@ -40,7 +40,7 @@ def format_share(value: Number) -> str:
 
 
 def format_days(value: Number) -> str:
-    """Format a number of days: with a decimal below 10, whole above."""
+    """Format a number of days, with a decimal only below 10: 4.5 or 12."""
     text = f"{value:.1f}" if value < 10 else f"{value:,.0f}"
     return text.removesuffix(".0")
 
@@ -92,11 +92,12 @@ def capitalize(text: str) -> str:
 
 
 def value_words(name: str) -> str:
-    """Return a stored value in words: new_lead as new lead."""
+    """Return a stored value with blanks instead of underscores: "new lead" for new_lead."""
     return name.replace("_", " ")
 
 
 def _format_month(value: date) -> str:
+    """Format a month, as in May 2026."""
     return f"{value:%B %Y}"
 
 
@@ -113,15 +114,16 @@ _BY_TYPE: Mapping[type, Callable[[Any], str]] = {
 
 
 def parse_headings(text: str) -> dict[str, str]:
-    """Parse headings by column, as in "stage Stage; days_in_stage Median days"."""
+    """Return the headings by column of a text such as "stage Stage; p50_days Median days"."""
     return dict(each.split(" ", maxsplit=1) for each in text.split("; "))
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """Table of a figure; headings are by the names of columns in rows and mart.
+    """Table of a figure: its rows, and the headings of the columns to show.
 
-    An open table is always visible. The reader can unfold other tables; print shows all.
+    The comments of the mart's columns explain it. An open table is always visible. The reader can
+    unfold other tables; print shows all.
     """
 
     caption: str
@@ -144,7 +146,7 @@ class FigureTable:
         return self.formatter(column) in _FIGURES
 
     def cells(self) -> list[list[tuple[str, str]]]:
-        """Return the formatted rows, each value with its column; a dash for a missing value."""
+        """Return the cells of each row as (column, formatted text); a dash for a missing value."""
         writers = {column: self.formatter(column) for column in self.headings}
         return [
             [
@@ -214,12 +216,12 @@ class SentenceFields:
             return count_noun(int(number), noun)
         return format_days(number) if part.endswith("_days") else format_count(number)
 
-    def _amounts_by_currency(self, part: str, currency: str) -> str:
+    def _amounts_by_currency(self, column: str, currency_column: str) -> str:
         """Return the total amounts, as in EUR 200, GBP 12,300."""
         sums: dict[str, Number] = {}
         for row in self._totals:
-            if row[part] and row[currency]:
-                sums[row[currency]] = sums.get(row[currency], 0) + row[part]
+            if row[column] and row[currency_column]:
+                sums[row[currency_column]] = sums.get(row[currency_column], 0) + row[column]
         # Amounts of two currencies are not ranked.
         return ", ".join(format_money(code, sums[code]) for code in sorted(sums))
 
@@ -311,7 +313,10 @@ class Figure:
 
 
 def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
-    """Return the sentence with its numbers; "" if one of them is zero or unknown."""
+    """Return the template with its fields filled in; "" if one of the numbers is zero or unknown.
+
+    The numbers are totals of the rows in `totals`; see `SentenceFields`.
+    """
     fields = SentenceFields(rows, totals)
     text = template.format_map(fields)
     return text if fields.is_complete else ""
@@ -329,7 +334,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class FigureResult:
-    """Figure for one file: its drawing, or the `reason` why there is none.
+    """Figure for one file: its drawing, or the `reason` for its absence.
 
     `contracts` has the parts of the comment of each mart, by mart and label.
     """

@@ -36,16 +36,16 @@ def concerns_money(check: str) -> bool:
     return not _MONEY.isdisjoint(check.split("_"))
 
 
-def _checks_sentence(number: int, warning: Sequence[str]) -> str:
+def _checks_sentence(number: int, failed_checks: Sequence[str]) -> str:
     """Return the sentence on the checks of a publication, as in 10 of 200 checks warn."""
     if not number:
         return "No checks were run."
-    if not warning:
+    if not failed_checks:
         return f"All {number:,} checks passed."
-    money = sum(map(concerns_money, warning))
-    warns = "warns" if len(warning) == 1 else "warn"
+    money = sum(map(concerns_money, failed_checks))
+    warns = "warns" if len(failed_checks) == 1 else "warn"
     concerns = "concerns" if money == 1 else "concern"
-    return f"{len(warning):,} of {number:,} checks {warns}; {money:,} {concerns} money."
+    return f"{len(failed_checks):,} of {number:,} checks {warns}; {money:,} {concerns} money."
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:

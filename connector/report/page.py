@@ -34,7 +34,12 @@ from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
-from connector.report.published import PartMissing, PublishedFile, open_published
+from connector.report.published import (
+    PartMissing,
+    PublishedFile,
+    open_published,
+    split_mart_comment,
+)
 from connector.warehouse.duckdb_file import convert_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
@@ -100,7 +105,7 @@ def make_page(
 
 def _draw_figure(figure: Figure, published: PublishedFile) -> FigureResult:
     """Return the figure with its content, or the reason why the file does not contain it."""
-    contracts = {mart: published.mart_comment_parts(mart) for mart in figure.marts}
+    contracts = {mart: split_mart_comment(published.marts.get(mart, "")) for mart in figure.marts}
     try:
         shown = figure.draw(published)
     except PartMissing as missing:
@@ -158,7 +163,7 @@ def _figure_json(figure: KeyFigure) -> dict[str, Any]:
         }
         for each in figure.compared
     ]
-    return {"label": figure.label, **_value_json(figure.reading), "compared": others}
+    return {"label": figure.declaration.label, **_value_json(figure.reading), "compared": others}
 
 
 def _value_json(reading: FigureValue) -> dict[str, Any]:
@@ -177,13 +182,9 @@ def write_report(
 ) -> ReportPage:
     """Write the page of the published `file` to `out`, and return it.
 
-    Args:
-        file: The published file. All queries use one snapshot.
-        out: File to write. It is replaced atomically, and only its owner can read it.
-        written_at: Current time, for the age of the data.
-        account: Name in the title.
-        period: Period of the first page.
-        compare: Periods for comparison.
+    The file `out` is replaced atomically, and only its owner can read it. `written_at` is the
+    current time, for the age of the data, and `account` a name for the title. `period` and
+    `compare` are the periods of the first page.
 
     Raises:
         NothingPublished: There is no published file.

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.errors import MartsMissing, NothingPublished
+from connector.errors import MartsMissing
 from connector.log import escape_control_characters
 from connector.warehouse.duckdb_file import from_microseconds
-from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot
+from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot, require_published
 
 Row = Mapping[str, Any]
 
@@ -53,7 +53,7 @@ class PartMissing(Exception):
 
 
 class PublishedFile:
-    """Published file that is open for one report."""
+    """Published file that is open for one report: its rows, comments, and time."""
 
     def __init__(self, ask: Callable[[str], QueryResult]) -> None:
         self._ask = ask
@@ -130,10 +130,6 @@ class PublishedFile:
         """Return True if the file has the table or view, named with its schema."""
         return table in self._columns
 
-    def mart_comment_parts(self, mart: str) -> dict[str, str]:
-        """Return the comment of a mart by label: Definition, Grain and so on."""
-        return split_mart_comment(self.marts.get(mart, ""))
-
     def column_comment(self, mart: str, column: str) -> str:
         """Return the comment of a mart's column; "" if it has none."""
         return self._columns.get(f"{MARTS}.{mart}", {}).get(column, "")
@@ -193,9 +189,7 @@ def open_published(path: Path) -> Iterator[PublishedFile]:
     Raises `NothingPublished` if there is no file, `MartsMissing` if it has no marts, or another
     `WarehouseError`.
     """
-    if not path.exists():
-        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
-    with open_snapshot(path) as ask:
+    with open_snapshot(require_published(path)) as ask:
         published = PublishedFile(ask)
         if not published.marts:
             raise MartsMissing(f"{path} has no table in the schema {MARTS}")

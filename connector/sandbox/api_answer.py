@@ -26,32 +26,32 @@ CODES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """A success: its status and its envelope, which is None for 204."""
+    """Successful response: its status and its JSON body, which is None for 204."""
 
     status: int
     body: Body | None
 
     @property
     def record(self) -> Body:
-        """The `data` of an answer about one record. Raises `KeyError` for a delete's."""
+        """Record in the response. Raises `KeyError` if the response has no `data`."""
         record: Body = (self.body or {})["data"]
         return record
 
     @property
     def items(self) -> list[Body]:
-        """The `data` of a list. Raises `KeyError` for a delete's answer."""
+        """Records of a list. Raises `KeyError` if the response has no `data`."""
         items: list[Body] = (self.body or {})["data"]
         return items
 
     @property
     def pagination(self) -> dict[str, int]:
-        """The `pagination` of a list. Raises `KeyError` for other answers."""
+        """`pagination` of a list. Raises `KeyError` for other responses."""
         pagination: dict[str, int] = (self.body or {})["pagination"]
         return pagination
 
 
 class Rejection(Exception):
-    """Rejected request: status, sentence, and messages by field for 422."""
+    """Error of a rejected request: status, message, and for 422 the messages by field."""
 
     def __init__(
         self, status: int, message: str, errors: Mapping[str, Sequence[str]] | None = None
@@ -60,8 +60,8 @@ class Rejection(Exception):
         self.status, self.message = status, message
         self.errors = None if errors is None else {k: list(v) for k, v in errors.items()}
 
-    def body(self, behaviours: Behaviours) -> Body:
-        """Return the error body of API 7; for statuses other than 422 as `error_bodies` says."""
+    def error_body(self, behaviours: Behaviours) -> Body:
+        """Return the JSON body of the error (API 7), without fields that `error_bodies` omits."""
         body = {"error": CODES.get(self.status, "error"), "message": self.message}
         if self.errors is not None:
             return {**body, "errors": self.errors}
@@ -71,5 +71,5 @@ class Rejection(Exception):
 
 
 def validation_rejection(errors: Mapping[str, Sequence[str]]) -> Rejection:
-    """Return the 422 for these messages by field (API 7.1)."""
+    """Return the error 422 with these messages by field (API 7.1)."""
     return Rejection(422, "The given data was invalid.", errors)

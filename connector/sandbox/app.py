@@ -37,9 +37,10 @@ Between = Callable[[Store], None]
 
 
 class Api:
-    """The API without its transport: `app` is the Starlette application.
+    """Application `app` that answers the API's requests, without the HTTP server.
 
-    `between` is called with the store before each request that reaches the store, but the first.
+    The hook `between` is called with the store before each request that reaches the store, except
+    for the first one.
     """
 
     def __init__(
@@ -51,28 +52,36 @@ class Api:
         self._scopes = {key: frozenset(scopes) for key, scopes in keys.items()}
         self.app = Starlette(
             routes=list(self._routes()),
-            exception_handlers={Rejection: self._reject, HTTPException: self._reject_path},
+            exception_handlers={
+                Rejection: self._rejection_response,
+                HTTPException: self._unknown_path_response,
+            },
         )
         store.interlude = self._call_between
 
     def _routes(self) -> Iterator[Route]:
+        """Yield the routes of every resource for the methods that its operations use."""
         for declaration in CATALOG.values():
             for suffix, listed in _PATHS.items():
                 offered = {m: each for m, each in listed.items() if each in declaration.operations}
                 if offered:
-                    endpoint = partial(self._serve, declaration, offered)
+                    endpoint = partial(self._answer_request, declaration, offered)
                     yield Route(PREFIX + declaration.path + suffix, endpoint, methods=[*offered])
 
-    async def _serve(
+    async def _answer_request(
         self, declaration: Declaration, offered: Mapping[str, Operation], request: Request
     ) -> Response:
+        """Perform the operation of a request on the store; return its response.
+
+        `offered` are the operations of the path by method. Raises `Rejection`.
+        """
         operation = offered["GET" if request.method == "HEAD" else request.method]
         self._check_access(request, declaration, operation)
         arguments: dict[str, Any] = dict(request.path_params)
         if operation == "list":
             arguments["query"] = dict(request.query_params)
         if operation in ("create", "update"):
-            arguments["body"] = _read_object(await request.body())
+            arguments["body"] = _parse_json_object(await request.body())
         if operation in ("create", "update", "convert"):
             arguments["at"] = request.scope["sandbox.at"]
         if operation != "list" or self._store.behaviours.total == "exact":
@@ -85,7 +94,7 @@ class Api:
         return JSONResponse(answer.body, answer.status)
 
     def _call_between(self) -> None:
-        """Call `between`, if it was set before the last request that reached the store."""
+        """Call the hook `between`, unless it was set after the previous request."""
         between, self._called_next = self._called_next, None
         if between is not None and between is self.between:
             between(self._store)
@@ -93,19 +102,20 @@ class Api:
     def _check_access(
         self, request: Request, declaration: Declaration, operation: Operation
     ) -> None:
-        """Raise `Rejection` 401, 429 or 403 where the request may not pass (API 5, 8)."""
+        """Raise `Rejection` 401, 429 or 403 if key, limits or scope forbid it (API 5, 8)."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         scopes = self._scopes.get(key.strip()) if scheme.lower() == "bearer" else None
         if scopes is None:
             raise Rejection(401, "The API key is missing or not valid.")
-        if not self._limits.spend(self._store.clock()):
+        if not self._limits.try_to_count(self._store.clock()):
             raise Rejection(429, "Too many requests.")
         is_read = operation in ("list", "get")
         scope = declaration.read_scope() if is_read else declaration.write_scope()
         if scope not in scopes and ALL_SCOPES not in scopes:
             raise Rejection(403, f"The API key lacks the scope {scope}.")
 
-    async def _reject(self, request: Request, rejection: Exception) -> Response:
+    async def _rejection_response(self, request: Request, rejection: Exception) -> Response:
+        """Return the response to a rejected request."""
         assert isinstance(rejection, Rejection)  # Starlette maps classes to handlers
         headers = {}
         if rejection.status == 401:
@@ -114,12 +124,12 @@ class Api:
             now = self._store.clock()
             is_timestamp = self._store.behaviours.retry_after == "timestamp"
             since = 0 if is_timestamp else int(now.timestamp())
-            headers = {"retry-after": str(self._limits.allowance(now).reset_at - since)}
-        body = rejection.body(self._store.behaviours)
+            headers = {"retry-after": str(self._limits.rate_figures(now).reset_at - since)}
+        body = rejection.error_body(self._store.behaviours)
         return JSONResponse(body, rejection.status, headers)
 
-    async def _reject_path(self, request: Request, error: Exception) -> Response:
-        """Answer 404 for a path that is not the API's, 405 for a method that a path lacks."""
+    async def _unknown_path_response(self, request: Request, error: Exception) -> Response:
+        """Return 404 for an unknown path, or 405 for an unsupported method of a known path."""
         assert isinstance(error, HTTPException)  # as above
         behaviours = self._store.behaviours
         if error.status_code == 404 and behaviours.unknown_paths == "html":
@@ -127,16 +137,16 @@ class Api:
         message = "There is nothing at this address."
         if error.status_code == 405:
             message = f"The method {request.method} is not allowed at this address."
-        body = Rejection(error.status_code, message).body(behaviours)
+        body = Rejection(error.status_code, message).error_body(behaviours)
         return JSONResponse(body, error.status_code, error.headers)
 
 
-def _read_object(body: bytes) -> Body:
-    """Parse the body as a JSON object. Raises `Rejection` 400 for anything else (API 7)."""
+def _parse_json_object(body: bytes) -> Body:
+    """Parse a request body that must be a JSON object. Raises `Rejection` 400 (API 7)."""
     if len(body) > BODY_BYTES_MAX:
         raise Rejection(400, f"The body is longer than {BODY_BYTES_MAX} bytes.")
     try:
-        read = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        read = json.loads(body.decode("utf-8"), parse_constant=_refuse_nan_and_infinity)
         # A lone surrogate is valid in JSON's escapes and in no text that can be stored.
         json.dumps(read, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
@@ -146,5 +156,6 @@ def _read_object(body: bytes) -> Body:
     return read
 
 
-def _refuse_constant(constant: str) -> None:
+def _refuse_nan_and_infinity(constant: str) -> None:
+    """Raise `ValueError`, because NaN and Infinity are not JSON."""
     raise ValueError(constant)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random as chance
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -28,11 +28,10 @@ from connector.sandbox.record_table import (
     RecordTable,
     StoredRecord,
     StoredRow,
-    count_for,
-    shown_moment,
-    stored_moment,
-    truncate_moment,
-    wall_clock,
+    count_company_records,
+    format_stored_time,
+    truncate_time,
+    utc_now,
 )
 
 MEMORY = ":memory:"
@@ -41,18 +40,18 @@ _LAYOUT = json.dumps({n: list(d.fields) for n, d in CATALOG.items()}, sort_keys=
 
 
 class DirectStore:
-    """The records of one workspace with everything but the API's operations."""
+    """Records of one workspace, with reads and writes that bypass the API's rules."""
 
     def __init__(
         self,
         *,
-        clock: Clock = wall_clock,
+        clock: Clock = utc_now,
         random: chance.Random | None = None,
         behaviours: Behaviours | Mapping[str, str] | None = None,
         path: str | Path = MEMORY,
     ) -> None:
         self.clock = clock
-        self.behaviours = Behaviours.read(behaviours)
+        self.behaviours = Behaviours.from_values(behaviours)
         self._random = random or chance.Random(0)  # noqa: S311  # made-up ids are no secrets
         self._lock = RLock()
         self._depth = 0
@@ -68,7 +67,7 @@ class DirectStore:
                 )
                 undo.callback(self._connection.close)
                 self._tables = {n: RecordTable(self._connection, d) for n, d in CATALOG.items()}
-                self.is_new = self._open()
+                self.is_new = self._create_or_check_tables()
             except sqlite3.DatabaseError as error:
                 message, action = f"cannot be used: {error}", "or move this one away"
                 if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
@@ -78,13 +77,16 @@ class DirectStore:
                 ) from error
             undo.pop_all()
 
-    def _open(self) -> bool:
-        """Make the tables or recognise them; says whether they were made now."""
+    def _create_or_check_tables(self) -> bool:
+        """Create the tables of a new file, or check those of an existing file.
+
+        Return True if the file is new. Raises `sqlite3.DatabaseError` for a file with other fields.
+        """
         # Two servers of one file would each make records that the other's counters lack.
         self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
-        with self._writing():
+        with self._transaction():
             self._connection.execute("CREATE TABLE IF NOT EXISTS layout (fields TEXT)")
             found = self._connection.execute("SELECT fields FROM layout").fetchone()
             if found is not None and found[0] != _LAYOUT:
@@ -92,8 +94,8 @@ class DirectStore:
             if found is None:
                 self._connection.execute("INSERT INTO layout VALUES (?)", (_LAYOUT,))
                 for table in self._tables.values():
-                    table.build()
-                    table.index()
+                    table.create_tables()
+                    table.create_indexes()
             else:
                 # Another start of the same seed must not draw the ids of the first again.
                 sequence = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence"
@@ -108,48 +110,48 @@ class DirectStore:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was written stays."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
     # What a test reads.
 
     def records(self, resource: str, *, type: str | None = None) -> dict[str, dict[str, Any]]:
-        """Return every record by id, as a detail answer would show it now.
+        """Return every record by id, with the fields of a detail response.
 
-        `type` is a content type's id, to have its items alone.
+        `type` is the id of a content type; only its items are returned.
         """
         declared(resource)
-        with self._reading():
+        with self._lock:
             records = {row.record["id"]: row.record for row in self._tables[resource].rows(type)}
-            computed = self._count_counters(resource, list(records))
+            computed = self._company_counters(resource, list(records))
             shape = self._shapes[resource]
             return {id: shape.detail(each, computed.get(id, {})) for id, each in records.items()}
 
-    def hidden(self, resource: str, id: str) -> dict[str, Any]:
-        """Write-only fields of a record, as stored; raises `KeyError` without the record."""
-        with self._reading():
-            return self._shapes[resource].hidden(self._require_row(resource, id).record)
+    def write_only_fields(self, resource: str, id: str) -> dict[str, Any]:
+        """Return the stored write-only fields of a record. Raises `KeyError` without the record."""
+        with self._lock:
+            return self._shapes[resource].write_only_fields(self._require_row(resource, id).record)
 
     # What a test or a simulation writes.
 
     def insert(self, resource: str, record: Mapping[str, Any], *, type: str | None = None) -> str:
-        """Store a record as it is given and return its id.
+        """Store a record without validation, and return its id.
 
-        `id`, `created_at` and `updated_at` are drawn where they are missing; `type` is the id of
-        a content item's type.
+        A missing id is random; missing dates are the current time. `type` is the id of a content
+        item's type.
         """
         declared(resource)
-        with self._writing():
-            stamp = stored_moment(self._truncate(self.clock()))
-            id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
+        with self._transaction():
+            stamp = format_stored_time(self._truncate_time(self.clock()))
+            id = record.get("id") or self._new_id()
             dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
-            self._add(resource, self._to_stored({"id": id, **dates, **record}), type)
+            self._insert_record(resource, self._to_stored({"id": id, **dates, **record}), type)
         return str(id)
 
     def load(self, resource: str, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
-        """Store many records with their content types' ids, all in one transaction."""
-        with self._writing():
+        """Store many records in one transaction, each with the id of its content type or None."""
+        with self._transaction():
             self._tables[resource].add((self._to_stored(each), type) for each, type in records)
 
     def touch(
@@ -160,9 +162,9 @@ class DirectStore:
         *,
         updated_at: datetime | None = None,
     ) -> None:
-        """Change a record without validation, and date it: now, or as told.
+        """Change a record without validation, and set its `updated_at` (by default: now).
 
-        An earlier `updated_at` makes it a late commit: visible now, dated before.
+        An earlier `updated_at` simulates a transaction that was committed late.
         """
         self.touch_many(resource, (id,), changes, updated_at=updated_at)
 
@@ -174,58 +176,30 @@ class DirectStore:
         *,
         updated_at: datetime | None = None,
     ) -> None:
-        """Change many records as one bulk edit does: in one transaction, with one stamp."""
-        with self._writing():
-            stamp = stored_moment(self._truncate(updated_at or self.clock()))
+        """Change many records like a bulk edit: in one transaction, with the same `updated_at`."""
+        with self._transaction():
+            stamp = format_stored_time(self._truncate_time(updated_at or self.clock()))
             for id in ids:
                 row = self._require_row(resource, id)
                 changed = self._to_stored({**row.record, **(changes or {}), "updated_at": stamp})
-                self._replace(resource, row, changed)
+                self._replace_record(resource, row, changed)
 
     def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
-        """Change a record and leave its `updated_at`, unless the changes name one."""
-        with self._writing():
+        """Change a record without updating its `updated_at`."""
+        with self._transaction():
             row = self._require_row(resource, id)
-            self._replace(resource, row, self._to_stored({**row.record, **changes}))
+            self._replace_record(resource, row, self._to_stored({**row.record, **changes}))
 
     def remove(self, resource: str, id: str) -> None:
-        """Delete a record. Raises `KeyError` without it."""
-        with self._writing():
-            self._remove(resource, self._require_row(resource, id))
-
-    def postpone(
-        self,
-        resource: str,
-        changes: Mapping[str, Any],
-        *,
-        id: str | None = None,
-        type: str | None = None,
-    ) -> Callable[[], str]:
-        """Begin a write now and return what commits it: dated now, visible then.
-
-        Without an `id` a record is created. The returned function gives the record's id.
-        """
-        stamp = self._truncate(self.clock())
-
-        def commit() -> str:
-            if id is None:
-                dates = {"created_at": stamp, "updated_at": stamp}
-                return self.insert(resource, {**dates, **changes}, type=type)
-            self.touch(resource, id, changes, updated_at=stamp)
-            return id
-
-        return commit
+        """Delete a record. Raises `KeyError` if it does not exist."""
+        with self._transaction():
+            self._delete_record(resource, self._require_row(resource, id))
 
     # What both halves of the store share.
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._lock:
-            yield
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Open a transaction, or continue the one that is open."""
+    def _transaction(self) -> Iterator[None]:
+        """Run the block in a transaction. A nested block belongs to the outer transaction."""
         with self._lock:
             if self._depth == 0:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -241,7 +215,12 @@ class DirectStore:
             if self._depth == 0:
                 self._connection.execute("COMMIT")
 
+    def _new_id(self) -> str:
+        """Return a random UUID."""
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
     def _require_row(self, resource: str, id: str) -> StoredRow:
+        """Return the row of a record. Raises `KeyError` if it does not exist."""
         declared(resource)
         row = self._tables[resource].find(id)
         if row is None:
@@ -249,44 +228,52 @@ class DirectStore:
         return row
 
     def _to_stored(self, record: StoredRecord) -> StoredRecord:
-        """Return the record with its times as stored texts."""
+        """Return the record with its times as texts in the stored format."""
         return {
-            name: stored_moment(self._truncate(value)) if isinstance(value, datetime) else value
+            name: format_stored_time(self._truncate_time(value))
+            if isinstance(value, datetime)
+            else value
             for name, value in record.items()
         }
 
-    def _truncate(self, moment: datetime) -> datetime:
-        return truncate_moment(moment, self.behaviours)
+    def _truncate_time(self, moment: datetime) -> datetime:
+        """Truncate a time to the server's precision."""
+        return truncate_time(moment, self.behaviours)
 
-    def _shown(self, kept: str) -> str:
-        return shown_moment(kept, self.behaviours)
-
-    def _detail(self, resource: str, record: StoredRecord) -> dict[str, Any]:
-        computed = self._count_counters(resource, (record["id"],))
+    def _detail_fields(self, resource: str, record: StoredRecord) -> dict[str, Any]:
+        """Return the fields of the record's detail response, including a company's counters."""
+        computed = self._company_counters(resource, (record["id"],))
         return self._shapes[resource].detail(record, computed.get(record["id"], {}))
 
-    def _count_counters(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    def _company_counters(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Return the counters of these companies by id; empty for other resources."""
         if resource != "companies":
             return {}
-        return count_for(ids, self._tables["jobs"], self._tables["bookings"])
+        return count_company_records(ids, self._tables["jobs"], self._tables["bookings"])
 
-    def _add(self, resource: str, record: StoredRecord, parent: str | None) -> None:
+    def _insert_record(self, resource: str, record: StoredRecord, parent: str | None) -> None:
+        """Insert a record, and update the dates of companies that it changes."""
         self._tables[resource].add([(record, parent)])
-        self._touch_companies(resource, record)
+        self._update_company_dates(resource, record)
 
-    def _replace(self, resource: str, row: StoredRow, record: StoredRecord) -> None:
+    def _replace_record(self, resource: str, row: StoredRow, record: StoredRecord) -> None:
+        """Replace a record, and update the dates of companies that this changes."""
         self._tables[resource].replace(row.serial, record)
-        self._touch_companies(resource, row.record, record)
+        self._update_company_dates(resource, row.record, record)
 
-    def _remove(self, resource: str, row: StoredRow) -> None:
+    def _delete_record(self, resource: str, row: StoredRow) -> None:
+        """Delete a record, and update the dates of companies that this changes."""
         self._tables[resource].remove(row.serial)
-        self._touch_companies(resource, row.record)
+        self._update_company_dates(resource, row.record)
 
-    def _touch_companies(self, resource: str, *versions: StoredRecord) -> None:
-        """Date companies whose counters a write may change, if `counters` is `moving`."""
+    def _update_company_dates(self, resource: str, *versions: StoredRecord) -> None:
+        """Set `updated_at` of companies whose counters a write may change, if they are "moving".
+
+        `versions` are the record before and after the write.
+        """
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return
-        stamp = stored_moment(self._truncate(self.clock()))
+        stamp = format_stored_time(self._truncate_time(self.clock()))
         table = self._tables["companies"]
         for id in {each.get("company_id") for each in versions} - {None}:
             if row := table.find(str(id)):

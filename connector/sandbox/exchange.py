@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -34,28 +33,27 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request in the log, without its key; `status` is None if no response was begun."""
+    """Request in the log, without its key. `status` is None if no response was started."""
 
     method: str
     path: str
     query: str
     status: int | None
     at: datetime
-    monotonic_seconds: float
 
 
 class Fault(Protocol):
-    """One way in which an exchange goes wrong."""
+    """Way in which a response can go wrong."""
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Carry the exchange to its end."""
+        """Answer the request with this fault."""
 
 
 class FaultMiddleware:
-    """ASGI middleware that adds the headers of every response, performs faults and keeps a log.
+    """ASGI middleware that adds headers, performs faults, and logs requests.
 
-    `failures` has the exceptions of the application, which are answered 500; `delayed` the effects
-    that `HttpExchange.delay` put off.
+    `failures` are the exceptions of the application, which become 500. `delayed` are requests whose
+    effect `HttpExchange.delay_effect` postponed.
     """
 
     def __init__(
@@ -84,12 +82,12 @@ class FaultMiddleware:
         exchange = HttpExchange(self, scope, bytes(body), receive, send)
         fault = self._match_fault(exchange.method, exchange.path)
         if fault is None:
-            await exchange.send(await exchange.serve())
+            await exchange.send(await exchange.call_application())
         else:
             await fault.perform(exchange)
 
     def add_headers(self, response: Response, *, rate_headers: bool) -> None:
-        """Add the headers that every response has (API 8.3) and this one lacks."""
+        """Add `Date` and the rate headers (API 8.3) unless the response has them."""
         behaviours, now = self.store.behaviours, self.store.clock()
         added: list[tuple[bytes, bytes]] = []
         if behaviours.date_header == "shown":
@@ -97,7 +95,7 @@ class FaultMiddleware:
         is_success = response.status_code < 400
         shows = {"always": True, "success_only": is_success, "never": False}
         if rate_headers and shows[behaviours.rate_headers]:
-            figures = self.limits.allowance(now)
+            figures = self.limits.rate_figures(now)
             added.append((b"x-ratelimit-limit", b"%d" % figures.limit))
             added.append((b"x-ratelimit-remaining", b"%d" % figures.remaining))
             added.append((b"x-ratelimit-reset", b"%d" % figures.reset_at))
@@ -106,7 +104,7 @@ class FaultMiddleware:
 
 
 class HttpExchange:
-    """One request on its way through the server, with its parts and what a fault does to it."""
+    """One request, with the actions from which faults compose its response."""
 
     def __init__(
         self, server: FaultMiddleware, scope: Scope, body: bytes, receive: Receive, send: Send
@@ -119,12 +117,14 @@ class HttpExchange:
         self._server, self._receive, self._send = server, receive, send
         self._is_logged = False
 
-    async def serve(self, *, at: datetime | None = None, query: str | None = None) -> Response:
-        """Let the application answer, with the request's effect; nothing is sent yet.
+    async def call_application(
+        self, *, at: datetime | None = None, query: str | None = None
+    ) -> Response:
+        """Let the application handle the request, and return its response without sending it.
 
         Args:
-            at: Date of the effect; now if not given.
-            query: Query that replaces the request's.
+            at: Time of the change in the store; the current time if not given.
+            query: Query string that replaces that of the request.
         """
         scope = {**self.scope, "sandbox.at": at}
         if query is not None:
@@ -148,21 +148,21 @@ class HttpExchange:
                 exc_info=failure,
                 extra={"event": "sandbox_request_failed"},
             )
-            body = Rejection(500, "The server failed.").body(self.store.behaviours)
+            body = Rejection(500, "The server failed.").error_body(self.store.behaviours)
             return JSONResponse(body, 500)
         start, *parts = messages
         response = Response(b"".join(each.get("body", b"") for each in parts), start["status"])
         response.raw_headers = list(start["headers"])
         return response
 
-    def delay(self) -> None:
-        """Put the effect off until it is applied, long after the client has gone."""
-        self._server.delayed.append(self.serve)
+    def delay_effect(self) -> None:
+        """Postpone the request's effect until `Sandbox.apply_delayed_effects` is called."""
+        self._server.delayed.append(self.call_application)
 
     def other_record(self) -> Body | None:
-        """Return a record of the requested resource that is not the requested one, or None.
+        """Return another record of the requested resource, or None.
 
-        A record with a natural key of the request's body comes first.
+        A record with the natural key in the request's body is preferred.
         """
         parts = self.path.removeprefix(PREFIX).strip("/").split("/")
         paths = {each.path.strip("/").split("/")[0]: each for each in CATALOG.values()}
@@ -178,14 +178,14 @@ class HttpExchange:
         return others[0] if others else None
 
     async def send(self, response: Response, *, rate_headers: bool = True) -> None:
-        """Send the whole response."""
+        """Send the complete response."""
         await self.send_head(response, rate_headers=rate_headers)
         # For HEAD, uvicorn leaves the body out.
         await self.send_part(bytes(response.body), is_last=True)
 
     async def send_head(self, response: Response, *, rate_headers: bool = True) -> None:
-        """Send the status and the headers. From here on the request is in the log."""
-        self._log(response.status_code)
+        """Send the status and the headers, and log the request."""
+        self._log_once(response.status_code)
         self._server.add_headers(response, rate_headers=rate_headers)
         start = {"type": "http.response.start", "status": response.status_code}
         await self._send({**start, "headers": response.raw_headers})
@@ -195,7 +195,7 @@ class HttpExchange:
         await self._send({"type": "http.response.body", "body": part, "more_body": not is_last})
 
     async def wait(self, seconds: float) -> None:
-        """Wait, but no longer than the client does: its leaving ends the wait."""
+        """Wait a number of seconds, or until the client disconnects, which sets `is_gone`."""
         if self.is_gone:
             return
         try:
@@ -206,17 +206,17 @@ class HttpExchange:
             return
         self.is_gone = True
 
-    async def drop(self) -> None:
-        """End the connection, once what was sent has left."""
-        self._log(None)
+    async def close_connection(self) -> None:
+        """Close the connection after all sent data has been delivered."""
+        self._log_once(None)
         self.scope["state"]["sandbox.hang_up"]()
         await self.wait(HANG_UP_SECONDS_MAX)
 
-    def _log(self, status: int | None) -> None:
-        """Note the request once: a response that breaks off keeps its status."""
+    def _log_once(self, status: int | None) -> None:
+        """Log the request with the status, unless it is logged already."""
         if self._is_logged:
             return
         self._is_logged = True
         query = self.scope["query_string"].decode("latin-1")
-        at, now = self.store.clock(), time.monotonic()
-        self._server.log.append(LoggedRequest(self.method, self.path, query, status, at, now))
+        at = self.store.clock()
+        self._server.log.append(LoggedRequest(self.method, self.path, query, status, at))

@@ -40,97 +40,98 @@ _DRIPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Whole answer after `seconds`; the effect happens even if the client has gone."""
+    """Complete response after `seconds`. The effect happens even if the client disconnects."""
 
     seconds: float
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Wait, then serve."""
+        """Wait, then send the application's response."""
         await exchange.wait(self.seconds)
-        await exchange.send(await exchange.serve())
+        await exchange.send(await exchange.call_application())
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The API's own error body with that status, before or after the effect."""
+    """Error response of the API with this status. The effect happens if `when` is "after"."""
 
     status: int = 500
     when: When = "before"
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Answer with the error."""
+        """Send the error."""
         if self.when == "after":
-            await exchange.serve()
+            await exchange.call_application()
         body = {"error": CODES.get(self.status, "error"), "message": "Something went wrong."}
         await exchange.send(JSONResponse(body, self.status))
 
 
 @dataclass(frozen=True, slots=True)
 class HtmlPage:
-    """A page of HTML, as a proxy makes it, with that status; no rate headers."""
+    """HTML error page of a proxy, without rate headers. The effect happens if `when` is "after"."""
 
     status: int = 502
     when: When = "before"
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Answer with the page."""
+        """Send the page."""
         if self.when == "after":
-            await exchange.serve()
+            await exchange.call_application()
         page = HTMLResponse(_HTML % self.status, self.status)
         await exchange.send(page, rate_headers=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NotJson:
-    """The request is served, and its status is right; the body is not JSON."""
+    """Response with the correct status and a body that is not JSON. The effect happens."""
 
     body: bytes = b"OK"
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, and answer with another body."""
-        status = (await exchange.serve()).status_code
+        """Send the status of the application's response with another body."""
+        status = (await exchange.call_application()).status_code
         await exchange.send(Response(self.body, status, media_type="application/json"))
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The connection ends without an answer.
+    """Connection that is closed without a response.
 
-    The effect has been, will never be, or comes `later`: at `Sandbox.apply_delayed_effects`.
+    The effect never happens ("none"), has happened ("applied"), or happens when
+    `Sandbox.apply_delayed_effects` is called ("later").
     """
 
     effect: Literal["none", "applied", "later"] = "none"
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.effect == "applied":
-            await exchange.serve()
+            await exchange.call_application()
         if self.effect == "later":
-            exchange.delay()
-        await exchange.drop()
+            exchange.delay_effect()
+        await exchange.close_connection()
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Half of the announced body of a served request; then the connection ends."""
+    """Response that ends after half of the announced body. The effect happens."""
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send the head and a half."""
-        response = await exchange.serve()
+        """Send the headers and half of the body, then close the connection."""
+        response = await exchange.call_application()
         await exchange.send_head(response)
         await exchange.send_part(bytes(response.body[: len(response.body) // 2]))
-        await exchange.drop()
+        await exchange.close_connection()
 
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """A body of white space that never ends; it stops when the client goes."""
+    """Response with an endless body of white space, until the client disconnects."""
 
     part: bytes = b" " * 65_536
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send until the client leaves."""
-        response = await exchange.serve()
+        """Send parts of the body until the client disconnects."""
+        response = await exchange.call_application()
         del response.headers["content-length"]
         await exchange.send_head(response)
         while not exchange.is_gone:
@@ -141,13 +142,13 @@ class Endless:
 
 @dataclass(frozen=True, slots=True)
 class Drip:
-    """The request is served; its body comes in eight parts with a pause before each."""
+    """Response whose body is sent in eight parts, each after a pause of `seconds`."""
 
     seconds: float
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send slowly."""
-        response = await exchange.serve()
+        """Send the body part by part."""
+        response = await exchange.call_application()
         body = bytes(response.body)
         await exchange.send_head(response)
         size = -(-len(body) // _DRIPS) or 1
@@ -159,19 +160,19 @@ class Drip:
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """A 429 without effect; `reset` says what its headers claim.
+    """Response 429 without effect. `reset` selects its rate headers.
 
-    `right`: zero left until the window's end. `missing`: no rate headers. `far`: a reset in
-    twenty days. `past`: one a minute ago. `seconds`: seconds to wait in place of a timestamp.
+    They are correct ("right"), missing ("missing"), or announce a reset in twenty days ("far") or a
+    minute ago ("past"), or the seconds until the reset instead of a timestamp ("seconds").
     """
 
     reset: Literal["right", "missing", "far", "past", "seconds"] = "right"
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Refuse."""
+        """Send the 429."""
         body = {"error": CODES[429], "message": "Too many requests."}
         now = exchange.store.clock()
-        right = exchange.limits.allowance(now).reset_at
+        right = exchange.limits.rate_figures(now).reset_at
         at = {
             "right": right,
             "far": int((now + timedelta(days=_DAYS_FAR)).timestamp()),
@@ -186,44 +187,44 @@ class Limited:
 
 @dataclass(frozen=True, slots=True)
 class WrongRateHeaders:
-    """Rate headers of a served request are missing, or claim what `headers` says."""
+    """Response with other rate headers, or without them if `headers` is empty."""
 
     headers: dict[str, str] = field(default_factory=dict)
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, with other headers."""
-        response = await exchange.serve()
+        """Send the application's response with these headers."""
+        response = await exchange.call_application()
         response.headers.update(self.headers)
         await exchange.send(response, rate_headers=bool(self.headers))
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A redirect to another address, without effect."""
+    """Redirect to another address. The effect does not happen."""
 
     target: str
     status: int = 302
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send the client elsewhere."""
+        """Send the redirect."""
         await exchange.send(HTMLResponse(b"", self.status, {"location": self.target}))
 
 
 @dataclass(frozen=True, slots=True)
 class LateCommit:
-    """Write that is dated `seconds` before it shows, as of a long transaction."""
+    """Write with a timestamp `seconds` in the past, like the commit of a long transaction."""
 
     seconds: float
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, with an earlier date."""
+        """Apply the request with the earlier timestamp, and send the response."""
         begun = exchange.store.clock() - timedelta(seconds=self.seconds)
-        await exchange.send(await exchange.serve(at=begun))
+        await exchange.send(await exchange.call_application(at=begun))
 
 
 @dataclass(frozen=True, slots=True)
 class DateSkew:
-    """The `Date` header is wrong by `seconds`; timestamps in the body are not.
+    """Response whose `Date` header is wrong by `seconds`. Timestamps in the body are correct.
 
     For a server whose whole clock is wrong, pass a `clock` to the sandbox.
     """
@@ -231,24 +232,24 @@ class DateSkew:
     seconds: float
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve the request with a changed `Date` header."""
+        """Send the application's response with a changed `Date` header."""
         claimed = exchange.store.clock() + timedelta(seconds=self.seconds)
-        response = await exchange.serve()
+        response = await exchange.call_application()
         response.headers["date"] = format_datetime(claimed, usegmt=True)
         await exchange.send(response)
 
 
 @dataclass(frozen=True, slots=True)
 class Crossed:
-    """A served request is answered with another record, as by a cache that mixes up answers.
+    """Response with another record, like from a cache that confuses responses. The effect happens.
 
-    The effect happens. A delete is answered 200 with the other record; a list is left as it is.
+    A delete is answered with 200 and the other record. A list is answered correctly.
     """
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, and put the other record into the answer."""
+        """Send the application's response with the other record."""
         other = exchange.other_record()
-        response = await exchange.serve()
+        response = await exchange.call_application()
         if other is None or response.status_code >= 400:
             await exchange.send(response)
             return
@@ -261,18 +262,18 @@ class Crossed:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A create makes nothing and is answered with an existing record, with that status.
+    """Create that stores nothing, and is answered with an existing record and this status.
 
-    The record is one with the natural key of the body, or else the oldest one.
+    The record has the natural key in the body; if no record has it, the oldest record is sent.
     """
 
     status: int = 201
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Answer with the existing record."""
+        """Send the existing record."""
         other = exchange.other_record()
         if other is None or exchange.method != "POST":
-            await exchange.send(await exchange.serve())
+            await exchange.send(await exchange.call_application())
             return
         document = {"data": other, "message": "The record was merged."}
         await exchange.send(JSONResponse(document, self.status))
@@ -280,35 +281,35 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class TotalHuge:
-    """A list's `total` and `total_pages` are that number; its rows are right."""
+    """List with correct records and a wrong `total` and `total_pages`."""
 
     total: int | float = 10**12
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, with other numbers."""
-        response = await exchange.serve()
-        await exchange.send(_with_pagination(response, total=self.total, total_pages=self.total))
+        """Send the application's response with these numbers."""
+        response = await exchange.call_application()
+        await exchange.send(_replace_pagination(response, total=self.total, total_pages=self.total))
 
 
 @dataclass(frozen=True, slots=True)
 class SamePage:
-    """Each page of a list has the rows of the first one, with that total."""
+    """List that has the records of the first page on every page, with this `total`."""
 
     total: int = 100_000
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve the first page under the number of the requested one."""
+        """Send the first page with the requested page number."""
         query = dict(parse_qsl(exchange.scope["query_string"].decode("latin-1")))
         page = int(query.get("page", "1"))
         first = urlencode({**query, "page": "1"})
-        response = await exchange.serve(query=first)
+        response = await exchange.call_application(query=first)
         pages = -(-self.total // 100)
         numbers = {"page": page, "total": self.total, "total_pages": pages}
-        await exchange.send(_with_pagination(response, **numbers))
+        await exchange.send(_replace_pagination(response, **numbers))
 
 
-def _with_pagination(response: Response, **numbers: float) -> Response:
-    """Return the response to a list with other numbers; any other response as it is."""
+def _replace_pagination(response: Response, **numbers: float) -> Response:
+    """Return a list response with other numbers in `pagination`; other responses are unchanged."""
     document = json.loads(bytes(response.body)) if response.status_code == 200 else {}
     if "pagination" not in document:
         return response
@@ -329,7 +330,7 @@ KINDS: Mapping[str, type[Fault]] = {
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Requests that a fault is planned for, as `Faults.add` says."""
+    """Requests to which a fault applies, with the parameters of `Faults.add`."""
 
     method: str | None = None
     path: str = "*"
@@ -339,7 +340,10 @@ class Matcher:
 
 
 def _parse_fault(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
-    """Return the named fault and its matcher, parsed from texts by parameter."""
+    """Return the named fault and its matcher. Raises `UnknownName` or `ValidationError`.
+
+    `given` has the parameters of both as texts.
+    """
     if name not in KINDS:
         raise UnknownName("fault", name, KINDS)
     kind = KINDS[name]
@@ -354,7 +358,7 @@ def _parse_fault(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
 
 @dataclass(slots=True)
 class PlannedFault:
-    """A fault with its matcher; `hits` is how often it was performed."""
+    """Fault with its matcher, the number of matching requests, and how often it was performed."""
 
     fault: Fault
     matcher: Matcher
@@ -363,7 +367,7 @@ class PlannedFault:
 
 
 class Faults:
-    """The faults that are planned, in order; safe to change while requests are served."""
+    """Planned faults in order. They can be changed while requests are served."""
 
     def __init__(self, random: chance.Random) -> None:
         self._random = random
@@ -380,25 +384,30 @@ class Faults:
         probability: float = 1.0,
         times: int | None = 1,
     ) -> PlannedFault:
-        """Plan a fault for requests of that method and path.
+        """Plan a fault for requests with this method and path.
 
-        `path` is a pattern with `*` over the whole path, as `/api/v1/jobs/*`; `nth` counts the
-        matching requests from 1 and picks one; `probability` is drawn for each; `times` ends the
-        fault after so many (None: never).
+        Args:
+            fault: The fault.
+            method: HTTP method; None for all methods.
+            path: Pattern of the whole path, for example `/api/v1/jobs/*`.
+            nth: Number of the only matching request with the fault, counted from 1; None for all.
+            probability: Share of the matching requests with the fault.
+            times: Maximum number of requests with the fault; None for no maximum.
         """
-        return self._add(fault, Matcher(method, path, nth, probability, times))
+        return self._append(fault, Matcher(method, path, nth, probability, times))
 
-    def _add(self, fault: Fault, matcher: Matcher) -> PlannedFault:
+    def _append(self, fault: Fault, matcher: Matcher) -> PlannedFault:
+        """Add a fault to the end of the planned faults."""
         planned = PlannedFault(fault, matcher)
         with self._lock:
             self._planned.append(planned)
         return planned
 
     def plan(self, text: str) -> PlannedFault:
-        """Plan the fault of a text such as `status status=503 path=/api/v1/jobs* times=3`.
+        """Plan a fault from a text such as `status status=503 path=/api/v1/jobs* times=3`.
 
-        Its words are as in a shell; `times` may be `always`. Raises `UnknownName` and
-        `SettingsError`.
+        The text is split into words like in a shell; `times=always` means no maximum. Raises
+        `UnknownName` or `SettingsError`.
         """
         try:
             name, *words = shlex.split(text) or [""]
@@ -417,23 +426,24 @@ class Faults:
             raise SettingsError(f"--fault {text!r}: {reason}") from None
         except ValueError as error:
             raise SettingsError(f"--fault {text!r} cannot be read: {error}") from None
-        return self._add(fault, matcher)
+        return self._append(fault, matcher)
 
     def clear(self) -> None:
-        """Forget every fault that is planned."""
+        """Remove all planned faults."""
         with self._lock:
             self._planned.clear()
 
     def match(self, method: str, path: str) -> Fault | None:
-        """Return the first planned fault that matches the request, or None."""
+        """Return the first planned fault for a request, and count it, or None."""
         with self._lock:
             for each in self._planned:
-                if self._matches(each, method, path):
+                if self._count_and_decide(each, method, path):
                     each.hits += 1
                     return each.fault
         return None
 
-    def _matches(self, planned: PlannedFault, method: str, path: str) -> bool:
+    def _count_and_decide(self, planned: PlannedFault, method: str, path: str) -> bool:
+        """Count a matching request; return True if the fault must be performed for it."""
         matcher = planned.matcher
         if matcher.method not in (None, method) or not fnmatchcase(path, matcher.path):
             return False

@@ -13,7 +13,7 @@ from connector.catalog.field import Filter, Kind
 from connector.catalog.resource import Declaration
 from connector.sandbox.api_answer import Rejection, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import RowCondition, read_date
+from connector.sandbox.record_table import RowCondition, parse_date
 
 PER_PAGE_DEFAULT = 20
 PER_PAGE_MAX = 100
@@ -31,7 +31,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Parameters of one list request."""
+    """Parsed parameters of a list request."""
 
     where: RowCondition
     sort: str
@@ -47,13 +47,16 @@ def parse_list_query(
     *,
     parent: str | None = None,
 ) -> ListQuery:
-    """Read a list's query; raises `Rejection` 400 or 422 as the behaviours say."""
+    """Parse the query of a list request. Raises `Rejection` 400 or 422.
+
+    `parent` is the id of the content type whose items are listed.
+    """
     errors: dict[str, list[str]] = {}
     # An empty parameter is one that a form left out.
     query = {name: value for name, value in query.items() if value}
-    page = _positive_integer("page", query, 1, behaviours, errors)
-    per_page = _per_page(query, behaviours, errors)
-    sort, is_descending = _sort_order(declaration, query, behaviours, errors)
+    page = _parse_positive_integer("page", query, 1, behaviours, errors)
+    per_page = _parse_per_page(query, behaviours, errors)
+    sort, is_descending = _parse_sort_order(declaration, query, behaviours, errors)
     where = RowCondition() if parent is None else RowCondition("t.parent = ?", (parent,))
     for each in declaration.filters:
         if each.name in query:
@@ -71,13 +74,14 @@ def parse_list_query(
     return ListQuery(where, sort, is_descending, page, per_page)
 
 
-def _positive_integer(
+def _parse_positive_integer(
     name: str,
     query: Mapping[str, str],
     default: int,
     behaviours: Behaviours,
     errors: dict[str, list[str]],
 ) -> int:
+    """Return the value of a parameter, or the default; an invalid value may add to `errors`."""
     text = query.get(name)
     if text is None:
         return default
@@ -88,10 +92,11 @@ def _positive_integer(
     return default
 
 
-def _per_page(
+def _parse_per_page(
     query: Mapping[str, str], behaviours: Behaviours, errors: dict[str, list[str]]
 ) -> int:
-    per_page = _positive_integer("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
+    """Return the number of records on a page. Raises `Rejection` 400 if the behaviour says so."""
+    per_page = _parse_positive_integer("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
     cap = int(behaviours.per_page_max)
     if per_page <= cap:
         return per_page
@@ -111,12 +116,13 @@ def _per_page(
     return min(PER_PAGE_DEFAULT, cap)
 
 
-def _sort_order(
+def _parse_sort_order(
     declaration: Declaration,
     query: Mapping[str, str],
     behaviours: Behaviours,
     errors: dict[str, list[str]],
 ) -> tuple[str, bool]:
+    """Return the column to sort by, and True for descending order."""
     sort, order = query.get("sort", SORT_DEFAULT), query.get("order", "desc")
     if not declaration.sortable:
         if behaviours.content_type_sort == "refused":
@@ -143,6 +149,7 @@ def _add_filter(
     behaviours: Behaviours,
     errors: dict[str, list[str]],
 ) -> RowCondition:
+    """Return the condition with a filter added. An invalid value may add to `errors`."""
     if by.kind is Kind.DATE:
         return _add_date_filter(where, by, value, behaviours, errors)
     if by.values and value not in by.values:
@@ -166,12 +173,12 @@ def _add_date_filter(
     behaviours: Behaviours,
     errors: dict[str, list[str]],
 ) -> RowCondition:
-    """Narrow to bookings from `start_date` to `end_date` (API 4.5: not shown)."""
+    """Return the condition limited by a date; `booking_dates` selects the field (API 4.5)."""
     compared: str = behaviours.booking_dates
     if compared == "each":
         compared = by.name.replace("_date", "_datetime")
     try:
-        day = read_date(value).isoformat()
+        day = parse_date(value).isoformat()
     except ValueError:
         errors[by.name] = ["must be a date, as 2024-01-31"]
         return where
@@ -183,7 +190,7 @@ def _add_date_filter(
 def _add_search(
     where: RowCondition, declaration: Declaration, text: str, behaviours: Behaviours
 ) -> RowCondition:
-    """Narrow to records with every word of the text (API 4.1: where, not shown)."""
+    """Return the condition limited to records with every word in fields that `search` selects."""
     texts = [
         each
         for each in declaration.fields.values()
@@ -200,13 +207,14 @@ def _add_search(
             assert_never(other)
     for word in text.split():
         escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        where = where.narrowed(*_search_condition(declaration, columns, f"%{escaped}%", behaviours))
+        where = where.narrowed(*_word_condition(declaration, columns, f"%{escaped}%", behaviours))
     return where
 
 
-def _search_condition(
+def _word_condition(
     declaration: Declaration, columns: list[str], pattern: str, behaviours: Behaviours
 ) -> tuple[str, ...]:
+    """Return SQL for "one of the columns matches the pattern", followed by its parameters."""
     if behaviours.search == "all":
         # Texts that lists do not show lie in the record alone.
         marks = ", ".join("?" * len(columns))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from connector.sandbox import vocabulary as words
-from connector.sandbox.validation import slug
+from connector.sandbox.validation import make_slug
 
 T = TypeVar("T")
 
@@ -25,25 +25,25 @@ LEAD_STATUSES = tuple(str(uuid5(NAMESPACE_DNS, f"lead-status-{n}.example.com")) 
 """The agency's own list of lead statuses; it has no endpoint."""
 
 HANDLES = {
-    name: slug(name).replace("untitled", words.FOREIGN_NAME)
+    name: make_slug(name).replace("untitled", words.FOREIGN_NAME)
     for name in (*words.FIRST_NAMES, *words.LAST_NAMES)
 }
 """Each name in the form that email addresses have."""
 
 
 class RandomValues:
-    """Random values for records; faster than the methods of `random.Random`."""
+    """Source of random values, faster than the methods of `random.Random`."""
 
     def __init__(self, source: chance.Random) -> None:
         self.random = source.random
         self._bits = source.getrandbits
 
     def choice(self, options: Sequence[T]) -> T:
-        """Return one of the options."""
+        """Return a random option."""
         return options[int(self.random() * len(options))]
 
     def maybe(self, share: float, value: T) -> T | None:
-        """Return the value in that share of cases, else None."""
+        """Return the value with this probability, else None."""
         return value if self.random() < share else None
 
     def integer(self, low: int, high: int) -> int:
@@ -51,15 +51,15 @@ class RandomValues:
         return low + int(self.random() * (high - low + 1))
 
     def yes(self, share: float = 0.5) -> bool:
-        """Return True in that share of cases."""
+        """Return True with this probability."""
         return self.random() < share
 
     def id(self) -> str:
-        """Return a uuid."""
+        """Return a random UUID."""
         return str(UUID(int=self._bits(128), version=4))
 
     def day(self, near: datetime, low: int, high: int) -> str:
-        """Return a date between `low` and `high` days after a time."""
+        """Return a date between `low` and `high` days after `near`, as YYYY-MM-DD."""
         return (near.date() + timedelta(days=self.integer(low, high))).isoformat()
 
     def text(self) -> str | None:
@@ -89,7 +89,10 @@ class RandomValues:
 
 @dataclass(slots=True)
 class AgencyContext:
-    """Ids that later records refer to, and values that must agree with them."""
+    """Ids, jobs, content types and emails of the records made so far.
+
+    Later records refer to them. `anchor` is the latest time of the data.
+    """
 
     anchor: datetime
     ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -97,8 +100,8 @@ class AgencyContext:
     types: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     emails: list[str] = field(default_factory=list)
 
-    def email(self, rng: RandomValues, first: str, last: str, number: int) -> str:
-        """Return an email address; one in a hundred is used twice."""
+    def make_email(self, rng: RandomValues, first: str, last: str, number: int) -> str:
+        """Return an email address. One in a hundred is that of an earlier record."""
         if self.emails and rng.yes(0.01):
             return rng.choice(self.emails)
         email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{rng.choice(words.MAIL_DOMAINS)}"

@@ -31,7 +31,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A record with its place: `serial` counts insertions, `parent` is its type's id."""
+    """Stored record, its insertion number `serial`, and the id of its content type, if any."""
 
     serial: int
     parent: str | None
@@ -40,19 +40,19 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """Condition on the narrow table, named `t`, and its parameters; default: all rows."""
+    """SQL condition on a resource's table, named `t`, and its parameters; all rows by default."""
 
     sql: str = "1"
     parameters: tuple[Any, ...] = ()
 
     def narrowed(self, sql: str, *parameters: Any) -> RowCondition:
-        """Return this condition combined with another one by AND."""
+        """Return this condition AND another one."""
         joined = sql if self.sql == "1" else f"{self.sql} AND {sql}"
         return RowCondition(joined, self.parameters + parameters)
 
 
 class RecordTable:
-    """The two tables of one resource; methods work within the caller's transaction."""
+    """The two SQLite tables of one resource. The caller opens the transaction."""
 
     def __init__(self, connection: sqlite3.Connection, declaration: Declaration) -> None:
         self._connection = connection
@@ -69,51 +69,53 @@ class RecordTable:
         )
         self._related = tuple(related)
 
-    def build(self) -> None:
-        """Make the tables, unless they are there."""
-        columns = "".join(f", {name}{self._collation(name)}" for name in self._columns)
-        self._run(
+    def create_tables(self) -> None:
+        """Create the tables if they do not exist."""
+        columns = "".join(f", {name}{self._collation_clause(name)}" for name in self._columns)
+        self._execute(
             f"CREATE TABLE IF NOT EXISTS {self._table} "
             f"(serial INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, parent TEXT{columns})"
         )
-        self._run(
+        self._execute(
             f"CREATE TABLE IF NOT EXISTS {self._table}_record "
             "(serial INTEGER PRIMARY KEY, record TEXT NOT NULL)"
         )
 
-    def index(self) -> None:
-        """Make the indexes that are missing; last, since filling is cheaper without."""
-        self._run(f"CREATE UNIQUE INDEX IF NOT EXISTS {self._table}_id ON {self._table} (id)")
+    def create_indexes(self) -> None:
+        """Create missing indexes."""
+        self._execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {self._table}_id ON {self._table} (id)")
         within = ("parent",) if self._declaration.parent else ()
         for name in self._declaration.sortable:
-            self._index(*within, name)
+            self._create_index(*within, name)
         for name in self._related:
-            self._index(name, *(("status",) if "status" in self._columns else ()))
+            self._create_index(name, *(("status",) if "status" in self._columns else ()))
         for each in self._declaration.filters:
             if each.name in self._columns:
                 for order in ("created_at", "updated_at"):
-                    self._index(*within, each.name, order)
+                    self._create_index(*within, each.name, order)
 
-    def _index(self, *columns: str) -> None:
+    def _create_index(self, *columns: str) -> None:
+        """Create an index over these columns if it does not exist."""
         name = "_".join((self._table, "by", *columns))
         listed = ", ".join(columns)
-        self._run(f"CREATE INDEX IF NOT EXISTS {name} ON {self._table} ({listed})")
+        self._execute(f"CREATE INDEX IF NOT EXISTS {name} ON {self._table} ({listed})")
 
-    def _collation(self, column: str) -> str:
+    def _collation_clause(self, column: str) -> str:
+        """Return the COLLATE clause of a column; empty unless it contains free text."""
         # People's words sort without regard to case, as databases behind such services do.
         declared = self._declaration.fields[column]
         is_text = declared.kind is Kind.STRING and not declared.values
         return " COLLATE NOCASE" if is_text else ""
 
-    def _run(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
+    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, parameters)
 
     def add(self, records: Iterable[tuple[StoredRecord, str | None]]) -> None:
-        """Insert records with their parents, in this order.
+        """Insert records with the ids of their content types.
 
-        Raises `sqlite3.IntegrityError` where an id is taken.
+        Raises `sqlite3.IntegrityError` if an id already exists.
         """
-        serial: int = self._run(
+        serial: int = self._execute(
             "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?", (self._table,)
         ).fetchone()[0]
         marks = ", ".join("?" * (3 + len(self._columns)))
@@ -123,30 +125,30 @@ class RecordTable:
         for record, parent in records:
             serial += 1
             rows.append((serial, record["id"], parent, *map(record.get, self._columns)))
-            texts.append((serial, _record_json(record)))
+            texts.append((serial, _to_json(record)))
         self._connection.executemany(narrow, rows)
         self._connection.executemany(whole, texts)
 
     def replace(self, serial: int, record: StoredRecord) -> None:
-        """Replace a record with another version."""
+        """Store another version of the record with this serial."""
         values = ", ".join(f"{name} = ?" for name in ("id", *self._columns))
-        self._run(
+        self._execute(
             f"UPDATE {self._table} SET {values} WHERE serial = ?",
             (record["id"], *map(record.get, self._columns), serial),
         )
-        self._run(
+        self._execute(
             f"UPDATE {self._table}_record SET record = ? WHERE serial = ?",
-            (_record_json(record), serial),
+            (_to_json(record), serial),
         )
 
     def remove(self, serial: int) -> None:
-        """Delete a record; its serial is never used again."""
-        self._run(f"DELETE FROM {self._table} WHERE serial = ?", (serial,))
-        self._run(f"DELETE FROM {self._table}_record WHERE serial = ?", (serial,))
+        """Delete the record with this serial."""
+        self._execute(f"DELETE FROM {self._table} WHERE serial = ?", (serial,))
+        self._execute(f"DELETE FROM {self._table}_record WHERE serial = ?", (serial,))
 
     def find(self, id: str, *, parent: str | None = None) -> StoredRow | None:
-        """Return the record with that id, and that parent if given; None if there is none."""
-        found = self._run(
+        """Return the record with this id, or None if it does not exist or has another parent."""
+        found = self._execute(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
             f"JOIN {self._table}_record r ON r.serial = t.serial WHERE t.id = ?",
             (id,),
@@ -158,27 +160,27 @@ class RecordTable:
     def has(self, where: RowCondition) -> bool:
         """Return True if a record meets the condition."""
         sql = f"SELECT 1 FROM {self._table} t WHERE {where.sql} LIMIT 1"
-        return self._run(sql, where.parameters).fetchone() is not None
+        return self._execute(sql, where.parameters).fetchone() is not None
 
     def count(self, where: RowCondition) -> int:
         """Count the records that meet the condition."""
         sql = f"SELECT count(*) FROM {self._table} t WHERE {where.sql}"
-        counted: int = self._run(sql, where.parameters).fetchone()[0]
+        counted: int = self._execute(sql, where.parameters).fetchone()[0]
         return counted
 
-    def tally(self, where: RowCondition, by: str) -> Iterator[tuple[Any, int]]:
-        """Count the records that meet the condition, by the values of one column."""
+    def count_by(self, where: RowCondition, by: str) -> Iterator[tuple[Any, int]]:
+        """Yield each value of a column with the number of records that meet the condition."""
         sql = f"SELECT {by}, count(*) FROM {self._table} t WHERE {where.sql} GROUP BY {by}"
-        return iter(self._run(sql, where.parameters))
+        return iter(self._execute(sql, where.parameters))
 
     def page(
         self, where: RowCondition, order: str, *, limit: int, offset: int
     ) -> list[StoredRecord]:
-        """Return the records of one page. `order` is SQL over the narrow table."""
+        """Return a page of the records that meet the condition. `order` is an SQL expression."""
         # In two steps: a join would fetch every record that the offset skips.
         serials = [
             found[0]
-            for found in self._run(
+            for found in self._execute(
                 f"SELECT t.serial FROM {self._table} t WHERE {where.sql} "
                 f"ORDER BY {order} LIMIT ? OFFSET ?",
                 (*where.parameters, limit, offset),
@@ -186,7 +188,7 @@ class RecordTable:
         ]
         marks = ", ".join("?" * len(serials))
         texts = dict(
-            self._run(
+            self._execute(
                 f"SELECT serial, record FROM {self._table}_record WHERE serial IN ({marks})",
                 serials,
             )
@@ -194,9 +196,9 @@ class RecordTable:
         return [json.loads(texts[serial]) for serial in serials]
 
     def rows(self, parent: str | None = None) -> Iterator[StoredRow]:
-        """Yield every record in the order of insertion, only those of a parent if given."""
+        """Yield all records in order of insertion, or only those of a parent."""
         condition = "" if parent is None else "WHERE t.parent = ?"
-        found = self._run(
+        found = self._execute(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
             f"JOIN {self._table}_record r ON r.serial = t.serial {condition} ORDER BY t.serial",
             () if parent is None else (parent,),
@@ -206,7 +208,7 @@ class RecordTable:
                 yield StoredRow(serial, owner, json.loads(text))
 
 
-def _record_json(record: StoredRecord) -> str:
+def _to_json(record: StoredRecord) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -227,33 +229,33 @@ _LENGTH_KEPT = 27
 _SUFFIXES = {"Z": "Z", "offset": "+00:00", "none": ""}
 
 
-def wall_clock() -> datetime:
-    """Return the machine's time in UTC."""
+def utc_now() -> datetime:
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
-def stored_moment(moment: datetime) -> str:
-    """Return the stored text of an aware time: UTC, microseconds, `Z`."""
+def format_stored_time(moment: datetime) -> str:
+    """Format a time as stored: in UTC, with microseconds and `Z`."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def truncate_moment(moment: datetime, behaviours: Behaviours) -> datetime:
-    """Cut the time to the precision that the server keeps (`timestamp_precision`)."""
+def truncate_time(moment: datetime, behaviours: Behaviours) -> datetime:
+    """Truncate a time to the precision of the behaviour `timestamp_precision`."""
     unit = _MICROSECONDS_KEPT[behaviours.timestamp_precision]
     return moment.replace(microsecond=moment.microsecond // unit * unit)
 
 
-def read_date(text: str) -> date:
-    """Parse a date in the form `YYYY-MM-DD` only. Raises `ValueError`."""
+def parse_date(text: str) -> date:
+    """Parse a date in the form YYYY-MM-DD. Raises `ValueError` for other ISO forms too."""
     if len(text) != len("2024-01-31"):
         raise ValueError(text)
     return date.fromisoformat(text)
 
 
-def shown_moment(kept: str, behaviours: Behaviours) -> str:
-    """Return a stored time as answers show it (API conventions: any ISO 8601 form in UTC).
+def format_shown_time(kept: str, behaviours: Behaviours) -> str:
+    """Format a stored time as responses show it, with the precision and suffix of the behaviours.
 
-    A text of another form, which only a test can have put there, is shown as it is.
+    Other texts, which only a test can store, are returned unchanged.
     """
     if len(kept) != _LENGTH_KEPT:
         return kept
@@ -272,7 +274,7 @@ _EXTRA_VALUE = "5f0c7f5e-9d0f-4c6b-8a53-0d5e8a7c1b11"
 
 
 class AnswerShape:
-    """One resource's two shapes, under given behaviours."""
+    """Fields of one resource in detail responses and in lists, under given behaviours."""
 
     def __init__(self, declaration: Declaration, behaviours: Behaviours) -> None:
         self._behaviours = behaviours
@@ -288,34 +290,35 @@ class AnswerShape:
         self._write_only = tuple(name for name, each in declared.items() if each.write_only)
 
     def detail(self, record: StoredRecord, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record as a detail answer shows it, with undeclared fields."""
+        """Return the record's fields in a detail response, including undeclared fields."""
         extras = [n for n in record if n not in self._declared and not n.startswith("_")]
-        return self._shown(record, computed, (*self._detail, *extras))
+        return self._select_fields(record, computed, (*self._detail, *extras))
 
     def item(self, record: StoredRecord, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record as a list shows it: exactly the declared fields."""
-        return self._shown(record, computed, self._item)
+        """Return the record's fields in a list, which are only declared fields."""
+        return self._select_fields(record, computed, self._item)
 
-    def hidden(self, record: StoredRecord) -> dict[str, Any]:
-        """Return the write-only fields of the record, which no answer shows."""
+    def write_only_fields(self, record: StoredRecord) -> dict[str, Any]:
+        """Return the record's write-only fields, which no response contains."""
         return {name: record.get(name) for name in self._write_only}
 
     def echoed_fields(
         self, detail: Mapping[str, Any], names: Collection[str] | None
     ) -> dict[str, Any]:
-        """Return the detail, or only the named fields that an answer echoes (API 4.7)."""
+        """Return the named fields for the response to a write, or all if None (API 4.7)."""
         if names is None:
             return dict(detail)
         return {name: value for name, value in detail.items() if name in names}
 
-    def _shown(
+    def _select_fields(
         self, record: StoredRecord, computed: Mapping[str, Any], names: Iterable[str]
     ) -> dict[str, Any]:
+        """Return the named fields with formatted times and computed counters."""
         read = record.get
         shown = {name: read(name) for name in names}
         for name in self._datetimes:
             if isinstance(kept := shown.get(name), str):
-                shown[name] = shown_moment(kept, self._behaviours)
+                shown[name] = format_shown_time(kept, self._behaviours)
         shown |= {name: value for name, value in computed.items() if name in shown}
         if self._behaviours.nulls == "absent":
             shown = {name: value for name, value in shown.items() if value is not None}
@@ -343,10 +346,10 @@ _SLICE = 500
 Counters = dict[str, int]
 
 
-def count_for(
+def count_company_records(
     companies: Sequence[str], jobs: RecordTable, bookings: RecordTable
 ) -> dict[str, Counters]:
-    """Return the three counters of each company by its id."""
+    """Return the numbers of jobs, active jobs and placements of each company by id."""
     names = ("jobs_count", "active_jobs_count", "placements_count")
     counted = {id: dict.fromkeys(names, 0) for id in companies}
     for start in range(0, len(companies), _SLICE):
@@ -357,6 +360,6 @@ def count_for(
             ("active_jobs_count", jobs, among.narrowed(_ACTIVE)),
             ("placements_count", bookings, among.narrowed(_PLACEMENT)),
         ):
-            for id, number in shelf.tally(where, "company_id"):
+            for id, number in shelf.count_by(where, "company_id"):
                 counted[id][name] = number
     return counted

@@ -26,14 +26,14 @@ from connector.sandbox.random_values import (
     RandomValues,
 )
 from connector.sandbox.record_table import StoredRecord
-from connector.sandbox.validation import slug
+from connector.sandbox.validation import make_slug
 
 SampleRecord = tuple[StoredRecord, str | None]
 """A record, and the id of its content type: None for all resources but content items."""
 
 
-def make_dates(rng: RandomValues, created: datetime, updated: datetime) -> StoredRecord:
-    """Make the fields that every record has (API 2)."""
+def make_common_fields(rng: RandomValues, created: datetime, updated: datetime) -> StoredRecord:
+    """Make the id and the timestamps of a record (API 2)."""
     return {"id": rng.id(), "created_at": created, "updated_at": updated}
 
 
@@ -42,10 +42,10 @@ def make_company(
 ) -> SampleRecord:
     """Make a client company."""
     name = f"{rng.choice(words.COMPANY_HEADS)} {rng.choice(words.COMPANY_TAILS)}"
-    domain = f"{slug(name)}-{number}.example"
+    domain = f"{make_slug(name)}-{number}.example"
     first, last = rng.choice(words.FIRST_NAMES), rng.choice(words.LAST_NAMES)
     record = {
-        **make_dates(rng, created, updated),
+        **make_common_fields(rng, created, updated),
         "name": name if number % 7 else f"{name} ({number})",
         "email": f"office@{domain}",
         "legal_name": rng.maybe(0.6, name.upper()),
@@ -69,8 +69,8 @@ def make_company(
         "contract_end_date": rng.maybe(0.3, rng.day(agency.anchor, -100, 700)),
         "fee_percentage": rng.maybe(0.7, rng.choice((12.5, 15, 17.5, 20, 22.25, 25))),
         "fee_type": rng.maybe(0.7, rng.choice(("percentage", "percentage", "fixed", "retainer"))),
-        "network_url": rng.maybe(0.4, f"https://network.example/company/{slug(name)}"),
-        "social_url": rng.maybe(0.2, f"https://social.example/{slug(name)}"),
+        "network_url": rng.maybe(0.4, f"https://network.example/company/{make_slug(name)}"),
+        "social_url": rng.maybe(0.2, f"https://social.example/{make_slug(name)}"),
         "internal_notes": rng.text(),
         "tags": rng.maybe(0.5, rng.choice(words.TAGS)),
         "account_manager_id": rng.maybe(0.8, rng.choice(USERS)),
@@ -81,12 +81,12 @@ def make_company(
 def make_job(
     rng: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> SampleRecord:
-    """Make a vacancy of a company, if there are companies."""
+    """Make a job of a random company; without companies, a job without a company."""
     companies = agency.ids["companies"]
     title = rng.choice(words.RANKS) + rng.choice(words.ROLES)
     status = rng.choice(words.JOB_STATUSES)
     record = {
-        **make_dates(rng, created, updated),
+        **make_common_fields(rng, created, updated),
         "title": title,
         "reference_code": rng.maybe(0.9, f"{rng.choice(('JOB', 'REF', '00'))}-{number:05d}"),
         "department": rng.maybe(0.5, rng.choice(words.DEPARTMENTS)),
@@ -96,7 +96,7 @@ def make_job(
         "experience_level": rng.maybe(
             0.7, rng.choice(("entry", "mid", "mid", "senior", "lead", "executive"))
         ),
-        **_pay(rng),
+        **_make_pay(rng),
         "fee_type": rng.maybe(0.8, rng.choice(("percentage", "percentage", "fixed"))),
         "fee_percentage": rng.maybe(0.6, rng.choice((15, 17.5, 20, 33.333))),
         "placement_fee": rng.maybe(0.3, rng.integer(2000, 30000) + 0.75),
@@ -124,13 +124,13 @@ def make_job(
         "featured": rng.maybe(0.5, rng.yes(0.1)),
         "internal_notes": rng.text(),
     }
-    record["slug"] = f"{slug(title)}-{record['id'][:8]}"
+    record["slug"] = f"{make_slug(title)}-{record['id'][:8]}"
     agency.jobs.append((record["id"], record["company_id"]))
     return record, None
 
 
-def _pay(rng: RandomValues) -> StoredRecord:
-    """Make the pay of a job: a salary, or a day rate."""
+def _make_pay(rng: RandomValues) -> StoredRecord:
+    """Make a job's salary, or its day rate."""
     salary = rng.integer(18, 120) * 1000
     rate = rng.integer(15, 90) * 10 + rng.choice((0, 0, 0.5))
     is_contract = rng.yes(0.3)
@@ -152,9 +152,9 @@ def make_candidate(
     """Make a candidate."""
     last = rng.choice(words.LAST_NAMES)
     record = {
-        **make_dates(rng, created, updated),
-        **_person(rng, agency, number, last),
-        **_work(rng, created),
+        **make_common_fields(rng, created, updated),
+        **_make_personal_fields(rng, agency, number, last),
+        **_make_work_fields(rng, created),
         "cv_file_path": rng.maybe(0.6, f"cvs/{created.year}/{number:06d} {last}.pdf"),
         "status": rng.choice(words.CANDIDATE_STATUSES),
         "source": rng.maybe(0.85, rng.choice(words.SOURCES)),
@@ -171,7 +171,9 @@ def make_candidate(
     return record, None
 
 
-def _person(rng: RandomValues, agency: AgencyContext, number: int, last: str) -> StoredRecord:
+def _make_personal_fields(
+    rng: RandomValues, agency: AgencyContext, number: int, last: str
+) -> StoredRecord:
     """Make the candidate's personal fields."""
     first = rng.choice(words.FIRST_NAMES)
     handle = f"{HANDLES[first]}-{HANDLES[last]}-{number}"
@@ -180,7 +182,7 @@ def _person(rng: RandomValues, agency: AgencyContext, number: int, last: str) ->
     return {
         "first_name": first,
         "last_name": last,
-        "email": agency.email(rng, first, last, number),
+        "email": agency.make_email(rng, first, last, number),
         "phone": rng.phone(),
         "mobile": rng.phone(),
         "address_line1": rng.maybe(0.5, f"{rng.integer(1, 240)} {rng.choice(words.STREETS)}"),
@@ -202,7 +204,7 @@ def _person(rng: RandomValues, agency: AgencyContext, number: int, last: str) ->
     }
 
 
-def _work(rng: RandomValues, created: datetime) -> StoredRecord:
+def _make_work_fields(rng: RandomValues, created: datetime) -> StoredRecord:
     """Make the candidate's fields about work and pay."""
     salary = rng.integer(16, 110) * 1000
     rate = rng.integer(12, 95) * 10
@@ -237,8 +239,8 @@ def make_lead(
     city = rng.choice(words.CITIES)
     address = f"{rng.integer(1, 240)} {rng.choice(words.STREETS)}"
     record = {
-        **make_dates(rng, created, updated),
-        "email": agency.email(rng, first, last, number),
+        **make_common_fields(rng, created, updated),
+        "email": agency.make_email(rng, first, last, number),
         "lead_status_id": rng.choice(LEAD_STATUSES),
         "first_name": None if form == 0 else first,
         "last_name": None if form in (0, 1) else last,
@@ -252,7 +254,7 @@ def make_lead(
         "county": rng.maybe(0.3, rng.choice(words.COUNTIES)),
         "postcode": rng.maybe(0.5, f"LS{rng.integer(1, 28)} 4DY"),
         "country": rng.maybe(0.6, rng.choice(words.COUNTRIES)),
-        "website": rng.maybe(0.4, f"https://www.{slug(business)}.example"),
+        "website": rng.maybe(0.4, f"https://www.{make_slug(business)}.example"),
         "network_url": rng.maybe(0.2, f"https://network.example/in/lead-{number}"),
         "billing_address": rng.maybe(0.2, f"{address}\nBilling dept."),
         "billing_city": rng.maybe(0.2, city),
@@ -288,7 +290,7 @@ def make_booking(
     is_over = start < agency.anchor
     status = rng.choice(words.PAST_STATUSES if is_over else words.COMING_STATUSES)
     record = {
-        **make_dates(rng, created, updated),
+        **make_common_fields(rng, created, updated),
         **dict.fromkeys(_OF_KINDS),
         "booking_type": kind,
         "title": rng.maybe(0.9, f"{kind.replace('_', ' ').title()}: {rng.choice(words.ROLES)}"),
@@ -310,7 +312,7 @@ def make_booking(
         "assigned_to": rng.maybe(0.85, rng.choice(USERS)),
         "timezone": rng.maybe(0.8, rng.choice(words.TIMEZONES)),
         "cancellation_reason": rng.choice(words.SENTENCES) if status == "cancelled" else None,
-        **_details(rng, kind, start),
+        **_make_fields_of_booking_type(rng, kind, start),
     }
     return record, None
 
@@ -330,8 +332,8 @@ _OF_KINDS = (
 """The fields that a booking has for being of some kind; of the others it is null."""
 
 
-def _details(rng: RandomValues, kind: str, start: datetime) -> StoredRecord:
-    """Make the fields that depend on the kind of booking."""
+def _make_fields_of_booking_type(rng: RandomValues, kind: str, start: datetime) -> StoredRecord:
+    """Make the fields that depend on the booking's type."""
     if kind == "interview":
         meeting = rng.choice(
             ("<meeting_platform_1>", "<meeting_platform_2>", "<meeting_platform_3>")
@@ -389,9 +391,9 @@ def make_content_type(
     name, address, about, icon = words.CONTENT_TYPES[number % len(words.CONTENT_TYPES)]
     round = number // len(words.CONTENT_TYPES)
     suffix = f" {round + 1}" if round else ""
-    fields = [_field(rng, field_type, n) for n, field_type in enumerate(FIELD_TYPES)]
+    fields = [_make_content_field(rng, field_type, n) for n, field_type in enumerate(FIELD_TYPES)]
     record = {
-        **make_dates(rng, created, updated),
+        **make_common_fields(rng, created, updated),
         "name": name + suffix,
         "slug": address + suffix.replace(" ", "-"),
         "description": about,
@@ -404,7 +406,8 @@ def make_content_type(
     return record, None
 
 
-def _field(rng: RandomValues, field_type: str, number: int) -> dict[str, Any]:
+def _make_content_field(rng: RandomValues, field_type: str, number: int) -> dict[str, Any]:
+    """Make a field of a content type."""
     name = field_type.replace("_", " ").capitalize()
     config: dict[str, Any] = {}
     if field_type in ("select", "multi_select"):
@@ -438,9 +441,9 @@ def make_content_item(
         if each["is_required"] or rng.yes(0.7)
     }
     record = {
-        **make_dates(rng, created, updated),
+        **make_common_fields(rng, created, updated),
         "title": title,
-        "slug": slug(title),
+        "slug": make_slug(title),
         "status": status,
         "published_at": created if status == "published" else None,
         "fields": values,
@@ -448,7 +451,8 @@ def make_content_item(
     return record, type_id
 
 
-def _choices(rng: RandomValues) -> list[str]:
+def _draw_choices(rng: RandomValues) -> list[str]:
+    """Return a random selection of the options of a select field; it may be empty."""
     return [each for each in words.OPTIONS if rng.yes()]
 
 
@@ -458,7 +462,7 @@ _VALUES: Mapping[str, Callable[[RandomValues], Any]] = {
     "rich_text": lambda rng: f"<p>{rng.choice(words.SENTENCES)}</p>\n<ul><li>&amp;</li></ul>",
     "number": lambda rng: rng.choice((0, 42, -7, 3.14, 1e6)),
     "select": lambda rng: rng.choice(words.OPTIONS),
-    "multi_select": _choices,
+    "multi_select": _draw_choices,
     "date": lambda rng: f"20{rng.integer(10, 29)}-02-{rng.integer(1, 28):02d}",
     "datetime": lambda rng: f"2024-06-{rng.integer(1, 30):02d}T09:30:00Z",
     "boolean": lambda rng: rng.choice((True, False, None)),
@@ -493,24 +497,27 @@ def make_record(
     number: int,
     moments: tuple[datetime, datetime],
 ) -> SampleRecord:
-    """Make a record of any resource, with every field that is not computed."""
+    """Make a record of any resource. `moments` are its creation and its last change.
+
+    Fields without a maker get values from their declaration. Computed fields are omitted.
+    """
     if maker := _MAKERS.get(resource.name):
         record, parent = maker(rng, agency, number, *moments)
     else:
-        record, parent = make_dates(rng, *moments), None
+        record, parent = make_common_fields(rng, *moments), None
     for each in resource.fields.values():
         if each.name not in record and not each.is_computed:
             # Its own chance, so that a new field changes no other value of the agency.
             chance = Random(f"{each.name} {record['id']}")  # noqa: S311  # made-up values
-            record[each.name] = _declared_value(each, RandomValues(chance), agency, moments[0])
+            record[each.name] = _make_declared_value(each, RandomValues(chance), agency, moments[0])
     agency.ids[resource.name].append(record["id"])
     return record, parent
 
 
-def _declared_value(
+def _make_declared_value(
     declared: Field, rng: RandomValues, agency: AgencyContext, created: datetime
 ) -> Any:
-    """Make a value from the declaration of a field."""
+    """Make a random value that fits the declaration of a field."""
     if declared.nullable and rng.yes(0.2):
         return None
     if declared.values:

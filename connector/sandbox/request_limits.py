@@ -16,7 +16,7 @@ PER_MINUTE_DEFAULT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RateFigures:
-    """Figures of the three headers; `reset_at` is a Unix timestamp in whole seconds."""
+    """Values of the three rate headers; `reset_at` is a Unix time in seconds."""
 
     limit: int
     remaining: int
@@ -24,7 +24,7 @@ class RateFigures:
 
 
 class RequestLimits:
-    """Counts requests within a minute and within a calendar month (UTC)."""
+    """Counters of requests in a minute and in a calendar month in UTC."""
 
     def __init__(
         self, behaviours: Behaviours, *, per_minute: int | None, per_month: int | None
@@ -37,20 +37,20 @@ class RequestLimits:
         self._spent_in_month = 0
         self._month = (0, 0)
 
-    def spend(self, now: datetime) -> bool:
-        """Count one request and return True, or return False if none is left."""
-        self._forget(now)
+    def try_to_count(self, now: datetime) -> bool:
+        """Count a request and return True; return False if a limit is reached."""
+        self._drop_expired(now)
         if len(self._leaving) >= self.per_minute or self._is_month_spent():
             return False
-        self._leaving.append(self._end(now))
+        self._leaving.append(self._window_end(now))
         self._spent_in_month += 1
         return True
 
-    def allowance(self, now: datetime) -> RateFigures:
-        """Return the figures of the rate headers at this time."""
-        self._forget(now)
+    def rate_figures(self, now: datetime) -> RateFigures:
+        """Return the values of the rate headers."""
+        self._drop_expired(now)
         remaining = self.per_minute - len(self._leaving)
-        reset_at = self._leaving[0] if self._leaving else self._end(now)
+        reset_at = self._leaving[0] if self._leaving else self._window_end(now)
         if self._is_month_spent():
             remaining = 0
             if self._behaviours.month_reset == "month":
@@ -60,10 +60,11 @@ class RequestLimits:
         return RateFigures(self.per_minute, remaining, math.ceil(reset_at))
 
     def _is_month_spent(self) -> bool:
+        """Return True if the monthly limit is reached."""
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
-    def _end(self, now: datetime) -> float:
-        """Return the time at which a request of this time leaves the window."""
+    def _window_end(self, now: datetime) -> float:
+        """Return the Unix time until which a request at `now` is counted."""
         at = now.timestamp()
         if self._behaviours.rate_window == "aligned":
             return at - at % WINDOW_SECONDS + WINDOW_SECONDS
@@ -71,8 +72,8 @@ class RequestLimits:
             return self._leaving[0]
         return at + WINDOW_SECONDS
 
-    def _forget(self, now: datetime) -> None:
-        """Drop the requests of an earlier window or month."""
+    def _drop_expired(self, now: datetime) -> None:
+        """Remove requests that are no longer counted at this time."""
         while self._leaving and now.timestamp() >= self._leaving[0]:
             self._leaving.popleft()
         month = (now.astimezone(UTC).year, now.astimezone(UTC).month)

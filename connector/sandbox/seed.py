@@ -37,10 +37,10 @@ Timestamps = tuple[datetime, datetime]
 
 
 def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> None:
-    """Fill an empty store with these numbers of records; a resource left out has none.
+    """Fill an empty store with these numbers of sample records by resource.
 
-    Raises `UnknownName` for a resource that the API does not have, and `SettingsError` for a
-    negative number, or for content items without a content type.
+    Raises `UnknownName` for an unknown resource, and `SettingsError` for a negative number or for
+    content items without a content type.
     """
     for name, number in counts.items():
         if name not in CATALOG:
@@ -51,32 +51,31 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
         raise SettingsError("Content items need at least one content type.")
     # Not the store's own generator: the number of records must not change later ids.
     rng = RandomValues(random.Random(seed))  # noqa: S311  # made-up people are no secrets
-    anchor = _anchor(store.clock())
+    anchor = _latest_time(store.clock())
     agency = AgencyContext(anchor)
-    for name, records in _resources(rng, agency, counts, anchor):
+    for name, records in _sample_records(rng, agency, counts, anchor):
         store.load(name, records)
 
 
-def _anchor(now: datetime) -> datetime:
-    """Youngest time of the data: a midnight, so that the seed decides for a day."""
+def _latest_time(now: datetime) -> datetime:
+    """Return the latest time in the data: a midnight, so that data of the same day is equal."""
     return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _resources(
+def _sample_records(
     rng: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
 ) -> Iterator[tuple[str, Iterator[tuple[StoredRecord, str | None]]]]:
     """Yield each resource with its records, after the resources that it refers to."""
     for name in REFERRED_FIRST:
-        moments = _moments(rng, counts.get(name, 0), anchor)
+        moments = _sample_times(rng, counts.get(name, 0), anchor)
         yield name, (make_record(CATALOG[name], rng, agency, i, e) for i, e in enumerate(moments))
 
 
-def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
-    """Draw the creation and change times of records, in the order of their creation.
+def _sample_times(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
+    """Draw the creation and change times of records, in order of creation.
 
-    Three records in ten come from imports, which stamp a whole group alike, and one in ten was
-    last changed by a bulk edit, which stamps only `updated_at`. Groups are larger than a page
-    where the count allows it.
+    30 % of the records come from imports, which give a group the same times. 10 % were last changed
+    by a bulk edit, which gives a group the same `updated_at`. Large groups fill more than a page.
     """
     first = anchor - timedelta(days=_DAYS)
     span = _DAYS * 24 * 3600.0
@@ -85,9 +84,9 @@ def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timest
         return after + rng.random() * (span - after)
 
     seconds: list[tuple[float, float]] = []
-    for size in _groups(int(count * _IMPORT_SHARE)):
+    for size in _group_sizes(int(count * _IMPORT_SHARE)):
         seconds += [(at := moment(), at)] * size
-    for size in _groups(int(count * _EDIT_SHARE)):
+    for size in _group_sizes(int(count * _EDIT_SHARE)):
         edited = moment(span / 2)
         seconds += [(rng.random() * edited, edited) for _ in range(size)]
     while len(seconds) < count:
@@ -98,8 +97,8 @@ def _moments(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timest
     return [(first + timedelta(seconds=c), first + timedelta(seconds=u)) for c, u in seconds]
 
 
-def _groups(total: int) -> Iterator[int]:
-    """Yield sizes of groups that add up to the total: one if it is small, else 150 and more."""
+def _group_sizes(total: int) -> Iterator[int]:
+    """Yield sizes of groups with the sum `total`: one group if it is small, else 150 and more."""
     while total > 0:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
         yield min(size, total)

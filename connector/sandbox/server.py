@@ -20,7 +20,7 @@ from connector.sandbox.app import ALL_SCOPES, Api, Between
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import FaultMiddleware, LoggedRequest
 from connector.sandbox.faults import Faults
-from connector.sandbox.record_table import Clock, wall_clock
+from connector.sandbox.record_table import Clock, utc_now
 from connector.sandbox.request_limits import RequestLimits
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
@@ -67,12 +67,12 @@ class Sandbox:
         monthly_limit: int | None = None,
         behaviours: Mapping[str, str] | Behaviours | None = None,
         data: str | Path | None = None,
-        clock: Clock = wall_clock,
+        clock: Clock = utc_now,
         between: Between | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        read = Behaviours.read(behaviours)
+        read = Behaviours.from_values(behaviours)
         keys = keys or {KEY_DEFAULT: (ALL_SCOPES,)}
         self.key = next(iter(keys))
         self.store = Store(
@@ -96,22 +96,22 @@ class Sandbox:
         )
         self.between = between
         self._host, self._port = host, port
-        self._running: _Server | None = None
+        self._running: _ServerThread | None = None
 
     @property
     def base_url(self) -> str:
-        """The address before `/api/v1`."""
+        """Address before `/api/v1`."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
 
     @property
     def log(self) -> list[LoggedRequest]:
-        """The requests served so far, oldest first; a copy."""
+        """Copy of the log of requests, oldest first."""
         return list(self._app.log)
 
     @property
     def between(self) -> Between | None:
-        """Called with the store before each request that reaches it, but the first."""
+        """Hook that is called with the store between two requests that reach it."""
         return self._api.between
 
     @between.setter
@@ -119,29 +119,29 @@ class Sandbox:
         self._api.between = between
 
     def apply_delayed_effects(self) -> int:
-        """Apply the effects that `Drop(effect="later")` delayed; return their number."""
+        """Apply the effects that `Drop(effect="later")` postponed; return their number."""
         delayed, number = self._app.delayed, 0
         while delayed and self._running is not None:
-            self._running.wait_for(delayed.popleft()())
+            self._running.run_in_loop(delayed.popleft()())
             number += 1
         return number
 
     def start(self) -> None:
-        """Listen; after `stop`, at the same address as before.
+        """Start to listen; after `stop`, at the same address.
 
-        Raises `ConnectorError` if the address is taken.
+        Raises `ConnectorError` if the address is in use.
         """
-        server = _Server(self._app, self._listen())
+        server = _ServerThread(self._app, self._open_listener())
         server.start()
         if not server.is_ready.wait(_START_SECONDS_MAX):
             raise ConnectorError(f"The sandbox did not start within {_START_SECONDS_MAX} s.")
         self._running = server
 
     def stop(self) -> None:
-        """Cut every connection and stop listening, as a dead server does; the store stays."""
+        """Close all connections and stop listening, like a crashed server. The records are kept."""
         server, self._running = self._running, None
         if server is not None:
-            server.leave()
+            server.shut_down()
 
     def __enter__(self) -> Self:
         try:
@@ -157,7 +157,8 @@ class Sandbox:
         if self._app.failures and kind is None:
             raise self._app.failures[0]
 
-    def _listen(self) -> socket.socket:
+    def _open_listener(self) -> socket.socket:
+        """Return a socket that is bound to the address. Raises `ConnectorError` if it is in use."""
         listener = socket.socket(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
         # A port that a sandbox has just left can be taken again immediately.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -173,20 +174,20 @@ class Sandbox:
         return listener
 
 
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, which lets the application hang up."""
+class _ClosableProtocol(HttpToolsProtocol):
+    """Protocol of uvicorn that lets the application close the connection."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["state"]["sandbox.hang_up"] = self._hang_up
+        self.scope["state"]["sandbox.hang_up"] = self._close_connection
 
-    def _hang_up(self) -> None:
+    def _close_connection(self) -> None:
         # Closing rather than aborting: what was sent before is still delivered.
         self.transport.close()
 
 
-class _Server(Thread):
-    """A thread that serves the application with uvicorn's protocol until `leave` is called."""
+class _ServerThread(Thread):
+    """Thread that serves the application until `shut_down` is called."""
 
     def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
         super().__init__(name="sandbox", daemon=True)
@@ -204,24 +205,25 @@ class _Server(Thread):
         self._config.load()
 
     def run(self) -> None:
-        """Serve, on the event loop that uvicorn prefers."""
+        """Serve in a new event loop."""
         with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
-            runner.run(self._serve())
+            runner.run(self._serve_until_stopped())
 
-    def wait_for(self, work: Coroutine[Any, Any, object]) -> None:
-        """Run the coroutine to its end in this thread's event loop."""
+    def run_in_loop(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run a coroutine in the server's event loop, and wait for its end."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_STOP_SECONDS_MAX)
 
-    def leave(self) -> None:
-        """End the server, from another thread."""
+    def shut_down(self) -> None:
+        """Stop the server, and wait for the end of the thread."""
         self._loop.call_soon_threadsafe(self._leaving.set)
         self.join(_STOP_SECONDS_MAX)
 
-    async def _serve(self) -> None:
+    async def _serve_until_stopped(self) -> None:
+        """Accept connections until `shut_down` is called, then close them all."""
         self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
         state = ServerState()
         server = await self._loop.create_server(
-            lambda: _Protocol(self._config, state, {}), sock=self._listener, backlog=2048
+            lambda: _ClosableProtocol(self._config, state, {}), sock=self._listener, backlog=2048
         )
         self.is_ready.set()
         await self._leaving.wait()

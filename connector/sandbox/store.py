@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
@@ -19,7 +18,13 @@ from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.api_answer import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.direct_writes import DirectStore
 from connector.sandbox.list_query import ListQuery, parse_list_query
-from connector.sandbox.record_table import RowCondition, StoredRecord, StoredRow, stored_moment
+from connector.sandbox.record_table import (
+    RowCondition,
+    StoredRecord,
+    StoredRow,
+    format_shown_time,
+    format_stored_time,
+)
 from connector.sandbox.validation import (
     check_body,
     check_content,
@@ -32,11 +37,17 @@ Interlude = Callable[[], None]
 
 
 class Store(DirectStore):
-    """All records of one workspace, and the operations that the API offers on them.
+    """Records of one workspace, and the API's operations on them. Can be used from several threads.
 
-    `clock` tells the server's time, `random` draws ids and random ties, `path` is a file that
-    keeps the records or ":memory:". Safe to use from several threads. Raises `UnknownName` for a
-    resource that the API does not have, and `SettingsError` for a file of another kind.
+    Args:
+        clock: The server's time.
+        random: Source of ids and of the random order of ties.
+        behaviours: Behaviours, or their values by name.
+        path: File with the records, or ":memory:".
+
+    Raises:
+        UnknownName: A resource does not exist in the API.
+        SettingsError: The file is not a sandbox file of this version.
     """
 
     interlude: Interlude | None = None
@@ -44,12 +55,12 @@ class Store(DirectStore):
     def list(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> ApiAnswer:
-        """Return one page (API 4.1); `query` has the parameters as texts.
+        """Return one page of a list (API 4.1).
 
-        `type` is a content type's slug or id, where the path has one.
+        `query` has the parameters as texts; `type` is the content type's slug or id in the path.
         """
-        declaration = self._declaration(resource, "list")
-        with self._reading():
+        declaration = self._require_operation(resource, "list")
+        with self._lock:
             parent = self._content_type_id(declaration, type)
             listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
             table = self._tables[resource]
@@ -62,7 +73,7 @@ class Store(DirectStore):
             pages = -(-total // listing.per_page) or int(self.behaviours.pages_of_nothing)
             page = self._page_to_serve(listing.page, pages)
             records = self._records_of_page(resource, listing, page, rows_total)
-            computed = self._count_counters(resource, [each["id"] for each in records])
+            computed = self._company_counters(resource, [each["id"] for each in records])
             shape = self._shapes[resource]
             data = [shape.item(each, computed.get(each["id"], {})) for each in records]
         pagination = {
@@ -76,37 +87,39 @@ class Store(DirectStore):
     def count(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> int:
-        """Return the `total` that a list with this query would show."""
-        declaration = self._declaration(resource, "list")
-        with self._reading():
+        """Return the `total` of a list with this query."""
+        declaration = self._require_operation(resource, "list")
+        with self._lock:
             # Without a type, the items of all types: only the API needs one.
             parent = None if type is None else self._content_type_id(declaration, type)
             listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
             return self._tables[resource].count(listing.where)
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
-        """Return one record's detail."""
-        declaration = self._declaration(resource, "get")
-        with self._reading():
-            row = self._find_row(declaration, id, type)
-            return ApiAnswer(200, {"data": self._detail(resource, row.record)})
+        """Return the detail response of a record. Raises `Rejection` 404."""
+        declaration = self._require_operation(resource, "get")
+        with self._lock:
+            row = self._require_record(declaration, id, type)
+            return ApiAnswer(200, {"data": self._detail_fields(resource, row.record)})
 
     def create(
         self, resource: str, body: Body, *, type: str | None = None, at: datetime | None = None
     ) -> ApiAnswer:
-        """Create a record from a request's body. `at` dates it; by default the clock does."""
-        declaration = self._declaration(resource, "create")
-        with self._writing():
+        """Create a record from a request body, dated `at` or now. Raises `Rejection` 422."""
+        declaration = self._require_operation(resource, "create")
+        with self._transaction():
             parent = self._content_type_id(declaration, type)
-            values = check_body(declaration, body, "create", self.behaviours, exists=self._exists)
+            values = check_body(
+                declaration, body, "create", self.behaviours, exists=self._record_exists
+            )
             if parent is not None:
                 values["fields"] = self._content_values(parent, body, "create", {})
             self._check_unique(declaration, values, parent, None)
-            stamp = self._stamp(at)
+            stamp = self._timestamp(at)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
             set_server_values(declaration, record, None, stamp)
-            self._add(resource, record, parent)
-            detail = self._detail(resource, record)
+            self._insert_record(resource, record, parent)
+            detail = self._detail_fields(resource, record)
         echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("create"))
         return ApiAnswer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
 
@@ -119,13 +132,18 @@ class Store(DirectStore):
         type: str | None = None,
         at: datetime | None = None,
     ) -> ApiAnswer:
-        """Change what the body names, and leave the rest. `at` dates the change."""
-        declaration = self._declaration(resource, "update")
-        with self._writing():
-            row = self._find_row(declaration, id, type)
+        """Change the fields in a request body, dated `at` or now. Raises `Rejection` 404 or 422."""
+        declaration = self._require_operation(resource, "update")
+        with self._transaction():
+            row = self._require_record(declaration, id, type)
             before = row.record
             values = check_body(
-                declaration, body, "update", self.behaviours, exists=self._exists, stored=before
+                declaration,
+                body,
+                "update",
+                self.behaviours,
+                exists=self._record_exists,
+                stored=before,
             )
             if row.parent is not None and "fields" in values:
                 kept = before.get("fields") or {}
@@ -133,62 +151,68 @@ class Store(DirectStore):
             self._check_unique(declaration, values, row.parent, id)
             check_transition(declaration, before, values, self.behaviours)
             record = self._next_version(declaration, before, values, body, at)
-            self._replace(resource, row, record)
-            detail = self._detail(resource, record)
+            self._replace_record(resource, row, record)
+            detail = self._detail_fields(resource, record)
         echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("update"))
         return ApiAnswer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
 
     def delete(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
-        """Delete a record. What refers to it is left as it is."""
-        declaration = self._declaration(resource, "delete")
-        with self._writing():
-            self._remove(resource, self._find_row(declaration, id, type))
+        """Delete a record. Records that refer to it are not changed. Raises `Rejection` 404."""
+        declaration = self._require_operation(resource, "delete")
+        with self._transaction():
+            self._delete_record(resource, self._require_record(declaration, id, type))
         if self.behaviours.delete == "204":
             return ApiAnswer(204, None)
         return ApiAnswer(200, {"message": f"The {declaration.singular} was deleted."})
 
     def convert(self, resource: str, id: str, *, at: datetime | None = None) -> ApiAnswer:
         """Convert a lead into a customer (API 3.5, 4.6)."""
-        declaration = self._declaration(resource, "convert")
-        with self._writing():
-            row = self._find_row(declaration, id, None)
+        declaration = self._require_operation(resource, "convert")
+        with self._transaction():
+            row = self._require_record(declaration, id, None)
             record = dict(row.record)
             converted_at = record.get("_converted_at")
             if converted_at is None:
                 if self.behaviours.convertible == "prospect" and record["status"] != "prospect":
                     raise validation_rejection({"status": ["must be prospect before converting"]})
-                converted_at = self._stamp(at)
-                self._convert(resource, row, record, converted_at)
+                converted_at = self._timestamp(at)
+                self._store_conversion(resource, row, record, converted_at)
             elif self.behaviours.second_convert == "refused":
                 raise validation_rejection({"status": ["is converted already"]})
             status = declaration.converted_status
             shown = {**record, "status": status, "converted_at": converted_at}
-            detail = self._detail(resource, shown)
-            detail["converted_at"] = self._shown(converted_at)
+            detail = self._detail_fields(resource, shown)
+            detail["converted_at"] = format_shown_time(converted_at, self.behaviours)
         if self.behaviours.convert_fields == "minimal":
             detail = {name: detail[name] for name in ("id", "status", "converted_at")}
         message = f"The {declaration.singular} was converted."
         return ApiAnswer(int(self.behaviours.convert_status), {"data": detail, "message": message})
 
-    def _convert(self, resource: str, row: StoredRow, record: StoredRecord, stamp: str) -> None:
-        """Store a first conversion; status and fate of the record: not shown (API 3.5)."""
+    def _store_conversion(
+        self, resource: str, row: StoredRow, record: StoredRecord, stamp: str
+    ) -> None:
+        """Store or delete the converted record, as `converted_lead` selects (API 3.5)."""
         if self.behaviours.converted_lead == "deleted":
-            self._remove(resource, row)
+            self._delete_record(resource, row)
             return
         record |= {"_converted_at": stamp, "updated_at": stamp}
         if self.behaviours.converted_lead == "active":
             status = CATALOG[resource].converted_status
             record |= {"status": status, "converted_at": stamp}
-        self._replace(resource, row, record)
+        self._replace_record(resource, row, record)
 
-    def _declaration(self, resource: str, operation: Operation) -> Declaration:
+    def _require_operation(self, resource: str, operation: Operation) -> Declaration:
+        """Return the declaration of a resource. Raises `Rejection` 405 without the operation."""
         declaration = declared(resource)
         if operation not in declaration.operations:
             raise Rejection(405, f"There is no operation {operation!r} on {resource}.")
         return declaration
 
     def _content_type_id(self, declaration: Declaration, type: str | None) -> str | None:
-        """Return the id of the content type with that slug or id (API 4.7)."""
+        """Return the id of a content type by its slug or id; None for other resources (API 4.7).
+
+        Raises `Rejection` 404 if the content type does not exist.
+        """
         if declaration.parent is None:
             return None
         where = RowCondition("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
@@ -197,7 +221,8 @@ class Store(DirectStore):
             return id
         raise Rejection(404, "There is no such content type.")
 
-    def _find_row(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
+    def _require_record(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
+        """Return the row of a record. Raises `Rejection` 404 if it does not exist."""
         # A simulation may leave the type out; a path cannot.
         parent = None if type is None else self._content_type_id(declaration, type)
         row = self._tables[declaration.name].find(id, parent=parent)
@@ -206,7 +231,7 @@ class Store(DirectStore):
         return row
 
     def _page_to_serve(self, page: int, pages: int) -> int:
-        """Return the page to serve; past the end, as `page_past_end` says."""
+        """Return the page to serve for a requested page. May raise `Rejection` 404 past the end."""
         if page <= max(pages, 1) or self.behaviours.page_past_end == "empty":
             return page
         if self.behaviours.page_past_end == "404":
@@ -216,6 +241,7 @@ class Store(DirectStore):
     def _records_of_page(
         self, resource: str, listing: ListQuery, page: int, total: int
     ) -> Sequence[StoredRecord]:
+        """Return the records of a page, with ties in the order of the behaviour `ties`."""
         table = self._tables[resource]
         offset = (page - 1) * listing.per_page
         limit = min(listing.per_page, total - offset)
@@ -236,13 +262,16 @@ class Store(DirectStore):
         records = table.page(listing.where, order, limit=limit, offset=offset)
         return records[::-1] if is_far else records
 
-    def _exists(self, resource: str, id: str) -> bool:
+    def _record_exists(self, resource: str, id: str) -> bool:
         return self._tables[resource].has(RowCondition("t.id = ?", (id,)))
 
     def _content_values(
         self, parent: str, body: Body, operation: Any, kept: StoredRecord
     ) -> dict[str, Any]:
-        """Return the content values to store (API 4.7). Raises `Rejection` 422."""
+        """Return the content values to store after a write (API 4.7). Raises `Rejection` 422.
+
+        `kept` are the stored values.
+        """
         row = self._tables["content_types"].find(parent)
         fields = [] if row is None else row.record.get("fields", [])
         given = body.get("fields", {})
@@ -255,6 +284,7 @@ class Store(DirectStore):
     def _check_unique(
         self, declaration: Declaration, values: StoredRecord, parent: str | None, id: str | None
     ) -> None:
+        """Raise `Rejection` 422 if another record has the email or slug and that is refused."""
         table = self._tables[declaration.name]
         for name, setting in (
             ("email", self.behaviours.duplicate_emails),
@@ -276,9 +306,12 @@ class Store(DirectStore):
         body: Body,
         at: datetime | None,
     ) -> StoredRecord:
-        """Return the next version, dated as `empty_update` and `unchanged_update` say."""
+        """Return the record after an update.
+
+        `updated_at` also changes without changed values if the behaviours say so.
+        """
         record = {**before, **values}
-        stamp = self._stamp(at)
+        stamp = self._timestamp(at)
         set_server_values(declaration, record, before, stamp)
         if not body:
             moves = self.behaviours.empty_update == "moves"
@@ -290,8 +323,6 @@ class Store(DirectStore):
             record["updated_at"] = stamp
         return record
 
-    def _new_id(self) -> str:
-        return str(UUID(int=self._random.getrandbits(128), version=4))
-
-    def _stamp(self, at: datetime | None) -> str:
-        return stored_moment(self._truncate(at or self.clock()))
+    def _timestamp(self, at: datetime | None) -> str:
+        """Return a time, by default the current time, in the stored format."""
+        return format_stored_time(self._truncate_time(at or self.clock()))

@@ -28,7 +28,12 @@ from connector.catalog.field import (
 from connector.catalog.resource import Declaration
 from connector.sandbox.api_answer import Body, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import StoredRecord, read_date, stored_moment, truncate_moment
+from connector.sandbox.record_table import (
+    StoredRecord,
+    format_stored_time,
+    parse_date,
+    truncate_time,
+)
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]
@@ -51,9 +56,9 @@ def check_body(
     exists: Exists,
     stored: StoredRecord | None = None,
 ) -> StoredRecord:
-    """Validate a body and return its values as they are stored.
+    """Validate a request body; return its values as they are stored.
 
-    `stored` is the record that an update changes. Raises `Rejection` 422 with every message.
+    `stored` is the record before an update. Raises `Rejection` 422 with all messages.
     """
     terms = {each.name: (each, taken) for each, taken in declaration.body_fields(operation)}
     errors: Messages = {}
@@ -70,9 +75,9 @@ def check_body(
         else:
             values[name] = value
     if operation == "create":
-        _check_presence(declaration, terms, values, errors)
+        _require_fields(declaration, terms, values, errors)
     else:
-        _check_companions(declaration, values, stored or {}, behaviours, errors)
+        _check_accepted_when(declaration, values, stored or {}, behaviours, errors)
     if behaviours.references == "checked":
         for name, target in references(declaration).items():
             if values.get(name) is not None and not exists(target, values[name]):
@@ -89,7 +94,8 @@ def _check_value(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[Any, str | None]:
-    given = _clean(given, behaviours)
+    """Return the value of a field as it is stored, and a message if it is not valid."""
+    given = _normalise_text(given, behaviours)
     # What create requires, update cannot clear.
     is_needed = declared.create.required or not declared.nullable
     if given is None or (is_needed and given == ""):
@@ -99,7 +105,7 @@ def _check_value(
     is_cleared = value == "" and not declared.values
     if message or is_cleared or not isinstance(value, str):
         return value, message
-    choices = _choices(declared, taken, operation, behaviours)
+    choices = _allowed_choices(declared, taken, operation, behaviours)
     if choices and value not in choices:
         return None, f"must be one of {', '.join(choices)}"
     return value, _length_problem(declared, value, behaviours) or _format_problem(
@@ -107,8 +113,8 @@ def _check_value(
     )
 
 
-def _clean(given: Any, behaviours: Behaviours) -> Any:
-    """Return the value, trimmed or null if the behaviours say so."""
+def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
+    """Return the value, trimmed or with an empty text as None if the behaviours say so."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
             given = given.strip()
@@ -118,18 +124,20 @@ def _clean(given: Any, behaviours: Behaviours) -> Any:
 
 
 def _length_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+    """Return a message if the text is longer than the behaviour `text_length` allows."""
     if behaviours.text_length == "unlimited" or not declared.listed:
         return None
     longest = int(behaviours.text_length)
     return f"may not be longer than {longest} characters" if len(value) > longest else None
 
 
-def _choices(
+def _allowed_choices(
     declared: Field,
     taken: FieldInput,
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[str, ...]:
+    """Return the values of a field that the operation accepts; empty if all are accepted."""
     if operation == "update" and behaviours.update_choices == "responses":
         return declared.values
     # A state is changed after create alone, so that those of create are not all (API 3).
@@ -143,14 +151,14 @@ def _choices(
 
 
 def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
-    """Return the JSON value as it is stored, or a message why it is not of the kind."""
+    """Return a JSON value as it is stored, or None and a message if it has another type."""
     accepts, expected = _KINDS[kind]
     if not accepts(given):
         return None, f"must be {expected}"
     if kind is Kind.DATE:
-        return read_date(given).isoformat(), None
+        return parse_date(given).isoformat(), None
     if kind is Kind.DATETIME:
-        return stored_moment(truncate_moment(parse_datetime(given), behaviours)), None
+        return format_stored_time(truncate_time(parse_datetime(given), behaviours)), None
     return given, None
 
 
@@ -158,20 +166,24 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _is_number(value: Any) -> bool:
+    """Return True for a JSON number within the range of 64-bit integers."""
     is_one = isinstance(value, int | float) and not isinstance(value, bool)
     return is_one and -_NUMBER_END <= value < _NUMBER_END
 
 
-def _is_address(value: Any) -> bool:
+def _is_web_address(value: Any) -> bool:
+    """Return True for a text that starts with http:// or https://, without spaces."""
     return _is_text(value) and _URL.fullmatch(value) is not None
 
 
-def _parses_with(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+def _is_parsed_by(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+    """Return a function that returns True for values that the parser accepts."""
+
     def accepts(value: Any) -> bool:
         try:
             reader(value)
@@ -188,8 +200,8 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
     Kind.NUMBER: (_is_number, "a number"),
     Kind.INTEGER: (lambda value: isinstance(value, int) and _is_number(value), "an integer"),
     Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
-    Kind.DATE: (_parses_with(read_date), "a date, as 2024-01-31"),
-    Kind.DATETIME: (_parses_with(parse_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    Kind.DATE: (_is_parsed_by(parse_date), "a date, as 2024-01-31"),
+    Kind.DATETIME: (_is_parsed_by(parse_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
     Kind.OBJECT: (lambda value: isinstance(value, dict), "an object"),
     Kind.ARRAY: (lambda value: isinstance(value, list), "an array"),
 }
@@ -197,6 +209,7 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
 
 
 def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+    """Return a message if the text does not have the format of the field."""
     if declared.format == "email":
         return None if _EMAIL.fullmatch(value) else "must be a valid email address"
     if behaviours.formats == "email_only":
@@ -208,6 +221,7 @@ def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str 
 
 
 def _is_uuid(value: str) -> bool:
+    """Return True for a UUID with hyphens."""
     try:
         return str(UUID(value)) == value.lower()
     except ValueError:
@@ -230,13 +244,13 @@ _FORMATS: Mapping[str, tuple[Callable[[str], object], str]] = {
 }
 
 
-def _check_presence(
+def _require_fields(
     declaration: Declaration,
     terms: Mapping[str, tuple[Field, FieldInput]],
     values: StoredRecord,
     errors: Messages,
 ) -> None:
-    """Check the fields that a create and its rules require."""
+    """Add a message to `errors` for each missing field that a create requires."""
     needed = [name for name, (_, taken) in terms.items() if taken.required]
     for rule in declaration.rules:
         if isinstance(rule, RequiredWhen) and values.get(rule.on) in rule.values:
@@ -250,14 +264,14 @@ def _check_presence(
             errors[name] = [_MISSING]
 
 
-def _check_companions(
+def _check_accepted_when(
     declaration: Declaration,
     values: StoredRecord,
     stored: StoredRecord,
     behaviours: Behaviours,
     errors: Messages,
 ) -> None:
-    """Check what an update accepts only together with another value (API 2.4)."""
+    """Add a message for each field that needs a certain value of another field (API 2.4)."""
     if behaviours.reason_alone == "accepted":
         return
     for rule in declaration.rules:
@@ -289,7 +303,7 @@ _NOT_IN_SLUGS = re.compile(r"[^a-z0-9]+")
 def check_transition(
     declaration: Declaration, before: StoredRecord, values: StoredRecord, behaviours: Behaviours
 ) -> None:
-    """Refuse to leave a final state, where `transitions` is `restricted`."""
+    """Raise `Rejection` 422 for a change of a final state, if `transitions` is "restricted"."""
     state = before.get("status")
     wanted = values.get("status", state)
     is_final = state in FINAL.get(declaration.name, ())
@@ -300,9 +314,9 @@ def check_transition(
 def set_server_values(
     declaration: Declaration, record: StoredRecord, before: StoredRecord | None, stamp: str
 ) -> None:
-    """Fill in what the server decides: state, slug, publication, meeting.
+    """Set the fields that the server decides: state, slug, publication time, meeting.
 
-    `before` is the record as it was, None for a new one; `stamp` is the time of the change.
+    `before` is None for a new record. `stamp` is the time of the change.
     """
     fields = declaration.fields
     if before is None and "status" in fields and record.get("status") is None:
@@ -311,7 +325,7 @@ def set_server_values(
         title = str(record.get("title") or declaration.singular)
         # A job's public address is made once and is its own; an item's is its title.
         suffix = "" if fields["slug"].create.accepted else f"-{record['id'][:8]}"
-        record["slug"] = slug(title) + suffix
+        record["slug"] = make_slug(title) + suffix
     states = [each.get("status") == "published" for each in (before or {}, record)]
     if "published_at" in fields and states == [False, True] and not record.get("published_at"):
         record["published_at"] = stamp
@@ -320,19 +334,19 @@ def set_server_values(
 
 
 def initial_status(declaration: Declaration) -> str:
-    """Return the state of a record created without a state: the first that create accepts."""
+    """Return the state of a record that is created without a state."""
     status = declaration.fields["status"]
     return (status.create.values or status.values)[0]
 
 
-def slug(title: str) -> str:
-    """Return the title in the form that addresses have."""
+def make_slug(title: str) -> str:
+    """Return a title as part of an address: lower case, ASCII, with hyphens."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
 
 
 def _fill_in_meeting(record: StoredRecord) -> None:
-    """Add the number, password and address of an online meeting."""
+    """Set the number, password and address of a meeting that has a platform and no number."""
     if record.get("meeting_platform") and not record.get("meeting_id"):
         number = int(record["id"].replace("-", ""), 16) % 10**10
         record["meeting_id"] = f"{number:010d}"
@@ -353,7 +367,7 @@ def check_content(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[dict[str, Any], Messages]:
-    """Return the values to store by `field_key`, and messages by `fields.<field_key>`."""
+    """Return the content values to store, and messages by `fields.<field_key>`."""
     by_key = {each["field_key"]: each for each in type_fields}
     values: dict[str, Any] = {}
     errors: Messages = {}
@@ -375,7 +389,7 @@ def check_content(
 
 
 def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
-    """Return why the value does not have the field's type, or None."""
+    """Return a message if the value does not fit the content field; otherwise None."""
     kind = declared["field_type"]
     accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])
     # A form sends an empty text for a field without a value.
@@ -383,14 +397,15 @@ def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
         return None
     if not accepts(value):
         return f"must be {expected}"
-    options = _options(declared)
+    options = _content_options(declared)
     chosen = value if isinstance(value, list) else [value]
     if options and any(each not in options for each in chosen):
         return f"must be one of {', '.join(options)}"
     return None
 
 
-def _options(declared: Mapping[str, Any]) -> tuple[str, ...]:
+def _content_options(declared: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the options of a select field; empty for other fields."""
     if declared["field_type"] not in ("select", "multi_select") or not declared["config"]:
         return ()
     return tuple(json.loads(declared["config"]).get("options", ()))
@@ -398,13 +413,13 @@ def _options(declared: Mapping[str, Any]) -> tuple[str, ...]:
 
 _TYPES: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "number": (_is_number, "a number"),
-    "multi_select": (_is_texts, "an array of strings"),
+    "multi_select": (_is_text_list, "an array of strings"),
     "date": _KINDS[Kind.DATE],
     "datetime": _KINDS[Kind.DATETIME],
     "boolean": _KINDS[Kind.BOOL],
-    "image": (_is_address, "a web address"),
-    "file": (_is_address, "a web address"),
-    "url": (_is_address, "a web address"),
+    "image": (_is_web_address, "a web address"),
+    "file": (_is_web_address, "a web address"),
+    "url": (_is_web_address, "a web address"),
     "email": (lambda value: _is_text(value) and _EMAIL.fullmatch(value), "an email address"),
 }
 """What each `field_type` takes, and how that is said; those left out take any string."""

@@ -105,7 +105,7 @@ AS_WRITTEN = CellOptions()
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """Readers of a column's cells, for texts and for typed cells."""
+    """Readers of a column's cells: `text` for texts, `typed` for numbers, dates and booleans."""
 
     text: ReadText
     typed: ReadTyped

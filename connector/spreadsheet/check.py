@@ -199,12 +199,12 @@ class _RowChecker:
         return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
 
     def _warn_of_odd_values(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Add warnings for values that are valid each and implausible together."""
+        """Add warnings for unusual pay, reversed ranges, and impossible dates of birth."""
         if not (self._ranges or self._has_birth or self._amounts):
             return
         for key, minimum, maximum in self._amounts:
             amount = values.get(key)
-            # A salary can be per hour if the row says so.
+            # The row may declare that a salary is per hour.
             is_known = minimum and values.get("salary_type") not in (None, "annual")
             if amount and not minimum <= amount <= maximum and not is_known:
                 message = f"The value is unusually {'low' if amount < minimum else 'high'}."

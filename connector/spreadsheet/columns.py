@@ -10,6 +10,7 @@ from pathlib import Path
 
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.texts import unescape_cell
+from connector.spreadsheet.word_lists import without_accents
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings that a report adds after the columns of the input, in this order."""
@@ -109,12 +110,12 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
 
 
 def has_report_headings(first_row: Sequence[str]) -> bool:
-    """Return True if the row has the headings of a report."""
+    """Return True if the last cells that are not empty are the headings that a report adds."""
     return tuple(_without_empty_end(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
 
 
 def _without_empty_end(cells: Sequence[str]) -> list[str]:
-    """Return the cells up to the last visible one."""
+    """Return the cells without the empty or invisible ones at the end."""
     filled = list(cells)
     while filled and not appearance_key(filled[-1]):
         filled.pop()
@@ -132,8 +133,7 @@ def heading_words(heading: str) -> tuple[str, ...]:
 
     Letters that have no Latin base are kept, so that different headings stay different.
     """
-    normalized = unicodedata.normalize("NFKD", heading).casefold()
-    normalized = "".join(c for c in normalized if not unicodedata.combining(c))
+    normalized = without_accents(heading)
     if not normalized.isascii():
         return tuple(re.findall(r"\w+", normalized.replace("_", " ")))
     return tuple(each for each in _NOT_WORD.split(normalized) if each)

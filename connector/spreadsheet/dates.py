@@ -118,7 +118,10 @@ class DateFormat:
         self.has_time = "h" in kinds
 
     def read(self, text: str) -> datetime | None:
-        """Return the date and time of the text, without time zone; None for another format."""
+        """Return the date and time of the text, without time zone; None for another format.
+
+        Raises `CellError` for a date that does not exist.
+        """
         found = self._match(text)
         if found is None:
             return None
@@ -392,7 +395,10 @@ def timestamp_reader(
 
 
 def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
-    """Return the reader of typed cells in a timestamp column."""
+    """Return the reader of date cells in a timestamp column, which returns UTC.
+
+    `zone` is the time zone of the cells. The reader raises `CellError` for other cells.
+    """
 
     def read(cell: Any) -> str:
         match cell:
@@ -408,9 +414,9 @@ def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
 
 
 def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """Return the timestamp in UTC in the format of the API; `zone` applies if it has no time zone.
+    """Return the timestamp in UTC in the format of the API; `zone` is the default time zone.
 
-    Raises `CellError` if it has none and `zone` is None, or if the local time is not unique.
+    Raises `CellError` if neither has a time zone, or if the local time is not unique.
     """
     if moment.tzinfo is None:
         if zone is None:

@@ -20,15 +20,15 @@ from itertools import islice
 from typing import Literal
 
 from connector.errors import DamagedSpreadsheet, EncodingUnknown, SpreadsheetError, UnknownName
-from connector.spreadsheet.columns import has_report_headings
+from connector.spreadsheet.columns import has_report_headings, normalized_heading
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
-from connector.spreadsheet.table_place import (
+from connector.spreadsheet.table_headings import (
     LOOKED_AT,
     HeadingRows,
+    email_headings,
     find_headings,
-    has_emails,
-    has_one_line,
+    one_line_headings,
 )
 
 # -- Encoding --------------------------------------------------------------------------------------
@@ -69,8 +69,6 @@ _SAMPLE_CHARACTERS_MAX = 40
 _CELL_REACH = 1_000
 _LETTER = re.compile(r"[^\W\x00-\x7f]")
 _UP_TO_EDGE = re.compile(r'[^,;\t|"\r\n]*')
-# These five bytes are undefined in cp1252, and no one-byte text contains NUL.
-_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
 _NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
 
 
@@ -79,17 +77,14 @@ class TextEncoding:
     """Encoding of a text file, in which every byte was decoded.
 
     Attributes:
-        is_guessed: True if the encoding was not given, marked or proven: UTF-16 detected by NUL
-            bytes, or an old encoding in which the file reads as words.
-        samples: Cells with letters beyond ASCII.
+        codec: Name for Python, which also removes a byte order mark.
+        name: Name for users.
         notices: Sentences on what was assumed.
         questions: Encodings that the user has to choose from.
     """
 
     codec: str
     name: str
-    is_guessed: bool
-    samples: tuple[str, ...]
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
 
@@ -117,8 +112,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
         if known is None and codec == "utf-8" and (found := _encoding_by_words(source)) is not None:
             return found
         raise _decoding_error(source, codec, known, decoding.position_of(error)) from error
-    is_guessed = given is None and marked is None and patterned is not None
-    return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
+    return TextEncoding(codec, codec.removesuffix("-sig"))
 
 
 def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
@@ -168,13 +162,13 @@ def _suggest_encoding(source: SourceFile, offered: str, reason: str) -> Encoding
 
 
 def _decoding_error(
-    source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
+    source: SourceFile, codec: str, known: str | None, position: tuple[int, int, int]
 ) -> EncodingUnknown:
-    """Return the error for the undecodable byte at `place` (line, character, byte).
+    """Return the error for the undecodable byte at `position` (line, character, byte).
 
     `known` is the encoding that was given or marked in the file.
     """
-    line, column, byte = place
+    line, column, byte = position
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
         name = codec.removesuffix("-sig")
@@ -238,14 +232,13 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
         decoding.decode_all()
     except UnicodeDecodeError:
         return None
-    samples = tuple(decoding.samples)
-    shown = ", ".join(samples)
     if len(words_by_codec) == 1:
+        shown = ", ".join(decoding.samples)
         notice = (
             f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
-        return TextEncoding(codec, codec, True, samples, (notice,))
-    return TextEncoding(codec, codec, True, samples, (), (_encoding_question(words_by_codec),))
+        return TextEncoding(codec, codec, (notice,))
+    return TextEncoding(codec, codec, (), (_encoding_question(words_by_codec),))
 
 
 _ASIAN_RUN = re.compile(r"[A-Za-z]*[^\x00-\x7f]+[A-Za-z]*")
@@ -255,7 +248,7 @@ _SIGN_IN_WORD = re.compile(r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u2122\
 
 
 def _is_word(text: str) -> bool:
-    """Return True if it looks like a word: no sign and no capital inside."""
+    """Return True if the text can be a word: no sign and no capital inside, and usual letters."""
     if _SIGN_IN_WORD(text):
         return False
     for part in _TYPOGRAPHY.sub(" ", text).split():
@@ -367,42 +360,44 @@ class RowShape:
     Attributes:
         first_row: Index of the first row below the headings.
         widths: Numbers of cells that a row may have.
-        emails: Indexes of the columns in which most rows have an email address.
-        addresses: Indexes of the columns whose headings are those of email addresses.
-        one_line: Indexes of the columns whose headings are those of fields with one line.
+        columns_with_emails: Indexes of the columns in which most rows have an email address.
+        email_columns: Indexes of the columns whose headings are those of email addresses.
+        one_line_columns: Indexes of the columns whose headings are those of fields with one line.
     """
 
     first_row: int
     widths: range
-    emails: frozenset[int]
-    addresses: frozenset[int]
-    one_line: frozenset[int]
+    columns_with_emails: frozenset[int]
+    email_columns: frozenset[int]
+    one_line_columns: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
         """Return True if the number of cells is right and email columns contain an @."""
         width = len(cells)
         if width == self.widths.stop and not cells[-1]:
             width -= 1
-        return width in self.widths and all("@" in cells[i] for i in self.emails if i < width)
+        return width in self.widths and all(
+            "@" in cells[i] for i in self.columns_with_emails if i < width
+        )
 
     def contains_other_rows(
         self, cells: Sequence[str], lines: Sequence[str], delimiter: str
     ) -> bool:
         """Return True if a cell contains other rows because a quote is not closed.
 
-        Args:
-            cells: Cells of a row that has several lines.
-            lines: Lines of the row.
-            delimiter: Delimiter of the file.
+        `cells` and `lines` belong to one row that has several lines.
         """
         for index, cell in enumerate(cells):
-            if index in self.one_line and (found := _BREAK(cell)):
+            if index in self.one_line_columns and (found := _BREAK(cell)):
                 # A swallowed row begins after the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
-                is_named = "@" in cell and index not in self.addresses
+                is_named = "@" in cell and index not in self.email_columns
                 if is_named or (is_rest and delimiter in cell):
                     return True
-        if not self.emails or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start:
+        if (
+            not self.columns_with_emails
+            or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start
+        ):
             return False
         return any(
             self.fits(each)
@@ -427,21 +422,12 @@ DelimitedRow = tuple[int, list[str], QuoteDamage | None]
 def read_rows(
     source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
 ) -> Generator[DelimitedRow, None, None]:
-    """Read each row, including the headings. A blank line has no cells.
+    """Yield each row, including the headings. A blank line has no cells.
 
-    Args:
-        source: File to read.
-        encoded: Encoding of the file.
-        delimiter: Delimiter of the file.
-        shape: Shape of the rows, to continue after a wrong quote.
+    With a `shape`, reading continues after a wrong quote; the cells of such a row are the parts of
+    its line between delimiters.
 
-    Yields:
-        Each row. The cells of a row with a wrong quote are the parts of its line between
-        delimiters.
-
-    Raises:
-        DamagedSpreadsheet: A quote is wrong and no shape was given.
-        SpreadsheetChanged: The file has changed.
+    Raises `DamagedSpreadsheet` for a wrong quote without a shape, and `SpreadsheetChanged`.
     """
     # The limit applies to the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARACTERS_MAX))
@@ -513,7 +499,7 @@ class _RowReader:
                 yield self._refuse_unmatched_quotes(str(error))
 
     def _read_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, after those that were put back."""
+        """Yield the lines that were put back, then those of the file; remember them as `_taken`."""
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
@@ -587,9 +573,7 @@ _INCHES = re.compile(r'(?<=[0-9])"')
 
 
 def _has_stray_quote(cell: str) -> bool:
-    """Return True if the cell has a quote that is not around words and not after a number of
-    inches.
-    """
+    """Return True if the cell has a quote that is not around words and not a sign for inches."""
     return '"' in _INCHES.sub("", _PAIRED.sub("", cell))
 
 
@@ -664,10 +648,10 @@ class DelimiterFit:
 def detect_delimiter(
     source: SourceFile, encoded: TextEncoding, given: str | None, header_row: int | None = None
 ) -> DelimiterFit:
-    """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
+    """Return the fit of the delimiter that the user gave, or else of the only one that fits.
 
-    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that
-    may not be given, and the errors of `read_rows`.
+    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that may
+    not be given, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))
@@ -687,23 +671,40 @@ def _candidate_fits(
     source: SourceFile, encoded: TextEncoding, header_row: int | None
 ) -> list[DelimiterFit]:
     """Return the fits of delimiters that separate the headings, or of one for a single column."""
-    places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
-    for each, place in places.items():
-        if has_report_headings(place.headings):
+    headings_by_delimiter = {
+        each: _find_headings(source, encoded, each, header_row) for each in _NAMES
+    }
+    for each, heading_rows in headings_by_delimiter.items():
+        if has_report_headings(heading_rows.headings):
             # Only a report of this program has these headings, even if its rows still have errors.
-            return [_measure_fit(source, encoded, each, place)]
+            return [_measure_fit(source, encoded, each, heading_rows)]
     # Known headings do not result from chance.
-    known_max = max(place.known_count for place in places.values())
+    known_max = max(heading_rows.known_count for heading_rows in headings_by_delimiter.values())
     if known_max > 1:
-        places = {each: place for each, place in places.items() if place.known_count == known_max}
-    elif any(len(place.headings) > 1 and place.is_first for place in places.values()):
-        places = {each: place for each, place in places.items() if place.is_first}
-    parting = [each for each, place in places.items() if len(place.headings) > 1]
+        headings_by_delimiter = {
+            each: heading_rows
+            for each, heading_rows in headings_by_delimiter.items()
+            if heading_rows.known_count == known_max
+        }
+    elif any(
+        len(heading_rows.headings) > 1 and heading_rows.is_first
+        for heading_rows in headings_by_delimiter.values()
+    ):
+        headings_by_delimiter = {
+            each: heading_rows
+            for each, heading_rows in headings_by_delimiter.items()
+            if heading_rows.is_first
+        }
+    parting = [
+        each
+        for each, heading_rows in headings_by_delimiter.items()
+        if len(heading_rows.headings) > 1
+    ]
     fits: list[DelimiterFit] = []
     damage = None
-    for each in parting or places:
+    for each in parting or headings_by_delimiter:
         try:
-            fit = _measure_fit(source, encoded, each, places[each])
+            fit = _measure_fit(source, encoded, each, headings_by_delimiter[each])
         except DamagedSpreadsheet as error:
             # Quotes need not match with a delimiter that is not the file's.
             damage = damage or error
@@ -769,16 +770,16 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
 
 
 def _measure_fit(
-    source: SourceFile, encoded: TextEncoding, delimiter: str, place: HeadingRows
+    source: SourceFile, encoded: TextEncoding, delimiter: str, heading_rows: HeadingRows
 ) -> DelimiterFit:
     """Return the fit of this delimiter, after reading the whole file with it."""
-    shape = _row_shape(source, encoded, delimiter, place)
+    shape = _row_shape(source, encoded, delimiter, heading_rows)
     records = read_rows(source, encoded, delimiter, shape)
-    first = list(place.headings)
+    first = list(heading_rows.headings)
     header_width, rows, fitting_rows, damaged, ended, filled = _filled_width(first), 0, 0, 0, 0, 0
     misfit = None
-    below = islice(records, place.first_row, None)
-    for number, (line, cells, damage) in enumerate(below, place.first_row + 1):
+    below = islice(records, heading_rows.first_row, None)
+    for number, (line, cells, damage) in enumerate(below, heading_rows.first_row + 1):
         if not any(map(str.strip, cells)):
             continue
         rows += 1
@@ -803,33 +804,34 @@ def _measure_fit(
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,
         filled=filled,
-        heading_rows=place,
+        heading_rows=heading_rows,
         shape=shape,
     )
 
 
 def _row_shape(
-    source: SourceFile, encoded: TextEncoding, delimiter: str, place: HeadingRows
+    source: SourceFile, encoded: TextEncoding, delimiter: str, heading_rows: HeadingRows
 ) -> RowShape | None:
     """Return the shape of the rows below these headings, by the first lines; None without rows."""
-    headings = list(place.headings)
+    headings = list(heading_rows.headings)
     if not any(headings):
         return None
     with source.open() as file:
         head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
-    lines = csv.reader(head.splitlines()[place.first_row :], delimiter=delimiter)
+    lines = csv.reader(head.splitlines()[heading_rows.first_row :], delimiter=delimiter)
     widths = range(_filled_width(headings), len(headings) + 1)
     rows = [cells for cells in lines if len(cells) in widths]
+    normalized = list(map(normalized_heading, headings))
     return RowShape(
-        place.first_row,
+        heading_rows.first_row,
         widths,
         frozenset(
             index
             for index in range(len(headings))
             if 2 * sum(index < len(row) and "@" in row[index] for row in rows) > len(rows)
         ),
-        frozenset(index for index, each in enumerate(headings) if has_emails(each)),
-        frozenset(index for index, each in enumerate(headings) if has_one_line(each)),
+        frozenset(i for i, each in enumerate(normalized) if each in email_headings()),
+        frozenset(i for i, each in enumerate(normalized) if each in one_line_headings()),
     )
 
 

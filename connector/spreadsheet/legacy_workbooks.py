@@ -36,7 +36,7 @@ from connector.spreadsheet.source_file import (
     parse_member,
     safe_parser,
 )
-from connector.spreadsheet.table_place import LOOKED_AT
+from connector.spreadsheet.table_headings import LOOKED_AT
 from connector.spreadsheet.workbook import (
     AREA_MAX,
     COLUMNS_MAX,
@@ -163,13 +163,13 @@ def _xls_value(book: Any, cell: Any) -> Cell:
     """Return the value of a cell of the xls library, as the cell's number format shows it."""
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            return apply_format(as_typed(cell.value), _number_format_of(book, cell))
+            return apply_format(as_typed(cell.value), _xls_number_format(book, cell))
         case xlrd.XL_CELL_DATE:
-            return _xls_date(cell.value, _number_format_of(book, cell), book.datemode)
+            return _xls_date(cell.value, _xls_number_format(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
-            return apply_format(str(cell.value), _number_format_of(book, cell))
+            return apply_format(str(cell.value), _xls_number_format(book, cell))
     return ""
 
 
@@ -188,14 +188,15 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> Cell:
     return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), number_format)
 
 
-def _number_format_of(book: Any, cell: Any) -> str:
+def _xls_number_format(book: Any, cell: Any) -> str:
+    """Return the number format of a cell of the xls library, such as 0.00%."""
     return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
 
 
-def _range_reference(first_row: int, row: int, first_column: int, column: int) -> str:
+def _range_reference(first_row: int, end_row: int, first_column: int, end_column: int) -> str:
     """Return a reference such as B2:C5 for indexes from 0; the ends are exclusive."""
-    first = xlrd.colname(first_column), xlrd.colname(column - 1)
-    return f"{first[0]}{first_row + 1}:{first[1]}{row}"
+    first = xlrd.colname(first_column), xlrd.colname(end_column - 1)
+    return f"{first[0]}{first_row + 1}:{first[1]}{end_row}"
 
 
 def _set_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
@@ -283,8 +284,8 @@ class _OdsScan:
                 self.sheets.setdefault(self._name, sheet)
 
     def _add_cell(self) -> None:
-        """Add the current cell to the row as often as it is repeated; empty cells wait for the next
-        one.
+        """Add the current cell to the row as often as it is repeated; empty cells only before
+        others.
         """
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
         if self._lines == [""] and isinstance(value, int | float):
@@ -298,8 +299,8 @@ class _OdsScan:
         self._empty_cells = 0
 
     def _add_row(self) -> None:
-        """Add the current row to the sheet as often as it is repeated; empty rows wait for the next
-        one.
+        """Add the current row to the sheet as often as it is repeated; empty rows only before
+        others.
         """
         if not self._row:
             self._empty_rows += self._row_times
@@ -328,7 +329,7 @@ def _repeat_count(text: str | None) -> int:
 
 
 def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
-    """Return the cell's value, or its text if the value lacks a part of the text."""
+    """Return the typed value of an ods cell, or its visible text if that shows something else."""
     kind = attributes.get("office:value-type", "")
     try:
         match kind:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Any, Literal
 
 from connector.catalog.aliases import EXPORTS
@@ -100,7 +101,7 @@ class ColumnMap:
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
     def heading_of(self, key: str) -> str | None:
-        """Return the heading of the column that fills the field; None if there is none."""
+        """Return the heading of the column that fills the field; None without a column."""
         keys = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
         found = (each.heading for name in keys for each in self.columns if each.target.key == name)
         return next(found, None)
@@ -117,16 +118,9 @@ def map_headings(
     saved: SavedMap | None = None,
     ignored: Sequence[str] = (),
 ) -> ColumnMap:
-    """Map each column to a field.
+    """Map the columns with these headings to fields; `saved` decisions take precedence.
 
-    Args:
-        headings: Headings of the file.
-        target: Target of the push.
-        saved: Decisions of the user, which take precedence.
-        ignored: Headings of columns to ignore.
-
-    Returns:
-        The map. If two columns match one field, the second is not mapped.
+    If two columns match one field, the second is not mapped.
 
     Raises:
         Misused: Two decisions name one field, or a decision is invalid or names a missing column.
@@ -202,14 +196,14 @@ def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
-def _unfilled_required_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
-    """Return the fields that creating a record needs and that are not in `filled`."""
+def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tuple[str, ...]:
+    """Return the fields that creating a record needs and that are not in `filled_keys`."""
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.create.required)
-    missing = dict.fromkeys(key for key in needed if key not in filled)
+    missing = dict.fromkeys(key for key in needed if key not in filled_keys)
     for rule in target.resource.rules:
-        if isinstance(rule, AtLeastOneOf) and filled.isdisjoint(rule.fields):
+        if isinstance(rule, AtLeastOneOf) and filled_keys.isdisjoint(rule.fields):
             missing[f"one of {' or '.join(rule.fields)}"] = None
     return tuple(missing)
 
@@ -217,16 +211,23 @@ def _unfilled_required_fields(target: PushTarget, filled: Set[str]) -> tuple[str
 # -- Names -----------------------------------------------------------------------------------------
 
 
+_name_words = lru_cache(maxsize=1_024)(heading_words)
+"""Words of a field's name or alias. They are cached because every file compares all of them."""
+
+
+def _normalized_name(name: str) -> str:
+    """Return the normalized heading, cached because names are compared with every heading."""
+    return "".join(_name_words(name))
+
+
 def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
     """Map the normalized names and unique labels of target columns to the columns; names win."""
-    own = {normalized_heading(each.name): each for each in target.columns}
+    own = {_normalized_name(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
     for column in target.columns:
         for label in column.labels:
             # A name that two fields of a content type share is ambiguous and not used.
-            labels[normalized_heading(label)] = (
-                None if normalized_heading(label) in labels else column
-            )
+            labels[_normalized_name(label)] = None if _normalized_name(label) in labels else column
     return {**{name: column for name, column in labels.items() if column is not None}, **own}
 
 
@@ -235,7 +236,7 @@ def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
     found: dict[str, TargetColumn] = {}
     for column in target.columns:
         for alias in column.aliases:
-            found.setdefault(normalized_heading(alias), column)
+            found.setdefault(_normalized_name(alias), column)
     return found
 
 
@@ -275,7 +276,7 @@ class _HeadingMatcher:
         return _column_named(self._target, name, heading)
 
     def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, and how it was found; None if there is none."""
+        """Return the target column of a heading, or None, and how it was found."""
         normalized = normalized_heading(_REMARK.sub("", heading))
         if normalized in self._exported:
             name = self._exported[normalized]
@@ -289,6 +290,7 @@ class _HeadingMatcher:
         return self._find_by_name_or_alias(normalized), "alias"
 
     def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
+        """Return the target column with this normalized name or alias; None for other names."""
         return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name_column(self) -> TargetColumn:
@@ -410,7 +412,7 @@ def _constant_values(
 
 def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
     """Return the column with the reason why it has no field, or with suggested fields."""
-    fields = {normalized_heading(name): name for name in target.resource.fields}
+    fields = {_normalized_name(name): name for name in target.resource.fields}
     name = fields.get(normalized_heading(heading))
     if name is not None:
         return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
@@ -427,17 +429,14 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     hint_keys, reason = HINTS.get(normalized, ((), ""))
     there = {each.name for each in target.columns}
     yield from ((name, reason) for name in hint_keys if name in there)
+    words = set(heading_words(heading))
     scored = []
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            similarity = SequenceMatcher(
-                None, normalized, normalized_heading(name), autojunk=False
-            ).ratio()
-            if similarity >= _ALIKE_MIN:
+            matcher = SequenceMatcher(None, normalized, _normalized_name(name), autojunk=False)
+            # The quick ratio is an upper bound of the slow one.
+            if matcher.real_quick_ratio() >= _ALIKE_MIN <= (similarity := matcher.ratio()):
                 scored.append((-similarity, column.name, f"the spelling is close to {name!r}"))
-            elif (
-                set(heading_words(name)) < set(heading_words(heading))
-                and len(normalized_heading(name)) > 2
-            ):
+            elif {*_name_words(name)} < words and len(_normalized_name(name)) > 2:
                 scored.append((-0.5, column.name, f"it contains the words of {name!r}"))
     yield from ((name, reason) for _, name, reason in sorted(scored))

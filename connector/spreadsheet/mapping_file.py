@@ -50,7 +50,7 @@ class SavedMap:
 
 
 def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
-    """Return the map with options that take precedence over its own."""
+    """Return the map with the overrides that are not None, for all columns."""
     overridden = {
         name: value for name in _FILE_WIDE if (value := getattr(overrides, name)) is not None
     }
@@ -209,7 +209,7 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 class _MapReader:
-    """Reader of a parsed document; it knows the file's name for error messages."""
+    """Reader of a parsed TOML document; it knows the file's path for error messages."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -273,7 +273,7 @@ class _MapReader:
         return CellOptions(**{**file_wide, **table, "values": texts})
 
     def _read_texts(self, key: str, value: Any) -> dict[str, str]:
-        """Return a table of texts; numbers and booleans are accepted as written."""
+        """Return a table with its values as texts. Raises `Misused` for lists and tables."""
         texts = {}
         for name, each in self._require_table(key, value).items():
             if not isinstance(each, str | bool | int | float):

@@ -262,8 +262,8 @@ class Difference:
 class LandedComparison:
     """Compares the rows of a file with their loaded records, to find the fields that change."""
 
-    def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
-        self._found_by = frozenset(found_by)
+    def __init__(self, target: PushTarget, columns: ColumnMap, match_keys: tuple[str, ...]) -> None:
+        self._found_by = frozenset(match_keys)
         self._columns: dict[str, tuple[TargetColumn, ColumnPolicy]] = {
             each.target.key: (each.target, each.options.policy) for each in columns.columns
         }
@@ -349,9 +349,9 @@ def _is_empty(value: Any) -> bool:
 
 
 # -- Claimed keys ----------------------------------------------------------------------------------
-# Digests in flat arrays, for files of any length: a million keys take 25 MB. The digest is Python's
-# own 64-bit hash, with a random key per process. Among a million keys, two have the same digest in
-# one of about thirty million files.
+# Digests in flat arrays, for files of any length: a million keys take 25 MB, and 45 MB while the
+# arrays grow. The digest is Python's own 64-bit hash, with a random key per process. Among a
+# million keys, two have the same digest in one of about thirty million files.
 
 
 def comparison_key(values: Iterable[object]) -> str:
@@ -359,73 +359,55 @@ def comparison_key(values: Iterable[object]) -> str:
     return "\x1f".join([comparison_text(each) for each in values])
 
 
-_PARTS = 64
-_PART_BITS = 6
-_PLACES_FIRST = 1 << 7
+_SLOTS_FIRST = 1 << 10
 
 
 class ClaimedKeys:
     """Keys of a file's rows, each with the number of the first row that has it.
 
-    Only digests are stored, in several small tables, because a table is copied when it grows.
+    A hash table of the keys' digests, at most half full.
     """
 
     def __init__(self) -> None:
-        self._parts = [_KeyTable() for _ in range(_PARTS)]
+        self._digests = array("q", bytes(8 * _SLOTS_FIRST))
+        self._rows = array("I", bytes(4 * _SLOTS_FIRST))
+        self._count = 0
 
     def claim(self, key: str, row: int) -> int | None:
         """Claim the key for the row; return the earlier row that has it, or None."""
         digest = _digest(key)
-        owner = self._parts[digest & (_PARTS - 1)].claim(digest, row)
-        return owner if owner != row else None
+        slot = self._slot_of(digest)
+        if self._digests[slot]:
+            return self._rows[slot] if self._rows[slot] != row else None
+        self._digests[slot], self._rows[slot] = digest, row
+        self._count += 1
+        if self._count * 2 >= len(self._digests):
+            self._double_size()
+        return None
 
     def first_row(self, key: str) -> int | None:
         """Return the number of the first row that claimed the key; None if no row did."""
-        digest = _digest(key)
-        part = self._parts[digest & (_PARTS - 1)]
-        place = part.slot_of(digest)
-        return part.rows[place] if part.digests[place] else None
+        slot = self._slot_of(_digest(key))
+        return self._rows[slot] if self._digests[slot] else None
 
-
-class _KeyTable:
-    """Hash table from digests of keys to row numbers, at most half full."""
-
-    __slots__ = ("count", "digests", "rows")
-
-    def __init__(self) -> None:
-        self.digests = array("q", bytes(8 * _PLACES_FIRST))
-        self.rows = array("I", bytes(4 * _PLACES_FIRST))
-        self.count = 0
-
-    def slot_of(self, digest: int) -> int:
+    def _slot_of(self, digest: int) -> int:
         """Return the index of the digest, or of the free slot for it."""
-        digests = self.digests
+        digests = self._digests
         mask = len(digests) - 1
-        place = (digest >> _PART_BITS) & mask
-        while (stored := digests[place]) and stored != digest:
-            place = (place + 1) & mask
-        return place
-
-    def claim(self, digest: int, row: int) -> int:
-        """Store the row if the digest is new; return the first row with the digest."""
-        place = self.slot_of(digest)
-        if self.digests[place]:
-            return self.rows[place]
-        self.digests[place], self.rows[place] = digest, row
-        self.count += 1
-        if self.count * 2 >= len(self.digests):
-            self._double_size()
-        return row
+        slot = digest & mask
+        while (stored := digests[slot]) and stored != digest:
+            slot = (slot + 1) & mask
+        return slot
 
     def _double_size(self) -> None:
         """Double the number of slots, and insert all digests again."""
-        before = zip(self.digests, self.rows, strict=True)
-        size = len(self.digests) * 2
-        self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
+        before = zip(self._digests, self._rows, strict=True)
+        size = len(self._digests) * 2
+        self._digests, self._rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
         for digest, row in before:
             if digest:
-                place = self.slot_of(digest)
-                self.digests[place], self.rows[place] = digest, row
+                slot = self._slot_of(digest)
+                self._digests[slot], self._rows[slot] = digest, row
 
 
 def _digest(key: str) -> int:

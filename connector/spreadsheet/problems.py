@@ -318,7 +318,7 @@ ReadTyped = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueWithNotes:
-    """Value that was read, with warnings for the user.
+    """Value that was read from a cell, with warnings for the user.
 
     `notes` are codes of warnings, each with a message if it differs from the general one.
     """

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -105,15 +106,10 @@ class ProblemGroup:
     examples: list[tuple[int, Problem]] = field(default_factory=list)
 
     def add(self, number: int, problem: Problem) -> None:
-        """Count a problem."""
+        """Count a problem of row `number`."""
         self.count += 1
         if len(self.examples) < _EXAMPLES_MAX:
             self.examples.append((number, problem))
-
-    @property
-    def rows_text(self) -> str:
-        """Return the numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
-        return PLAIN_WORDS.rows(self.row_numbers, self.further_rows)
 
     @property
     def row_numbers(self) -> list[int]:
@@ -125,34 +121,28 @@ class ProblemGroup:
         """Number of rows after the first ones."""
         return self.count - len(self.examples)
 
-    @property
-    def lines(self) -> list[str]:
-        """Return the text of the problems, in the words of the command."""
-        return self._lines(PLAIN_WORDS.rows, lambda problem: problem.text)
+    def describe(self, words: ReportWords = PLAIN_WORDS) -> list[str]:
+        """Return one sentence if the text is the same in all rows, else one for each row.
 
-    def describe(self, words: ReportWords) -> list[str]:
-        """Return the text of the problems in these words."""
-        if words is PLAIN_WORDS:
-            return self.lines
-        return self._lines(words.rows, words.text)
-
-    def _lines(
-        self, rows: Callable[[Sequence[int], int], str], text: Callable[[Problem], str]
-    ) -> list[str]:
-        """Return one sentence if it is the same in all rows, else one for each row."""
+        The words of the command do not contain the allowed values.
+        """
+        # The command prints allowed values once for the group.
+        text = attrgetter("text") if words is PLAIN_WORDS else words.text
         texts = {text(problem) for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{rows(self.row_numbers, self.further_rows)}: {texts.pop()}"]
-        lines = [f"{rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
-        return [*lines, rows([], self.further_rows)] if self.further_rows else lines
+            return [f"{words.rows(self.row_numbers, self.further_rows)}: {texts.pop()}"]
+        lines = [f"{words.rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
+        return [*lines, words.rows([], self.further_rows)] if self.further_rows else lines
 
     def describe_fix(self, words: ReportWords) -> str:
-        """Return the action in these words."""
+        """Return the suggested action in these words; "" without an action."""
         return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
 
     @property
     def fix(self) -> str | None:
-        """Return the action if it is the same in all rows; else the general action."""
+        """Suggested action if it is the same in the first rows; else the general action of the
+        code.
+        """
         fixes = {problem.fix for _, problem in self.examples}
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 
@@ -198,7 +188,7 @@ class Summary:
         return self.counts.total()
 
     def add(self, result: RowResult) -> None:
-        """Count a row."""
+        """Count a row by its outcome, and its problems."""
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
         if result.warnings and result.outcome not in UNSENT:
@@ -304,7 +294,7 @@ def write_delimited(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any
 
 
 def report_suffix(path: Path) -> str:
-    """Return the suffix of a file's report. Other workbooks can be read but not written."""
+    """Return the suffix for the report of this file: its own for a text, .xlsx for any workbook."""
     return path.suffix if path.suffix.lower() in TEXT_SUFFIXES else WORKBOOK_SUFFIX
 
 
@@ -341,14 +331,9 @@ def write_some_rows(
     summary: Summary,
     words: ReportWords = PLAIN_WORDS,
 ) -> None:
-    """Write a report with only these rows, without reading the table.
+    """Write a report with only these rows, as csv or xlsx by its name, without reading the table.
 
-    Args:
-        path: The new file, csv or xlsx by its name.
-        table: Table of the rows.
-        rows: Each row with its result.
-        summary: Counts of all rows of the table, for the first sheet of a workbook.
-        words: Words of the report.
+    `summary` counts all rows of the table, for the first sheet of a workbook.
 
     Raises:
         ReportRefused: The path is the input itself.

@@ -110,7 +110,7 @@ class _MixedDates:
         """Note the first date and the first text, and whether the cell proves that nothing is
         swapped.
         """
-        day = _day_of(cell)
+        day = _date_in_cell(cell)
         if day is not None:
             self.is_proven |= day.day > _DAYS_EITHER
             if day.day != day.month:
@@ -129,7 +129,7 @@ class _MixedDates:
         return bool(self.date and self.text) and not self.is_proven
 
 
-def _day_of(cell: Cell) -> date | None:
+def _date_in_cell(cell: Cell) -> date | None:
     """Return the day of a cell that is a date or an ISO text; None for other cells."""
     if isinstance(cell, PartlyVisibleCell):
         cell = cell.value
@@ -191,7 +191,7 @@ class ColumnMeanings:
         proofs = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
-            if (sort := _ambiguity_of(column)) is not None
+            if (sort := _possible_ambiguity(column)) is not None
         }
         for row in self._rows():
             for index, found in proofs.items():
@@ -201,18 +201,18 @@ class ColumnMeanings:
         return tuple(self._infer_column(column, proofs) for column in self._columns)
 
     def _infer_column(
-        self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
+        self, column: MappedColumn, proofs_by_index: dict[int, _ColumnProofs]
     ) -> MappedColumn:
         """Return the column with its inferred reading, or unchanged; add a sentence or a question.
 
-        `evidence` has the proofs of each column by its index.
+        `proofs_by_index` has the proofs of each column.
         """
-        own = evidence.get(column.index)
+        own = proofs_by_index.get(column.index)
         if own is None or not own.ambiguous_count:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            same_sort = [each for each in evidence.values() if each.sort == own.sort]
+            same_sort = [each for each in proofs_by_index.values() if each.sort == own.sort]
             proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
@@ -231,7 +231,7 @@ class ColumnMeanings:
         )
 
 
-def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
+def _possible_ambiguity(column: MappedColumn) -> AmbiguousKind | None:
     """Return what can be ambiguous in the column; None if nothing is, or the user declared it."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
@@ -240,19 +240,23 @@ def _ambiguity_of(column: MappedColumn) -> AmbiguousKind | None:
     return sort if declared is None else None
 
 
-def _reading_question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
+def _reading_question(
+    column: MappedColumn, proofs: _ColumnProofs, *, is_mixed: bool
+) -> FileQuestion:
     """Return the question how the column is read, with both values of its example."""
-    meanings = _values_by_reading(own.sort, own.example).items()
-    choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
+    meanings = _values_by_reading(proofs.sort, proofs.example).items()
+    choices = " or ".join(
+        f"{value} ({_OPTION[proofs.sort]} {_WORDS[key]})" for key, value in meanings
+    )
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
         "reading",
         f"column {column.heading!r} can be read in two ways, because {why}:"
-        f" {own.example!r} is {choices}",
+        f" {proofs.example!r} is {choices}",
         "Choose with one of these options.",
         stops=False,
         column=column.heading,
-        received=own.example,
+        received=proofs.example,
         choices=tuple((key, str(value)) for key, value in meanings),
     )
 
@@ -319,7 +323,7 @@ class RowReader:
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
         self._target, self._meanings = target, meanings
-        self._watch = meanings.date_observer if meanings is not None else _watch_none
+        self._watch = meanings.date_observer if meanings is not None else lambda _: None
         self._drops_cleared = target.mode == "create"
         self._prepare_readers(columns.columns)
         self._currencies = _currency_by_amount(target)
@@ -476,10 +480,6 @@ class RowReader:
         elif not self._drops_cleared:
             # A new record has no value to be emptied.
             draft.values[key] = None
-
-
-def _watch_none(column: MappedColumn) -> None:
-    """Return None: watch no column."""
 
 
 def _cached_cell_reader(

@@ -231,7 +231,7 @@ def _refuse_encrypted(source: SourceFile) -> None:
 
 @contextmanager
 def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
-    """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
+    """Yield the opened zip of a workbook. Errors of its structure become `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_zip_directory(source, file)
         with _convert_errors(source), zipfile.ZipFile(file) as archive:
@@ -400,7 +400,7 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
 def parse_member(
     source: SourceFile,
     archive: zipfile.ZipFile,
-    part: str,
+    member: str,
     parser: expat.XMLParserType,
     filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Iterator[None]:
@@ -410,7 +410,7 @@ def parse_member(
     `SpreadsheetError`.
     """
     with _convert_errors(source):
-        for piece in filter_pieces(_read_member(source, archive, archive.getinfo(part))):
+        for piece in filter_pieces(_read_member(source, archive, archive.getinfo(member))):
             parser.Parse(piece)
             yield
         parser.Parse(b"", True)

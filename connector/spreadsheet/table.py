@@ -37,7 +37,7 @@ from connector.spreadsheet.problems import (
     text_of,
 )
 from connector.spreadsheet.source_file import BookKind, SourceFile, detect_kind, open_source
-from connector.spreadsheet.table_place import (
+from connector.spreadsheet.table_headings import (
     LOOKED_AT,
     HeadingRows,
     LeftOutRows,
@@ -76,11 +76,12 @@ class Spreadsheet:
         kind: Format. tsv is any text with tabs as delimiter.
         headings: Headings of the input. A report (`is_report`) has the headings of its table.
         digest: SHA-256 of the file, in hexadecimal digits.
+        rows: Yields every row below the headings, in order, including blank ones. Rows of a text
+            are read one by one; the sheet of a workbook is kept in memory. Raises
+            `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
         sheet: Name of a workbook's sheet.
         merged: First ranges of merged cells; only the first cell of a range has a value.
         hidden: Headings of hidden columns.
-        is_encoding_guessed: True if the encoding was not given, marked or proven.
-        samples: Cells of a text with letters beyond ASCII.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
@@ -93,26 +94,16 @@ class Spreadsheet:
     headings: tuple[str, ...]
     digest: str
     is_report: bool
-    _read: Callable[[], Iterator[SheetRow]] = field(repr=False)
+    rows: Callable[[], Iterator[SheetRow]] = field(repr=False)
     sheet: str | None = None
     merged: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     encoding: str | None = None
-    is_encoding_guessed: bool = False
-    samples: tuple[str, ...] = ()
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
     left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
-
-    def rows(self) -> Iterator[SheetRow]:
-        """Yield every row below the headings, in order, including blank ones; can be called again.
-
-        Rows of a text are read one by one; the sheet of a workbook is kept in memory. Raises
-        `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
-        """
-        return self._read()
 
     def release(self) -> None:
         """Free the memory of a workbook's values, which can be read again."""
@@ -208,8 +199,8 @@ def _open_text(
     """Return the table in a text file; what the user did not give is detected."""
     encoded = delimited.detect_encoding(source, encoding)
     fit = delimited.detect_delimiter(source, encoded, delimiter, header_row)
-    place = fit.heading_rows
-    columns = read_headings(source.path, place.headings, fit.filled)
+    heading_rows = fit.heading_rows
+    columns = read_headings(source.path, heading_rows.headings, fit.filled)
     left_out = LeftOutRows()
 
     def rows() -> Iterator[SheetRow]:
@@ -218,7 +209,7 @@ def _open_text(
         reading = delimited.read_rows(source, encoded, fit.delimiter, fit.shape)
         with _ErrorContext(source.path) as progress:
             for number, (_, cells, damage) in enumerate(reading, 1):
-                if number > place.first_row:
+                if number > heading_rows.first_row:
                     yield form.build(number, cells, None, damage)
                 progress.row = number
 
@@ -228,13 +219,11 @@ def _open_text(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=lambda: _mark_split_rows(rows()),
+        rows=lambda: _mark_split_rows(rows()),
         encoding=encoded.name,
-        is_encoding_guessed=encoded.is_guessed,
-        samples=encoded.samples,
         delimiter=fit.delimiter,
-        heading_rows=place,
-        notices=(*encoded.notices, *_heading_notices(place, columns)),
+        heading_rows=heading_rows,
+        notices=(*encoded.notices, *_heading_notices(heading_rows, columns)),
         questions=encoded.questions,
         left_out=left_out,
     )
@@ -281,15 +270,15 @@ def _open_workbook(
         [text_of(cell) for cell in cells]
         for _, cells, _ in islice(sheet.rows(), header_row or LOOKED_AT)
     ]
-    place = find_headings(first, header_row)
-    columns = _columns_of(source, sheet, place)
+    heading_rows = find_headings(first, header_row)
+    columns = _columns_of(source, sheet, heading_rows)
     left_out, hidden = LeftOutRows(), sheet.outline.hidden
 
     def rows() -> Iterator[SheetRow]:
         outside = NonTableRowMarker(columns.headings, left_out)
         form = RowBuilder(columns, max(sheet.outline.columns, columns.count), outside)
         with _ErrorContext(source.path, sheet.name) as progress:
-            for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
+            for index, cells, flaws in islice(sheet.rows(), heading_rows.first_row, None):
                 row = form.build(index + 1, cells, flaws)
                 yield replace(row, is_hidden=True) if index in hidden else row
                 progress.row = index + 1
@@ -300,7 +289,7 @@ def _open_workbook(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=rows,
+        rows=rows,
         sheet=sheet.name,
         merged=tuple(sheet.outline.merged),
         hidden=tuple(
@@ -308,31 +297,33 @@ def _open_workbook(
             for index, heading in enumerate(columns.headings)
             if index in sheet.outline.hidden_columns
         ),
-        heading_rows=place,
-        notices=tuple(_heading_notices(place, columns)),
+        heading_rows=heading_rows,
+        notices=tuple(_heading_notices(heading_rows, columns)),
         left_out=left_out,
     )
 
 
-def _heading_notices(place: HeadingRows, columns: Columns) -> Iterator[str]:
+def _heading_notices(heading_rows: HeadingRows, columns: Columns) -> Iterator[str]:
     """Yield a sentence if the headings are not in the first row alone."""
-    if not place.is_first:
-        rows = f"row {place.index + 1}"
-        if place.depth > 1:
-            rows = f"rows {place.index + 1} and {place.first_row}, combined"
+    if not heading_rows.is_first:
+        rows = f"row {heading_rows.index + 1}"
+        if heading_rows.depth > 1:
+            rows = f"rows {heading_rows.index + 1} and {heading_rows.first_row}, combined"
         shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
         yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
-def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: HeadingRows) -> Columns:
+def _columns_of(
+    source: SourceFile, sheet: SheetFile | LegacySheet, heading_rows: HeadingRows
+) -> Columns:
     """Return the columns of a sheet; columns with cells beyond the headings are added.
 
     Raises `SpreadsheetError` if no row is below the headings, and as `read_headings` does.
     """
-    columns = read_headings(source.path, place.headings)
+    columns = read_headings(source.path, heading_rows.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
     is_filled, filled = False, columns.count
-    for _, cells, _ in islice(sheet.rows(), place.first_row, None):
+    for _, cells, _ in islice(sheet.rows(), heading_rows.first_row, None):
         is_filled = is_filled or any(cell != "" for cell in cells)
         if is_filled and not may_be_wider:
             return columns
@@ -343,7 +334,7 @@ def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: Headi
             f"{source.path}, sheet {sheet.name!r}, has headings and no row below them",
             code="no_rows",
         )
-    return read_headings(source.path, place.headings, filled) if may_be_wider else columns
+    return read_headings(source.path, heading_rows.headings, filled) if may_be_wider else columns
 
 
 # -- Shape of rows ---------------------------------------------------------------------------------
@@ -370,13 +361,10 @@ class RowBuilder:
         flaws: Mapping[int, Flaw] | None,
         damage: QuoteDamage | None = None,
     ) -> SheetRow:
-        """Return the row of these cells.
+        """Return the row of these cells; `flaws` are by column index.
 
-        Args:
-            number: Row number in the file.
-            cells: Cells of the row.
-            flaws: Flaws of a workbook's cells, by column index.
-            damage: Wrong quote, because of which the cells may belong to other columns.
+        After a wrong quote (`damage`) the cells may belong to other columns, so the row has one
+        problem.
         """
         row = self._build_without_damage(number, cells, flaws)
         if damage is not None and not is_blank(row.cells):

@@ -7,7 +7,6 @@ and the fields of a content type. Mapping, reading, checking and templates use t
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
@@ -15,6 +14,7 @@ from typing import Any, Protocol, get_args
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format, Kind
+from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
 from connector.ledger.push_states import LandedRecord, Mode
@@ -50,11 +50,11 @@ class Lookups(Protocol):
 
 
 # -- Identity --------------------------------------------------------------------------------------
-# Two records with the same natural key are considered one, and the user is asked.
+# Two records with the same natural key are considered one, and the user decides.
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that identify the record, by field; empty if none do."""
+    """Return the values that identify the record, by field; empty if a value is missing."""
     for fields in CATALOG[resource].natural_keys:
         key = {name: values.get(name) for name in fields}
         if None not in key.values() and "" not in key.values():
@@ -67,10 +67,7 @@ def comparison_text(value: Any) -> str:
 
     Letter case, outer blanks and the composition of accents are ignored.
     """
-    text = value if isinstance(value, str) else str(value)
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    return text.strip().lower()
+    return normalize_text(value if isinstance(value, str) else str(value)).lower()
 
 
 # -- Target columns --------------------------------------------------------------------------------
@@ -105,7 +102,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """Position in a request body that a column can fill.
+    """Field of a request body that a column of the file can fill, and how its cells name it.
 
     Attributes:
         name: Name as a heading.
@@ -144,7 +141,9 @@ class TargetColumn:
 
     @property
     def period(self) -> str | None:
-        """Return the time unit that its number is for or counts; None if there is none."""
+        """Time unit that its number is for (salary per year) or counts (days); None for other
+        numbers.
+        """
         words = self.name.split("_")
         if "salary" in words or "years" in words:
             return "year"
@@ -180,7 +179,7 @@ _KEEPING_WORDS = _PHONE_WORDS | {"code", "postcode", "number"}
 def target_columns(
     declared: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
 ) -> tuple[TargetColumn, ...]:
-    """Return every position that a column can fill in this mode, in the order of the declaration.
+    """Return every target column of this mode, in the order of the declaration.
 
     An update and a conversion begin with the record's `id`. `content_fields` are the fields of the
     content type, if the resource has one.
@@ -248,18 +247,11 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         about=str(declared.help_text or declared.name or key),
         nullable=not declared.is_required,
         values=values,
-        item_values=(),
         create=create,
         update=OPTIONAL,
-        listed=False,
-        write_only=False,
-        sortable=False,
-        filterable=False,
         format=format,
         personal="text",
-        prose=False,
         lines="many" if declared.field_type in _MANY_LINES else "one",
-        element_type=None,
     )
     path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(

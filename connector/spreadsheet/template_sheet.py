@@ -76,7 +76,7 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
 
 
 def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
-    """Return every column that the target's mode accepts, in the order of the declaration."""
+    """Return one column for every field that the target's mode accepts, in declared order."""
     by_key: dict[str, list[TargetColumn]] = {}
     for column in target.columns:
         by_key.setdefault(column.key, []).append(column)

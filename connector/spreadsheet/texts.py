@@ -117,7 +117,7 @@ def without_formula_quotes(text: str) -> str:
 
 
 def without_text_marks(text: str) -> str:
-    """Return the text of a cell without a leading apostrophe or word that marks it as text."""
+    """Return the text without a leading apostrophe, `tel:` or `callto:`."""
     return _LEAD.sub("", text, count=1)
 
 
@@ -399,7 +399,7 @@ def may_be_cut(text: str) -> bool:
 
 
 def _cut_warning(text: str) -> str:
-    """Return the sentence on a text that may be cut off, because of its end or its length."""
+    """Return the sentence that a text may be cut off, with its end or its length as the reason."""
     end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
     reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
     return f"The text {reason} and may be cut off."
@@ -566,5 +566,7 @@ def unescape_cell(text: str) -> str:
 
 
 def is_hazard(text: str) -> bool:
-    """Return True if a program might run the text, or if it is one of the report's marks."""
+    """Return True if a spreadsheet program might run the text, or if it is one of the report's
+    marks.
+    """
     return _HAZARDOUS.match(text) is not None

@@ -25,7 +25,7 @@ from connector.spreadsheet.source_file import (
     parse_member,
     safe_parser,
 )
-from connector.spreadsheet.table_place import LOOKED_AT, find_headings
+from connector.spreadsheet.table_headings import LOOKED_AT, find_headings
 
 # -- Outline ---------------------------------------------------------------------------------------
 # The XML of a sheet shows data that its values do not: cells outside, errors, and lost formulas.
@@ -73,7 +73,7 @@ class SheetOutline:
 
 
 def _read_outline(
-    source: SourceFile, archive: zipfile.ZipFile, part: str, sheet: str
+    source: SourceFile, archive: zipfile.ZipFile, member: str, sheet: str
 ) -> SheetOutline:
     """Return the sheet's outline.
 
@@ -81,18 +81,18 @@ def _read_outline(
     is broken or has two cells with the same reference.
     """
     formats = _formats_by_style(source, archive)
-    scan = _SheetScan(source, part, sheet, formats)
-    shortened = partial(_shorten_plain_rows, keeps=_styled_cell_pattern(formats))
-    for _ in parse_member(source, archive, part, scan.parser, shortened):
+    scan = _SheetScan(source, member, sheet, formats)
+    shortened = partial(_shorten_plain_rows, kept_cells=_styled_cell_pattern(formats))
+    for _ in parse_member(source, archive, member, scan.parser, shortened):
         pass
     scan.end_cell()
     return scan.outline
 
 
-def _is_filled(source: SourceFile, archive: zipfile.ZipFile, part: str, sheet: str) -> bool:
+def _is_filled(source: SourceFile, archive: zipfile.ZipFile, member: str, sheet: str) -> bool:
     """Return True if any cell of the sheet has a value; stops reading at the first one."""
-    scan = _SheetScan(source, part, sheet)
-    return any(scan.outline.rows for _ in parse_member(source, archive, part, scan.parser))
+    scan = _SheetScan(source, member, sheet)
+    return any(scan.outline.rows for _ in parse_member(source, archive, member, scan.parser))
 
 
 _NO_FORMS: Mapping[str, str] = {}
@@ -102,12 +102,12 @@ class _SheetScan:
     """Scan of a sheet's XML, which results in its `outline`."""
 
     def __init__(
-        self, source: SourceFile, part: str, sheet: str, formats: Mapping[str, str] = _NO_FORMS
+        self, source: SourceFile, member: str, sheet: str, formats: Mapping[str, str] = _NO_FORMS
     ) -> None:
         self.outline = SheetOutline()
         self._telling = formats
         self._where = f"{source.path}, sheet {sheet!r}"
-        self.parser = safe_parser(source, part)
+        self.parser = safe_parser(source, member)
         self.parser.StartElementHandler = self._on_start_tag
         self._row = self._column = -1
         self._row_digits = ""
@@ -263,14 +263,14 @@ _ORDERS_REMEMBERED = 1_000
 
 
 def _shorten_plain_rows(
-    pieces: Iterator[bytes], keeps: re.Pattern[bytes] | None
+    pieces: Iterator[bytes], kept_cells: re.Pattern[bytes] | None
 ) -> Iterator[bytes]:
     """Yield a sheet's XML without the cells of plain rows that the scan does not need.
 
-    Cells that match `keeps` are kept.
+    Cells that match `kept_cells` are kept.
     """
     rest = b""
-    replaced = partial(_shorten_row, keeps=keeps)
+    replaced = partial(_shorten_row, kept_cells=kept_cells)
     for piece in pieces:
         rows, end, rest = (rest + piece).rpartition(b"</row>")
         if not end:
@@ -286,8 +286,8 @@ def _shorten_plain_rows(
     yield rest
 
 
-def _shorten_row(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes:
-    """Return a plain row with its last filled cell and the cells that match `keeps`.
+def _shorten_row(row: re.Match[bytes], kept_cells: re.Pattern[bytes] | None) -> bytes:
+    """Return a plain row with its last filled cell and the cells that match `kept_cells`.
 
     A row whose cells are not in order is unchanged.
     """
@@ -297,8 +297,12 @@ def _shorten_row(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes
     end = cells.rfind(b"</c>")
     at = cells.rfind(b"<c ", 0, end)
     last = cells[at:end] + b"</c>" if end >= 0 else b""
-    kept_cells = b"".join(keeps.findall(cells, 0, at if end >= 0 else len(cells))) if keeps else b""
-    return start + kept_cells + last + b"</row>"
+    kept = (
+        b"".join(kept_cells.findall(cells, 0, at if end >= 0 else len(cells)))
+        if kept_cells
+        else b""
+    )
+    return start + kept + last + b"</row>"
 
 
 @lru_cache(_ORDERS_REMEMBERED)
@@ -367,7 +371,7 @@ ReadRow = tuple[int, list[Cell], Mapping[int, Flaw]]
 
 @dataclass(frozen=True, slots=True)
 class SheetFile:
-    """Sheet of a workbook that was measured."""
+    """Sheet of an xlsx workbook whose size was checked, so that its rows can be read."""
 
     source: SourceFile
     name: str
@@ -472,7 +476,7 @@ def _refuse_external_files(source: SourceFile, relation: Mapping[str, str]) -> N
 
 
 def _element_attributes(
-    source: SourceFile, archive: zipfile.ZipFile, part: str, tag_name: str
+    source: SourceFile, archive: zipfile.ZipFile, member: str, tag_name: str
 ) -> list[dict[str, str]]:
     """Return the attributes of each element of that name in a member."""
     found: list[dict[str, str]] = []
@@ -481,9 +485,9 @@ def _element_attributes(
         if tag.rpartition(":")[2] == tag_name:
             found.append(attributes)
 
-    parser = safe_parser(source, part)
+    parser = safe_parser(source, member)
     parser.StartElementHandler = start
-    for _ in parse_member(source, archive, part, parser):
+    for _ in parse_member(source, archive, member, parser):
         pass
     return found
 
@@ -493,7 +497,7 @@ def _find_only_table(source: SourceFile, archive: zipfile.ZipFile, parts: Mappin
 
     Raises a `SpreadsheetError` for none or several.
     """
-    filled = [name for name, part in parts.items() if _is_filled(source, archive, part, name)]
+    filled = [name for name, member in parts.items() if _is_filled(source, archive, member, name)]
 
     def first_rows(name: str) -> list[list[str]]:
         # The outline ensures that the sheet fits into memory.

@@ -50,6 +50,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quoted_table(table: str) -> str:
+    """Return a quoted `schema.table`."""
+    return ".".join(map(quoted, table.split(".", 1)))
+
+
 def literal(text: str) -> str:
     """Return a quoted SQL string."""
     return "'" + text.replace("'", "''") + "'"

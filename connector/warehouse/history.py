@@ -125,15 +125,15 @@ class HistoryTable:
         # If a record was deleted more than once, the last version counts.
         return {row[0]: _to_version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
-    def _select_versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
-        """Return the versions whose row ids the query `places` selects from `stage`."""
+    def _select_versions(self, stage: pa.Table, rowids: str) -> list[tuple[Any, ...]]:
+        """Return the versions whose row ids the query `rowids` selects from `stage`."""
         with staged_table(self._connection, stage):
             return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
                 "epoch_us(_valid_to), _changed, "
                 "CASE WHEN _hydrated_at IS NULL THEN _record::VARCHAR END "
-                f"FROM {self._name} WHERE rowid IN ({places})"
+                f"FROM {self._name} WHERE rowid IN ({rowids})"
             ).fetchall()
 
     def extend_unchanged(
@@ -230,7 +230,7 @@ class HistoryTable:
             )
 
     def _move_previous_ends(self, moved: Mapping[str, Version]) -> None:
-        """Set the end of the version before each of these to its new beginning."""
+        """End each record's previous version at the new start of its completed version."""
         moved = {id: each for id, each in moved.items() if each.number > 1}
         if not moved:
             return
@@ -245,14 +245,14 @@ class HistoryTable:
                 f"WHERE {is_before}"
             )
 
-    def _assert_ends_after_start(self, is_ended: str, valid_to: str) -> None:
+    def _assert_ends_after_start(self, join_condition: str, new_end: str) -> None:
         """Assert that no version would end before it began.
 
         Both parameters are SQL: the join of `stored` with `stage`, and the new end.
         """
         ((backward,),) = self._connection.execute(
-            f"SELECT count(*) FROM {self._name} AS stored JOIN stage ON {is_ended} "
-            f"WHERE {valid_to} < stored._valid_from"
+            f"SELECT count(*) FROM {self._name} AS stored JOIN stage ON {join_condition} "
+            f"WHERE {new_end} < stored._valid_from"
         ).fetchall()
         assert not backward, f"{self._name}: {backward} versions would end before they began"
 

@@ -125,10 +125,7 @@ class LandingTable:
         return len(distinct) - len(stored), _anomaly_events(rows)
 
     def _set_timestamps(self, assignments: str, times: Mapping[int, datetime]) -> None:
-        """Update rows by their row ids.
-
-        `assignments` is SQL in which `stage.at` is the row's time.
-        """
+        """Update rows by row id. In the SQL `assignments`, `stage.at` is the row's time."""
         if not times:
             return
         stage = rowids_table(times, at=timestamp_array(times.values()))
@@ -141,7 +138,10 @@ class LandingTable:
     def _land_records(
         self, records: tuple[FoundDetail, ...], run_id: str
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
-        """Replace the rows of records that were read; unchanged rows only get new timestamps."""
+        """Replace the rows of details; unchanged rows only get new timestamps.
+
+        Returns the numbers of rows and the events.
+        """
         if not records:
             return LandedCounts(), ()
         distinct: dict[str, FoundDetail] = {each.record.id: each for each in records}
@@ -268,10 +268,10 @@ class LandingTable:
         with staged_table(self._connection, table):
             self._connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
-    def _delete_rows(self, places: Sequence[int]) -> None:
+    def _delete_rows(self, rowids: Sequence[int]) -> None:
         """Delete the rows with these row ids."""
-        if places:
-            with staged_table(self._connection, rowids_table(places)):
+        if rowids:
+            with staged_table(self._connection, rowids_table(rowids)):
                 rows = "rowid IN (SELECT place FROM stage)"
                 self._connection.execute(f"DELETE FROM {self._name} WHERE {rows}")
 
@@ -345,10 +345,7 @@ def _suppression_events(
 def query_without_erased_people(
     query: pull_commands.Query[Any], folder: Path
 ) -> pull_commands.Query[Any]:
-    """Return the query with the personal data of erased people removed from its responses.
-
-    Raises a `WarehouseError`.
-    """
+    """Return the query without data of erased people. Raises a `WarehouseError`."""
     if not isinstance(query, pull_commands.DifferingFields):
         return query
     suppressed = SuppressionList.read_from(folder)

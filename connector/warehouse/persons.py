@@ -96,10 +96,7 @@ def find_versions_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> I
 
 
 def count_person_rows(path: Path, person: Person) -> Counter[str]:
-    """Return the number of rows with an identifier of the person, by table of the published file.
-
-    Raises a `WarehouseError`.
-    """
+    """Return the number of the person's rows by table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
     with open_snapshot(path) as ask:
         columns: dict[str, list[str]] = {}

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, UnknownName
-from connector.warehouse.duckdb_file import SESSION, convert_errors, literal, quoted
+from connector.errors import Misused, NothingPublished, UnknownName
+from connector.warehouse.duckdb_file import SESSION, convert_errors, literal, quoted, quoted_table
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
@@ -26,6 +26,13 @@ class QueryResult:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+
+
+def require_published(path: Path) -> Path:
+    """Return the path of a published file. Raises `NothingPublished` if it does not exist."""
+    if not path.exists():
+        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
+    return path
 
 
 @contextmanager
@@ -65,8 +72,8 @@ def open_restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
-    with open_read_only(path) as connection:
-        return _run_query(connection, sql)
+    with open_snapshot(path) as ask:
+        return ask(sql)
 
 
 @contextmanager
@@ -76,14 +83,17 @@ def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
     with open_read_only(path) as connection:
-        yield lambda sql: _run_query(connection, sql)
+
+        def ask(sql: str) -> QueryResult:
+            cursor = connection.execute(sql)
+            columns = tuple(str(each[0]) for each in cursor.description or ())
+            return QueryResult(columns, tuple(cursor.fetchall()))
+
+        yield ask
 
 
 def list_tables(path: Path) -> tuple[str, ...]:
-    """Return tables and views of the file as `schema.table`, tables for analysts first.
-
-    Raises a `WarehouseError`.
-    """
+    """Return the file's `schema.table` names, those for analysts first."""
     with open_read_only(path) as connection:
         return tables_in(connection)
 
@@ -101,35 +111,22 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
 
 
 def read_table(path: Path, table: str) -> pa.Table:
-    """Return a whole table or view of the file.
-
-    Raises `UnknownName` for an unknown table, and a `WarehouseError`.
-    """
+    """Return a whole table or view. Raises `UnknownName` and a `WarehouseError`."""
     with open_read_only(path) as connection:
         known = tables_in(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
-        return connection.execute(f"SELECT * FROM {_quoted_table(table)}").to_arrow_table()
+        return connection.execute(f"SELECT * FROM {quoted_table(table)}").to_arrow_table()
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
-    """Write tables of the file to Parquet files, all from one snapshot.
-
-    Raises a `WarehouseError`.
-    """
+    """Write tables of one snapshot to Parquet files. Raises a `WarehouseError`."""
     with open_read_only(path) as connection:
         for table, target in targets.items():
             connection.execute(
-                f"COPY (SELECT * FROM {_quoted_table(table)}) TO {literal(str(target))} "
+                f"COPY (SELECT * FROM {quoted_table(table)}) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
-
-
-def _run_query(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
-    """Run a query on an open connection, and return all rows."""
-    cursor = connection.execute(sql)
-    columns = tuple(str(each[0]) for each in cursor.description or ())
-    return QueryResult(columns, tuple(cursor.fetchall()))
 
 
 def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
@@ -141,8 +138,3 @@ def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     order = {schema: place for place, schema in enumerate(_SCHEMAS_FIRST)}
     found.sort(key=lambda each: (order.get(each[0], len(order)), each[1]))
     return tuple(f"{schema}.{table}" for schema, table in found)
-
-
-def _quoted_table(table: str) -> str:
-    schema, _, name = table.partition(".")
-    return f"{quoted(schema)}.{quoted(name)}"

@@ -119,24 +119,19 @@ def future_limit(now: datetime, bookmark: Bookmark) -> datetime:
 # -- Updates by responses --------------------------------------------------------------------------
 
 
-def pass_start(page: Page[Resource]) -> datetime:
-    """Return T0 of a pass that begins with this list: the server time before the request.
-
-    It is truncated to the second.
-    """
-    before = page.timestamp - timedelta(seconds=page.round_trip_seconds) - SECOND
-    return before.replace(microsecond=0)
-
-
 def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     """Return the bookmark after a page of a pass, with T0 if it is the first page.
 
-    Without a server time in the response, L is at least `LATENESS_UNTIMED_SECONDS`.
+    T0 is the server time before the request, truncated to the second. Without a server time in the
+    response, L is at least `LATENESS_UNTIMED_SECONDS`.
     """
     if page.served_at is None:
         lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
         bookmark = replace(bookmark, lateness_seconds=lateness)
-    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=pass_start(page))
+    if bookmark.opened_at is not None:
+        return bookmark
+    before = page.timestamp - timedelta(seconds=page.round_trip_seconds) - SECOND
+    return replace(bookmark, opened_at=before.replace(microsecond=0))
 
 
 def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
@@ -250,10 +245,7 @@ Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 @dataclass(frozen=True, slots=True)
 class ListPage(PullCommand[Page[Resource]]):
-    """Read one page of the list.
-
-    An error that concerns the whole resource ends the pull's steps.
-    """
+    """Read one page of the list. An error of the whole resource ends the steps."""
 
     page: int
     sort: str | None
@@ -279,10 +271,7 @@ class SetPurpose(PullCommand[None]):
 
 @dataclass(frozen=True, slots=True)
 class LandedRow:
-    """State of a loaded row.
-
-    `read_at` is the server time of its detail; None if it was only listed.
-    """
+    """State of a loaded row. `read_at` is the server time of its detail, if it was read."""
 
     updated_at: datetime | None
     read_at: datetime | None = None
@@ -352,7 +341,7 @@ class CountLive(Query[int]):
 
 @dataclass(frozen=True, slots=True)
 class TiedPages(Query[frozenset[int]]):
-    """Numbers of pages on which all rows have one `created_at`, sorted by creation."""
+    """Numbers of pages whose rows all have one `created_at`, with live rows sorted by creation."""
 
     per_page: int
 

@@ -181,6 +181,7 @@ class StreamQueries:
     def _landed_rows(
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
     ) -> dict[str, LandedRow]:
+        """Return the state of the loaded rows with these ids, by id."""
         found: dict[str, LandedRow] = {}
         for where in dict.fromkeys((created_condition(created), "")):
             remaining = [id for id in ids if id not in found]
@@ -210,6 +211,7 @@ class StreamQueries:
         return {id: each for id, each in names.items() if each}
 
     def _tied_pages(self, per_page: int) -> frozenset[int]:
+        """Return the numbers of the pages on which all rows have the same `created_at`."""
         pages = self._fetch_first(
             f"SELECT 1 + place // {per_page} FROM (SELECT created_at, "
             f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live}) "

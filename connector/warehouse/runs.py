@@ -171,12 +171,6 @@ def resources_not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[st
     return frozenset(name for (name,) in rows)
 
 
-def last_run_of(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
-    """Return the latest result for the resource; None before its first run."""
-    found = last_resource_runs(connection, resource)
-    return found[resource][1] if resource in found else None
-
-
 QUOTA_DAYS_AGAIN = 7
 """Number of days whose request counts are copied again each time."""
 
@@ -399,10 +393,7 @@ _SHARED = TableRows(LakehouseAttempt, "sync.lakehouse")
 
 
 def record_lakehouse_attempt(work: Path, row: LakehouseAttempt) -> None:
-    """Insert the attempt into the work file, and delete attempts beyond the latest 1,000.
-
-    Raises a `WarehouseError`.
-    """
+    """Insert the attempt, and delete all but the latest 1,000. Raises a `WarehouseError`."""
     with open_file(work) as connection:
         complete_tables(connection, str(work))
         with transaction(connection):
@@ -452,24 +443,3 @@ class RunHealth:
     publications: tuple[Publication, ...]
     lakehouse: LakehouseAttempt | None = None
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
-
-
-def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """Read the health without `events`; `state.read_health` adds them."""
-    ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
-    scrubs = connection.execute(
-        "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "
-        "HAVING sum(scrubs) > 0"
-    ).fetchall()
-    proven = connection.execute(
-        f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
-    ).fetchall()
-    return RunHealth(
-        runs=last_runs(connection, RUNS_READ),
-        scrubs=dict(scrubs),
-        first_run_at=from_microseconds(first),
-        resources=last_resource_runs(connection),
-        proven_at={resource: from_microseconds(timestamp) for resource, timestamp in proven},
-        publications=last_publications(connection, PUBLICATIONS_READ),
-        lakehouse=last_lakehouse_attempt(connection),
-    )

@@ -140,9 +140,9 @@ def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
     return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
 
 
-def rowids_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
+def rowids_table(rowids: Iterable[int], **columns: pa.Array) -> pa.Table:
     """Return an Arrow table with DuckDB's row ids as the column `place`, and further columns."""
-    return pa.table({"place": pa.array(list(places), pa.int64()), **columns})
+    return pa.table({"place": pa.array(list(rowids), pa.int64()), **columns})
 
 
 def timestamp_array(values: Iterable[datetime | None]) -> pa.Array:

@@ -6,7 +6,7 @@ All functions use an open connection; the caller begins and ends the transaction
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,10 +21,14 @@ from connector.warehouse.internal_tables import TableRows, column_types
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import (
     PROVEN_AT,
+    PUBLICATIONS_READ,
+    RUNS_READ,
     ResourceRun,
     RunHealth,
+    last_lakehouse_attempt,
+    last_publications,
     last_resource_runs,
-    read_run_health,
+    last_runs,
 )
 from connector.warehouse.schema import ARROW_TYPES, as_json, without_surrogates
 
@@ -249,13 +253,29 @@ def report_notices(
 
 
 def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """Read the health in one snapshot, with the events of resources."""
-    found = read_run_health(connection)
-    events = {
-        name: current_events(connection, name, run_id)
-        for name, (run_id, _) in found.resources.items()
-    }
-    return replace(found, events=events)
+    """Read the latest runs, publications and events in one snapshot."""
+    ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
+    scrubs = connection.execute(
+        "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "
+        "HAVING sum(scrubs) > 0"
+    ).fetchall()
+    proven = connection.execute(
+        f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
+    ).fetchall()
+    resources = last_resource_runs(connection)
+    return RunHealth(
+        runs=last_runs(connection, RUNS_READ),
+        scrubs=dict(scrubs),
+        first_run_at=from_microseconds(first),
+        resources=resources,
+        proven_at={resource: from_microseconds(timestamp) for resource, timestamp in proven},
+        publications=last_publications(connection, PUBLICATIONS_READ),
+        lakehouse=last_lakehouse_attempt(connection),
+        events={
+            name: current_events(connection, name, run_id)
+            for name, (run_id, _) in resources.items()
+        },
+    )
 
 
 def read_oldest_keys(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
@@ -393,16 +413,16 @@ def find_push(
 
 
 def write_pushes(
-    connection: duckdb.DuckDBPyConnection, copied: int, batches: Iterable[PushChanges]
+    connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
 ) -> bool:
-    """Replace the copied rows of the journal that changed since the change number `copied`.
+    """Replace the copied rows of the journal that changed since the change `copied`, in parts.
 
     Returns False and writes no rows if another process has copied since, because its copy may be
     newer.
     """
     if last_copied_change(connection) != copied:
         return False
-    for changes in batches:
+    for changes in parts:
         _replace_rows(connection, changes)
     return True
 

@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, NothingPublished
+from connector.errors import Misused
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.published_file import open_restricted
+from connector.warehouse.published_file import open_restricted, require_published
 
 _BATCH_ROWS = 10_000
 _OF_VALUES = ("Conversion", "Invalid Input", "Out of Range")
@@ -43,10 +43,7 @@ class OpenQuery:
         return list(self._types)
 
     def rows(self, null: str) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells; `null` is the text of a null.
-
-        Raises `Misused` if a value is invalid.
-        """
+        """Yield each row as texts of cells, with `null` for nulls. Raises `Misused`."""
         with _convert_errors("", "the query failed"):
             for batch in self._cursor.to_arrow_reader(_BATCH_ROWS):
                 columns = [
@@ -58,15 +55,10 @@ class OpenQuery:
 
 @contextmanager
 def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
-    """Run a query on the published file, which it cannot leave, or read a Parquet file.
+    """Run a query that can read only the published file, or read a Parquet file.
 
-    Args:
-        published: Path of the published file.
-        query: SQL, or the path of a .sql or .parquet file.
-
-    Raises:
-        Misused: The query fails, is not one SELECT, or has unsuitable columns.
-        NothingPublished: There is no published file.
+    `query` is SQL, or the path of a .sql or .parquet file. Raises `NothingPublished`, and `Misused`
+    if the query fails, is not one SELECT, or has columns that cells cannot contain.
     """
     path = Path(query)
     kind = path.suffix.lower() if "\n" not in query else ""
@@ -80,8 +72,6 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
             parquet = f"FROM read_parquet({literal(name)}, hive_partitioning = false)"
             yield _start_query(connection, parquet, f"{path} cannot be read")
         return
-    if not published.exists():
-        raise NothingPublished(f"{published} does not exist: nothing has been published yet")
     sql, where = query, "the query"
     if kind == ".sql":
         try:
@@ -90,7 +80,7 @@ def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
             raise Misused(
                 f"{path} cannot be read: {error}", action="Give a .sql file in UTF-8."
             ) from None
-    with open_restricted(published) as connection:
+    with open_restricted(require_published(published)) as connection:
         yield _start_query(connection, sql, f"{where} failed")
 
 

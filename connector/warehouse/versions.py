@@ -81,14 +81,14 @@ class Version:
         """Latest possible time of its beginning: the end of the second of `observed_from`."""
         return self.observed_from + SECOND
 
-    def is_outdated_by(self, sighting: Observation) -> bool:
+    def is_outdated_by(self, observation: Observation) -> bool:
         """Return True if the record was changed after the last response that showed this version.
 
         The observation's `updated_at` decides. A date after the observation is wrong and proves
         nothing.
         """
-        at = sighting.updated_at
-        return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
+        at = observation.updated_at
+        return at is not None and self.observed_to + SECOND <= at < observation.at + SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,34 +115,34 @@ class VersionEnd:
     by: str
 
 
-def first_version(sighting: Observation, created_at: datetime | None) -> Version:
+def first_version(observation: Observation, created_at: datetime | None) -> Version:
     """Return the first version of a record, which cannot begin before the record's `created_at`."""
-    if created_at is not None and created_at >= sighting.at + SECOND:
-        created_at = sighting.at
-    return _new_version(1, sighting, sighting.at, created_at, None)
+    if created_at is not None and created_at >= observation.at + SECOND:
+        created_at = observation.at
+    return _new_version(1, observation, observation.at, created_at, None)
 
 
 def next_version(
-    before: Version, sighting: Observation, changed: Iterable[str], listed_at: datetime | None
+    before: Version, observation: Observation, changed: Iterable[str], listed_at: datetime | None
 ) -> Version:
     """Return the version that follows an open one.
 
     `listed_at` is the time when a list last showed the previous version; None if no changed field
     is one that a list would have shown.
     """
-    at = max(sighting.at, before.observed_to)
+    at = max(observation.at, before.observed_to)
     last_seen_at = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
     # No version begins before the previous one, whatever a later detail shows.
     began_after = max(min(last_seen_at, at), before.valid_from)
-    return _new_version(before.number + 1, sighting, at, began_after, tuple(changed))
+    return _new_version(before.number + 1, observation, at, began_after, tuple(changed))
 
 
-def revived_version(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
+def revived_version(before: Version, observation: Observation, changed: Iterable[str]) -> Version:
     """Return the version of a record that exists again after a deletion."""
     assert before.ended_at is not None, "only a record that was deleted can exist again"
-    at = max(sighting.at, before.ended_at)
+    at = max(observation.at, before.ended_at)
     version = _new_version(
-        before.number + 1, sighting, at, before.ended_at, (DELETED_FIELD, *changed)
+        before.number + 1, observation, at, before.ended_at, (DELETED_FIELD, *changed)
     )
     if version.valid_from == before.ended_at:
         # The record was missing then, so an earlier date is not the date of its return.
@@ -150,18 +150,18 @@ def revived_version(before: Version, sighting: Observation, changed: Iterable[st
     return version
 
 
-def completed_version(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
+def completed_version(listed: Version, observation: Observation, changed: Iterable[str]) -> Version:
     """Return a version seen only in lists, completed by the first detail with the same values.
 
     It counts as observed since that detail, because lists do not show all of it.
     """
-    at = max(sighting.at, listed.observed_to)
+    at = max(observation.at, listed.observed_to)
     names = None
     if listed.changed is not None:
         names = tuple(dict.fromkeys((*listed.changed, *changed)))
     return replace(
         listed,
-        valid_from=_best_start(sighting.updated_at, listed.began_after, listed.observed_from),
+        valid_from=_best_start(observation.updated_at, listed.began_after, listed.observed_from),
         observed_from=at,
         observed_to=at,
         changed=names,
@@ -183,7 +183,7 @@ def end_by_deletion(last: Version, at: datetime) -> VersionEnd:
 
 def _new_version(
     number: int,
-    sighting: Observation,
+    observation: Observation,
     at: datetime,
     began_after: datetime | None,
     changed: tuple[str, ...] | None,
@@ -191,12 +191,12 @@ def _new_version(
     """Return an open version that was first seen at `at` and began after `began_after`."""
     return Version(
         number=number,
-        valid_from=_best_start(sighting.updated_at, began_after, at),
+        valid_from=_best_start(observation.updated_at, began_after, at),
         began_after=began_after,
         observed_from=at,
         observed_to=at,
         changed=changed,
-        hydrated_at=at if sighting.is_detail else None,
+        hydrated_at=at if observation.is_detail else None,
     )
 
 
@@ -268,9 +268,9 @@ class HistoryEdits:
     def add_list_item(self, item: Resource, at: datetime, before: RecordState | None) -> None:
         """Add the edit for a list item; `before` is None for a new record."""
         updated_at = item.updated_at if self.declaration.lists_updated_at else None
-        sighting = Observation(at, updated_at, False)
+        observation = Observation(at, updated_at, False)
         if before is None:
-            self.begun[item.id] = first_version(sighting, item.created_at), item
+            self.begun[item.id] = first_version(observation, item.created_at), item
             return
         last, shown, raw = before.last, before.known_values, _stored_values(item)
         names = differing_listed_names(self.declaration, raw, shown)
@@ -280,7 +280,7 @@ class HistoryEdits:
         elif at < last.observed_to + SECOND:
             self.stale.add(item.id)
         else:
-            version = next_version(last, sighting, names, before.seen_at)
+            version = next_version(last, observation, names, before.seen_at)
             self.endings[item.id] = end_by_change(version)
             if before.is_hydrated:
                 raw = {
@@ -293,10 +293,7 @@ class HistoryEdits:
     def _may_hide_unlisted_value(
         self, name: str, raw: Mapping[str, Any], shown: Mapping[str, Any]
     ) -> bool:
-        """Return True if the current value is one that lists cannot show, and the item has another.
-
-        The item's value may then be how a list shows the current one.
-        """
+        """Return True if a list cannot show the stored value and therefore shows another one."""
         field = self.declaration.fields.get(name)
         if field is None or name not in shown or can_appear_in_list(field, shown[name]):
             return False
@@ -304,22 +301,22 @@ class HistoryEdits:
 
     def add_detail(self, record: Resource, at: datetime, before: RecordState | None) -> None:
         """Add the edit for a changed detail; `before` is None for a new record."""
-        sighting = Observation(at, record.updated_at, True)
+        observation = Observation(at, record.updated_at, True)
         if before is None:
-            self.begun[record.id] = first_version(sighting, record.created_at), record
+            self.begun[record.id] = first_version(observation, record.created_at), record
             return
         last, shown, raw = before.last, before.known_values, _stored_values(record)
         names, listable = self._changed_fields(shown, raw, before)
         if last.ended_at is not None:
-            self.begun[record.id] = revived_version(last, sighting, names), record
-        elif last.is_from_detail or self._is_another_version(names, shown, raw, last, sighting):
+            self.begun[record.id] = revived_version(last, observation, names), record
+        elif last.is_from_detail or self._is_another_version(names, shown, raw, last, observation):
             # If no detail had shown the record, a later date may be the only sign of a change.
             seen_at = before.seen_at if listable else None
-            version = next_version(last, sighting, names or (_DATE,), seen_at)
+            version = next_version(last, observation, names or (_DATE,), seen_at)
             self.begun[record.id] = version, record
             self.endings[record.id] = end_by_change(version)
         else:
-            version = completed_version(last, sighting, names)
+            version = completed_version(last, observation, names)
             self.completed[record.id] = version, record
             if version.valid_from != last.valid_from:
                 self.moved[record.id] = version
@@ -360,14 +357,14 @@ class HistoryEdits:
         shown: Mapping[str, Any],
         raw: Mapping[str, Any],
         last: Version,
-        sighting: Observation,
+        observation: Observation,
     ) -> bool:
         """Return True if a detail shows another version than the one that lists have shown.
 
         `names` are the fields that differ. A list's value proves little if a list cannot show the
         value of the detail.
         """
-        if last.is_outdated_by(sighting):
+        if last.is_outdated_by(observation):
             return True
         from_list = set(names) if last.changed is None else set(last.changed)
         return any(

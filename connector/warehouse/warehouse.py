@@ -200,10 +200,7 @@ class Warehouse:
             self._connection, self._rows_written = None, 0
 
     def release_if_requested(self) -> None:
-        """Close the file if another process waits for it.
-
-        The next use waits until that one is done.
-        """
+        """Close the file if another process waits; the next use waits for that process."""
         if self._connection is not None and has_waiting_process(self.work):
             self.release()
             self._has_yielded = True

@@ -71,11 +71,8 @@ def publication_fingerprint(
 ) -> str:
     """Return a hash that changes if a new publication would show other records or figures.
 
-    Args:
-        connection: Open work file.
-        at: Time of the data.
-        time_zone: Time zone of the account's days.
-        settings_fingerprint: Hash of the version, models, seeds and settings.
+    `at` is the time of the data, and days begin in the time zone. `settings_fingerprint` covers the
+    version, models, seeds and settings.
     """
     timestamp = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
     digest = hashlib.sha256(settings_fingerprint.encode())
@@ -97,10 +94,7 @@ def _row_queries(timestamp: str, time_zone: str) -> Iterator[str]:
 
 
 def _value_expressions(table: TableSchema, timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield SQL expressions for the parts of a row that models can depend on.
-
-    `timestamp` is SQL for the time of the data.
-    """
+    """Yield SQL for the parts of a row that models use; `timestamp` is the data's time."""
     for column in table.columns:
         name = quoted(column.name)
         if column.name not in _MOVES:
@@ -150,22 +144,9 @@ def begin_publication(
 ) -> Publication:
     """Record in the work file that a publication begins, and copy the file to `draft`.
 
-    The work file is locked during the copy, so that no other process writes to it.
-
-    Args:
-        work: The work file.
-        draft: File to write.
-        publication: Record of the publication.
-        published: File that analysts currently read.
-        settings_fingerprint: Hash of models, seeds and settings.
-        if_changed: Copy nothing if `published` is up to date.
-
-    Returns:
-        The publication with the time of its data and its fingerprint. Its outcome is `unchanged` if
-        nothing was copied.
-
-    Raises:
-        WarehouseError: The disk is full, or a file cannot be used.
+    Returns the publication with the time of its data and its fingerprint. With `if_changed`,
+    nothing is copied if the file `published` has this fingerprint, and the outcome is `unchanged`.
+    The work file is locked during the copy. Raises a `WarehouseError`.
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
@@ -189,10 +170,7 @@ def begin_publication(
 
 
 def copy_work_file(work: Path, target: Path) -> int | None:
-    """Copy the work file to `target`; return its layout version.
-
-    The work file is locked during the copy. Raises a `WarehouseError`.
-    """
+    """Copy the work file, locked, to `target`; return its layout version."""
     with open_file(work) as connection:
         version = schema_version(connection)
         connection.execute("CHECKPOINT")
@@ -208,10 +186,7 @@ def record_publication(file: Path, publication: Publication) -> None:
 
 
 def replace_published(draft: Path, target: Path) -> int:
-    """Sync the draft to the disk, and rename it to `target`; return its size in bytes.
-
-    Raises a `WarehouseError`.
-    """
+    """Sync and rename the draft; return its size in bytes. Raises a `WarehouseError`."""
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
         if wal_path(draft).exists():

@@ -13,8 +13,8 @@ MESSAGES = Path(__file__).with_name("nights.txt")
 TITLE = "What the operator of an account receives in each night. Written by python -m tests.alerts."
 
 
-def format_nights(folder: Path) -> Iterator[str]:
-    """Return the title, then each night with its messages."""
+def run_and_format_nights(folder: Path) -> Iterator[str]:
+    """Run all nights in the folder. Yields the title, then each night with its messages."""
     yield TITLE
     for night, messages in run_nights(NIGHTS, folder):
         if messages or night.about != QUIET:
@@ -23,4 +23,6 @@ def format_nights(folder: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        MESSAGES.write_text("\n\n## ".join(format_nights(Path(folder))) + "\n", encoding="utf-8")
+        MESSAGES.write_text(
+            "\n\n## ".join(run_and_format_nights(Path(folder))) + "\n", encoding="utf-8"
+        )

@@ -61,7 +61,7 @@ DONE = ResourceRun(
 
 
 class RecordedAccount:
-    """Account whose runs are written directly to its files."""
+    """Account whose runs a test writes directly to its work file and ledger."""
 
     def __init__(
         self, settings: Settings, clock: Clock, resources: Sequence[str] = ("jobs",)
@@ -76,15 +76,16 @@ class RecordedAccount:
         outcome: str = "done",
         *,
         resources: Sequence[str] = (),
-        unlike: Mapping[str, Mapping[str, object]] | None = None,
+        overrides: Mapping[str, Mapping[str, object]] | None = None,
         requests: int = 4,
         error_code: str | None = None,
         message: str | None = None,
         command: str = "pull",
         seconds: float = 60.0,
     ) -> Run:
-        """Record a pull that starts now and takes a minute. Unless `resources` are named, it pulls
-        all of them; `unlike` overrides fields of their successful results.
+        """Record a run that starts now and ends after `seconds`. Only a run that is done or partial
+        loads its `resources` (default: all of the account). `overrides` replaces fields of the
+        results of single resources, by resource name.
         """
         self._runs += 1
         run = Run(f"{self.clock.now:%Y%m%dT%H%M%SZ}-{self._runs:06d}", command, self.clock.now)
@@ -101,7 +102,7 @@ class RecordedAccount:
         with open_file(self.warehouse.work) as connection, transaction(connection):
             begin_run(connection, ended)
             for name in resources or self.resources:
-                stands = dict((unlike or {}).get(name, {}))
+                stands = dict((overrides or {}).get(name, {}))
                 done = replace(DONE, resource=name, **stands)  # type: ignore[arg-type] # of a test
                 if landed and done.proven:
                     mark = Bookmark(proven_at=self.clock.now)
@@ -111,11 +112,12 @@ class RecordedAccount:
         self.record_requests(requests)
         return ended
 
-    def record_publication(self, row: Publication) -> None:
+    def record_publication(self, publication: Publication) -> None:
         with open_file(self.warehouse.work) as connection, transaction(connection):
-            write_publication(connection, row)
+            write_publication(connection, publication)
 
     def record_requests(self, requests: int) -> None:
+        """Count the requests of a pull against the monthly quota."""
         if not requests:
             return
         spender = RequestSpender("run", "pull", allowance_of(self.settings), ignores_quota=True)

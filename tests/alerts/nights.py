@@ -30,7 +30,7 @@ KEY, OTHER_KEY = "key-of-the-account", "key-of-nobody"
 
 
 class NightClock:
-    """Clock that advances when a test sets it and when the client waits."""
+    """Clock that advances with each reading and each wait of the client, or when a test sets it."""
 
     def __init__(self) -> None:
         self.now = BEGAN_AT
@@ -42,18 +42,18 @@ class NightClock:
         self.now += timedelta(milliseconds=1)
         return self.now
 
-    def seconds(self) -> float:
-        """Return the time of a monotonic clock."""
+    def monotonic(self) -> float:
+        """Return the time in seconds for the client, without advancing it."""
         return self.now.timestamp()
 
     async def wait(self, seconds: float) -> None:
-        """Advance the time without waiting."""
+        """Advance the clock by the seconds and return immediately."""
         self.now += timedelta(seconds=seconds)
 
 
 @contextmanager
-def use_clock(hours: NightClock) -> Iterator[None]:
-    """Make the commands and the client use this clock."""
+def use_clock(clock: NightClock) -> Iterator[None]:
+    """Replace the real time in the commands and the client by this clock."""
 
     class Meta(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -63,7 +63,7 @@ def use_clock(hours: NightClock) -> Iterator[None]:
         @classmethod
         def now(cls, tz: clocks.tzinfo | None = None) -> clocks.datetime:  # type: ignore[override]
             """The set time."""
-            return (hours() + hours.ahead).astimezone(tz)
+            return (clock() + clock.ahead).astimezone(tz)
 
     options = Client.__init__.__kwdefaults__
     assert options is not None
@@ -74,35 +74,35 @@ def use_clock(hours: NightClock) -> Iterator[None]:
             # Other modules read records by their annotations, which must stay as they are.
             if is_patched and "datetime.now(" in path.read_text(encoding="utf-8"):
                 patch.setattr(import_module(name), "datetime", Timed)
-        patch.setitem(options, "clock", hours.seconds)
-        patch.setitem(options, "sleep", hours.wait)
+        patch.setitem(options, "clock", clock.monotonic)
+        patch.setitem(options, "sleep", clock.wait)
         patch.setitem(options, "chance", lambda: 0.5)
         patch.setattr(run, "time", SimpleNamespace(monotonic=count(0.0, 0.9).__next__))
         yield
 
 
 class NightlyAccount:
-    """Account with its server and its webhook."""
+    """Account with its project folder, its server, and the webhook that receives its alerts."""
 
     def __init__(
-        self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: NightClock
+        self, folder: Path, sandbox: Sandbox, receiver: Receiver, clock: NightClock
     ) -> None:
-        self.folder, self.sandbox, self.receiver, self.hours = folder, sandbox, receiver, hours
+        self.folder, self.sandbox, self.receiver, self.clock = folder, sandbox, receiver, clock
         self.settings: dict[str, object] = {"base_url": sandbox.base_url}
         self.environ = {"CONNECTOR_CONFIG": str(folder / "connector.toml")}
         self.home = folder / "data" / "acme"
         self.resources = tuple(COUNTS)
 
-    def set(self, **settings: object) -> None:
-        """Change settings of the account; None removes one."""
+    def change_settings(self, **settings: object) -> None:
+        """Change settings of the account in the project file; None removes a setting."""
         self.settings = {k: v for k, v in {**self.settings, **settings}.items() if v is not None}
         lines = ['data_dir = "data"', 'models = "off"', 'alert_webhook_file = "webhook"']
         lines += ["[accounts.acme]", 'api_key_file = "key"']
         lines += [f"{each} = {value!r}" for each, value in self.settings.items()]
         (self.folder / "connector.toml").write_text("\n".join(lines) + "\n")
 
-    def write(self, name: str, content: str) -> None:
-        """Write a file that only its owner can read."""
+    def write_private_file(self, name: str, content: str) -> None:
+        """Write a file in the project folder that only its owner can read."""
         (self.folder / name).write_text(content)
         (self.folder / name).chmod(0o600)
 
@@ -111,11 +111,13 @@ class NightlyAccount:
         return call([*words, "--account", "acme"], {**self.environ, **environ})
 
     def pull(self, **environ: str) -> CommandResult:
-        """Run the nightly pull."""
+        """Pull all resources of the account."""
         return self.call("pull", *self.resources, **environ)
 
-    def messages(self) -> Iterator[str]:
-        """Return new messages, with placeholders for values that differ between runs."""
+    def pop_messages(self) -> Iterator[str]:
+        """Remove the messages that the webhook received, and yield their texts with placeholders
+        for values that differ between runs.
+        """
         bodies, self.receiver.bodies[:] = self.receiver.received, []
         for each in bodies:
             text = re.sub("\nHost: .*", "", each["text"]).replace(str(self.folder), "DIR")
@@ -130,7 +132,9 @@ Step = Callable[[NightlyAccount], object]
 
 @dataclass(frozen=True)
 class Night:
-    """A fault, the step that runs `instead` of the night pull, and the correction."""
+    """One night: the step `before` causes a fault, a pull or the step `instead` of it follows, and
+    the step `after` corrects the fault on the next morning.
+    """
 
     number: int
     about: str
@@ -140,23 +144,25 @@ class Night:
 
 
 def run_nights(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[str]]]:
-    """Run the nights. Yields each with its messages."""
-    hours, steps = NightClock(), {each.number: each for each in nights}
+    """Run all nights from the first to the last number; nights that are not given are quiet.
+    Yields each night with the texts of its messages.
+    """
+    clock, steps = NightClock(), {each.number: each for each in nights}
     (folder / "connector.toml").touch()
-    served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=hours, data=folder / "server.sqlite")
-    with use_clock(hours), Receiver() as receiver, served as sandbox:
-        account = NightlyAccount(folder, sandbox, receiver, hours)
-        account.write("webhook", receiver.address)
-        account.write("key", KEY)
-        account.set()
+    served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=clock, data=folder / "server.sqlite")
+    with use_clock(clock), Receiver() as receiver, served as sandbox:
+        account = NightlyAccount(folder, sandbox, receiver, clock)
+        account.write_private_file("webhook", receiver.address)
+        account.write_private_file("key", KEY)
+        account.change_settings()
         for number in range(1, max(steps) + 1):
             night = steps.get(number, Night(number, QUIET))
-            hours.now = BEGAN_AT + timedelta(days=number - 1)
+            clock.now = BEGAN_AT + timedelta(days=number - 1)
             if night.before is not None:
                 night.before(account)
             (night.instead or NightlyAccount.pull)(account)
-            hours.now = max(hours.now, BEGAN_AT + timedelta(days=number - 1) + MORNING)
+            clock.now = max(clock.now, BEGAN_AT + timedelta(days=number - 1) + MORNING)
             call(["alerts", "--send", "--all"], account.environ)
-            yield night, list(account.messages())
+            yield night, list(account.pop_messages())
             if night.after is not None:
                 night.after(account)

@@ -17,16 +17,20 @@ from typing import Any, Self
 
 
 class _WebhookServer(ThreadingHTTPServer):
+    """HTTP server of a `Receiver`."""
+
     allow_reuse_address = True
     daemon_threads = True
     receiver: Receiver
 
 
 class _WebhookHandler(BaseHTTPRequestHandler):
+    """Handler of one request, which it records in the `Receiver`."""
+
     server: _WebhookServer
 
     def do_POST(self) -> None:
-        """Record the posted body, and respond with the configured status."""
+        """Record the path and body, and respond with the status of the `Receiver`."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         receiver = self.server.receiver
         receiver.paths.append(self.path)
@@ -42,7 +46,7 @@ class _WebhookHandler(BaseHTTPRequestHandler):
 
 
 class Receiver:
-    """Webhook that records every posted body. While it is down, its port is closed."""
+    """Webhook that records every posted body. While it is stopped, its port is closed."""
 
     def __init__(self, status: int = 204, location: str = "") -> None:
         self.status, self.location = status, location
@@ -52,7 +56,7 @@ class Receiver:
         self._port = 0
 
     def __enter__(self) -> Self:
-        self.go_up()
+        self.start()
         return self
 
     def __exit__(
@@ -61,7 +65,7 @@ class Receiver:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.go_down()
+        self.stop()
 
     @property
     def address(self) -> str:
@@ -70,11 +74,11 @@ class Receiver:
 
     @property
     def received(self) -> list[dict[str, Any]]:
-        """Posted objects, in order."""
+        """Posted JSON objects, in order."""
         return [json.loads(body) for body in self.bodies]
 
-    def go_up(self) -> None:
-        """Listen again at the same port."""
+    def start(self) -> None:
+        """Listen, after the first time at the same port."""
         self._server = _WebhookServer(("127.0.0.1", self._port), _WebhookHandler)
         self._server.receiver = self
         self._port = self._server.server_address[1]
@@ -82,7 +86,7 @@ class Receiver:
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         ).start()
 
-    def go_down(self) -> None:
+    def stop(self) -> None:
         """Close the port."""
         if self._server is not None:
             self._server.shutdown()
@@ -92,34 +96,35 @@ class Receiver:
 
 @dataclass
 class MailServer:
-    """Mail server that accepts or rejects letters as configured. `tls` protects STARTTLS, or with
-    `is_wrapped` the connection itself.
+    """SMTP server that records emails and commands. It rejects the recipients in
+    `rejected_recipients`, and wrong passwords if it has one. `tls` is used after STARTTLS, or for
+    the whole connection if it `is_wrapped`.
     """
 
     tls: ssl.SSLContext | None = None
     is_wrapped: bool = False
     password: str | None = None
-    refused: tuple[str, ...] = ()
-    answer_to_letter: str = "250 taken"
-    letters: list[Message] = field(default_factory=list)
+    rejected_recipients: tuple[str, ...] = ()
+    data_response: str = "250 taken"
+    emails: list[Message] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
     protected: list[bool] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._clerk = threading.Thread(target=self._serve)
-        self._clerk.start()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # Closing alone does not wake whoever waits for a connection.
+        # Closing alone does not end a pending accept().
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._clerk.join()
+        self._thread.join()
         self._listener.close()
 
     def _serve(self) -> None:
-        """Serve one client after another until the server closes. A client that does not trust the
+        """Serve one client after another until the server closes. A client that rejects the
         certificate disconnects.
         """
         while True:
@@ -130,7 +135,7 @@ class MailServer:
             with connection, suppress(OSError):
                 talk = _MailConnection(self, connection)
                 try:
-                    talk.go()
+                    talk.serve()
                 finally:
                     talk.close()
 
@@ -141,73 +146,74 @@ class MailServer:
 
 
 class _MailConnection:
-    """Connection of one mail client."""
+    """SMTP conversation with one mail client."""
 
-    def __init__(self, office: MailServer, connection: socket.socket) -> None:
-        self._office, self._socket = office, connection
-        self._is_protected = office.is_wrapped
-        if office.is_wrapped and office.tls is not None:
-            self._socket = office.tls.wrap_socket(connection, server_side=True)
+    def __init__(self, server: MailServer, connection: socket.socket) -> None:
+        self._server, self._socket = server, connection
+        self._is_protected = server.is_wrapped
+        if server.is_wrapped and server.tls is not None:
+            self._socket = server.tls.wrap_socket(connection, server_side=True)
         self._lines = self._socket.makefile("rb")
         self._to: list[str] = []
-        self._has_logged_in = office.password is None
+        self._has_logged_in = server.password is None
 
-    def go(self) -> None:
-        """Talk until the client leaves."""
-        self._say("220 ready")
+    def serve(self) -> None:
+        """Respond to commands until the client quits or disconnects."""
+        self._send_line("220 ready")
         while line := self._lines.readline():
             command = line.decode("ascii").strip()
             word = command.split(" ", 1)[0].upper()
-            self._office.commands.append(word)
+            self._server.commands.append(word)
             if word == "QUIT":
-                self._say("221 bye")
+                self._send_line("221 bye")
                 return
-            self._answer(word, command)
+            self._respond(word, command)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._lines.close()
         self._socket.close()
 
-    def _answer(self, word: str, command: str) -> None:
-        office = self._office
-        match word:
+    def _respond(self, verb: str, command: str) -> None:
+        """Respond to the command `verb`, whose whole line is `command`."""
+        server = self._server
+        match verb:
             case "EHLO":
-                extras = ["AUTH PLAIN"] if office.password is not None else []
-                extras += ["STARTTLS"] if office.tls and not self._is_protected else []
+                extras = ["AUTH PLAIN"] if server.password is not None else []
+                extras += ["STARTTLS"] if server.tls and not self._is_protected else []
                 lines = ["here", *extras]
                 for line in lines[:-1]:
-                    self._say(f"250-{line}")
-                self._say(f"250 {lines[-1]}")
+                    self._send_line(f"250-{line}")
+                self._send_line(f"250 {lines[-1]}")
             case "STARTTLS":
-                self._say("220 go on")
+                self._send_line("220 go on")
                 self._lines.close()
-                assert office.tls is not None
-                self._socket = office.tls.wrap_socket(self._socket, server_side=True)
+                assert server.tls is not None
+                self._socket = server.tls.wrap_socket(self._socket, server_side=True)
                 self._lines = self._socket.makefile("rb")
                 self._is_protected = True
             case "AUTH":
                 given = base64.b64decode(command.split()[2]).decode().split("\0")[2]
-                self._has_logged_in = given == office.password
-                self._say("235 welcome" if self._has_logged_in else "535 no, Annabel Quist")
+                self._has_logged_in = given == server.password
+                self._send_line("235 welcome" if self._has_logged_in else "535 no, Annabel Quist")
             case "RCPT":
                 address = command.split("<")[1].split(">", maxsplit=1)[0]
-                if address in office.refused:
-                    self._say(f"550 nobody called {address} is here")
+                if address in server.rejected_recipients:
+                    self._send_line(f"550 nobody called {address} is here")
                 else:
                     self._to.append(address)
-                    self._say("250 ok")
+                    self._send_line("250 ok")
             case "DATA":
-                self._say("354 go on")
+                self._send_line("354 go on")
                 content = b""
                 while (part := self._lines.readline()) != b".\r\n":
                     content += part
-                office.letters.append(message_from_bytes(content))
-                office.recipients.append(self._to)
-                office.protected.append(self._is_protected)
-                self._say(office.answer_to_letter)
+                server.emails.append(message_from_bytes(content))
+                server.recipients.append(self._to)
+                server.protected.append(self._is_protected)
+                self._send_line(server.data_response)
             case _:
-                self._say("250 ok" if self._has_logged_in or word == "RSET" else "530 log in")
+                self._send_line("250 ok" if self._has_logged_in or verb == "RSET" else "530 log in")
 
-    def _say(self, text: str) -> None:
-        self._socket.sendall(f"{text}\r\n".encode())
+    def _send_line(self, line: str) -> None:
+        self._socket.sendall(f"{line}\r\n".encode())

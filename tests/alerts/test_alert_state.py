@@ -30,25 +30,25 @@ looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
 
 
 def deliver(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
-    """Return the due messages, and the alerts that remain after their delivery."""
+    """Return the messages that are due for the alerts, and the open alerts, marked as sent."""
     alerts = tuple(alerts)
     messages = [each for each, _ in due_messages(alerts, "acme")]
     left = tuple(replace(e, sent_at=START) for e in alerts if e.is_open)
     return messages, left
 
 
-def decide_and_deliver(
-    before: Alerts, sight: FoundProblems, hour: float = 0.0
+def check_and_deliver(
+    before: Alerts, found: FoundProblems, hour: float = 0.0
 ) -> tuple[list[Message], Alerts]:
-    """Decide at so many hours after the start, and deliver the due messages."""
-    return deliver(decide_alerts(before, sight, START + timedelta(hours=hour), KINDS))
+    """Return the due messages and the remaining alerts of a check `hour` hours after the start."""
+    return deliver(decide_alerts(before, found, START + timedelta(hours=hour), KINDS))
 
 
 def test_an_outage_sends_one_message_and_its_end_sends_another() -> None:
     subject, began = SUBJECTS[0], START - timedelta(hours=3)
-    first, alerts = decide_and_deliver((), {subject: replace(BAD, since=began)})
-    again, alerts = decide_and_deliver(alerts, {subject: replace(BAD, title="another title")}, 1)
-    over, alerts = decide_and_deliver(alerts, {subject: None}, 2.25)
+    first, alerts = check_and_deliver((), {subject: replace(BAD, since=began)})
+    again, alerts = check_and_deliver(alerts, {subject: replace(BAD, title="another title")}, 1)
+    over, alerts = check_and_deliver(alerts, {subject: None}, 2.25)
 
     assert [("opened", began, "a problem")] == summarize_messages(first)
     assert [] == again
@@ -62,7 +62,7 @@ def test_a_new_cause_of_an_open_alert_sends_another_message() -> None:
     changes = []
     for hour, causes in enumerate([("a",), ("a", "b"), ("b",), ("c",), None]):
         found = causes and replace(BAD, title=f"{causes}", causes=causes)
-        messages, alerts = decide_and_deliver(alerts, {SUBJECTS[0]: found}, hour)
+        messages, alerts = check_and_deliver(alerts, {SUBJECTS[0]: found}, hour)
         changes.append([(each.change, each.title) for each in messages])
 
     assert [
@@ -88,12 +88,12 @@ def test_an_outage_that_ended_before_delivery_sends_only_one_message() -> None:
 def test_alerts_with_the_same_cause_share_one_message() -> None:
     names = [Subject("not_proven", name) for name in ("jobs", "leads", "candidates")]
     causes = (("try_again",), ("forbidden",), ("try_again",))
-    sight = {
+    found = {
         subject: replace(BAD, happened=f"About {subject.about}.", causes=each)
         for subject, each in zip(names, causes, strict=True)
     }
-    first, alerts = decide_and_deliver((), sight)
-    over, _ = decide_and_deliver(alerts, dict.fromkeys(names), 1)
+    first, alerts = check_and_deliver((), found)
+    over, _ = check_and_deliver(alerts, dict.fromkeys(names), 1)
 
     assert [
         (("leads",), "About leads.", "Do something."),
@@ -103,14 +103,14 @@ def test_alerts_with_the_same_cause_share_one_message() -> None:
 
 
 def test_an_alert_stays_open_if_its_subject_could_not_be_checked() -> None:
-    _, alerts = decide_and_deliver((), {SUBJECTS[0]: BAD})
+    _, alerts = check_and_deliver((), {SUBJECTS[0]: BAD})
 
-    assert ([], alerts) == decide_and_deliver(alerts, {}, 1)
+    assert ([], alerts) == check_and_deliver(alerts, {}, 1)
 
 
 def test_disabled_kinds_open_no_alert_and_close_without_a_message() -> None:
     silent: tuple[Kind, ...] = ("silent",)
-    _, alerts = decide_and_deliver((), dict.fromkeys(SUBJECTS, BAD))
+    _, alerts = check_and_deliver((), dict.fromkeys(SUBJECTS, BAD))
     left = decide_alerts(alerts, dict.fromkeys(SUBJECTS, BAD), START, silent)
 
     assert ["silent"] == [each.code for each in left]
@@ -126,8 +126,8 @@ def test_any_sequence_opens_at_most_one_alert_per_subject_and_ends_each(
     alerts: Alerts = ()
     changes: list[tuple[Subject, str]] = []
     ids: Counter[str] = Counter()
-    for hour, sight in enumerate([*sequence, dict.fromkeys(SUBJECTS, None)]):
-        messages, alerts = decide_and_deliver(alerts, sight, hour)
+    for hour, found in enumerate([*sequence, dict.fromkeys(SUBJECTS, None)]):
+        messages, alerts = check_and_deliver(alerts, found, hour)
         changes += [
             (Subject(each.code, about), each.change)
             for each in messages
@@ -146,4 +146,5 @@ def test_any_sequence_opens_at_most_one_alert_per_subject_and_ends_each(
 
 
 def summarize_messages(messages: Iterable[Message]) -> list[tuple[str, datetime, str]]:
+    """Return the change, start and title of each message."""
     return [(each.change, each.since, each.title) for each in messages]

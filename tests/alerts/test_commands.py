@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,16 +18,9 @@ from tests.support.clock import Clock
 from tests.support.command import COUNTS, KEY, call, check_fields, variables
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Webhook that accepts every message."""
-    with Receiver() as made:
-        yield made
-
-
-def clock_set_back(**length: float) -> Clock:
-    """Return a clock that is so long before now."""
-    return Clock(datetime.now(UTC) - timedelta(**length))
+def start_clock_ago(**duration: float) -> Clock:
+    """Return a clock that starts this long ago, as keywords of `timedelta`."""
+    return Clock(datetime.now(UTC) - timedelta(**duration))
 
 
 def summarize_messages(receiver: Receiver) -> list[tuple[str, str, str]]:
@@ -107,11 +99,11 @@ def test_status_max_age_fails_when_the_last_verification_is_older(
     """`status --max-age` needs neither a scheduler nor a sink. It ignores later runs that verified
     nothing.
     """
-    clock = clock_set_back(hours=age)
+    clock = start_clock_ago(hours=age)
     agency = RecordedAccount(load_account_settings(tmp_path), clock)
     agency.record_pull()
     clock.pass_time(hours=age)
-    agency.record_pull("partial", unlike={"jobs": {"outcome": "partial", "proven": False}})
+    agency.record_pull("partial", overrides={"jobs": {"outcome": "partial", "proven": False}})
     called = call(["status", "--max-age", max_age], variables(None, tmp_path, None))
 
     assert expected == called.status
@@ -158,7 +150,7 @@ def three_accounts(tmp_path: Path, receiver: Receiver) -> Path:
     (tmp_path / "webhook").chmod(0o600)
     for name, hours in (("acme", 1.0), ("globex", 30.0)):
         RecordedAccount(
-            load_account_settings(tmp_path / "data", name), clock_set_back(hours=hours)
+            load_account_settings(tmp_path / "data", name), start_clock_ago(hours=hours)
         ).record_pull()
     return tmp_path / "connector.toml"
 

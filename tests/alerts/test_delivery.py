@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from tests.support.clock import Clock
 
 
 class RecordingSink:
-    """Sink that fails a configured number of times and records every message."""
+    """Sink that records every message. The next `fails` attempts fail."""
 
     def __init__(self, name: str = "webhook") -> None:
         self.name = name
@@ -49,6 +48,7 @@ class RecordingSink:
 
 @pytest.fixture
 def clock() -> Clock:
+    """Clock that starts at START."""
     return Clock(START)
 
 
@@ -59,6 +59,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def run_alert_check(settings: Settings, clock: Clock, *sinks: RecordingSink) -> AlertCheck:
+    """Check the account's alerts and send the due messages to these sinks."""
     return check_alerts(settings, sinks=sinks, now=clock)
 
 
@@ -144,13 +145,6 @@ def test_a_check_without_a_sink_creates_no_files(settings: Settings, clock: Cloc
 # -- a webhook -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Webhook that accepts every message."""
-    with Receiver() as made:
-        yield made
-
-
 def test_a_generic_webhook_receives_every_field_of_the_message(
     tmp_path: Path, clock: Clock, receiver: Receiver
 ) -> None:
@@ -217,7 +211,7 @@ def test_an_unreachable_webhook_is_reported_without_its_address(
     caplog.set_level("DEBUG")
     (sink,) = configured_sinks(load_account_settings(tmp_path, alert_webhook=receiver.address))
     sink.send(make_test_message(START))
-    receiver.go_down()
+    receiver.stop()
     with pytest.raises(NotDelivered) as caught:
         sink.send(make_test_message(START))
 

@@ -1,4 +1,4 @@
-"""Conditions of alerts: each alert is due exactly when docs/ALERTS.md says so."""
+"""Conditions of alerts: each alert is due exactly under the conditions in docs/ALERTS.md."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from tests.support.clock import Clock
 AGE = parse_age("26h")
 
 
-def make_run(hours: float, outcome: str | None = "done", requests: int = 10, **unlike: Any) -> Run:
-    """Return a run that started so many hours before the start."""
-    began = START - timedelta(hours=hours)
-    made = Run(f"run-{hours:g}", "pull", began, began, outcome, requests=requests)
-    return replace(made, **unlike)
+def make_run(
+    hours_ago: float, outcome: str | None = "done", requests: int = 10, **overrides: Any
+) -> Run:
+    """Return a pull run that started `hours_ago` before START; `overrides` replaces its fields."""
+    began = START - timedelta(hours=hours_ago)
+    made = Run(f"run-{hours_ago:g}", "pull", began, began, outcome, requests=requests)
+    return replace(made, **overrides)
 
 
 def make_health(
@@ -46,27 +48,37 @@ def make_health(
     publications: tuple[Publication, ...] = (),
     scrubs: Mapping[str, int] | None = None,
 ) -> RunHealth:
-    """Return the health of these runs, newest first. The resources belong to the newest run."""
+    """Return the health of these runs, newest first. The resources are results of the newest run;
+    `scrubs` counts reverified records by resource.
+    """
     done = {name: (runs[0].run_id, each) for name, each in (resources or {}).items()}
     first = runs[-1].started_at if runs else START
     return RunHealth(runs, scrubs or {}, first, done, {}, publications)
 
 
 def make_quota(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
-    """Return the quota of November with so many requests used."""
+    """Return the ledger's status in November for these requests."""
     period = BillingPeriod(START.date().replace(day=1), START.date().replace(month=12, day=1))
     return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
-def find_all(found: RunHealth | None = None, **snapshot: Any) -> dict[str, AccountProblem | None]:
-    """Return every problem or its absence by subject."""
-    made = FileSnapshot(START, AGE, found or make_health(), **snapshot)
+def find_problems_by_subject(
+    health: RunHealth | None = None, **snapshot: Any
+) -> dict[str, AccountProblem | None]:
+    """Return the problem of each checked subject, None without one. `snapshot` sets fields of
+    `FileSnapshot`.
+    """
+    made = FileSnapshot(START, AGE, health or make_health(), **snapshot)
     return {":".join(filter(None, subject)): each for subject, each in find_problems(made).items()}
 
 
-def find_problem_subjects(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
+def find_problem_subjects(health: RunHealth | None = None, **snapshot: Any) -> list[str]:
     """Return the subjects that have problems."""
-    return [name for name, each in find_all(found, **snapshot).items() if each is not None]
+    return [
+        name
+        for name, each in find_problems_by_subject(health, **snapshot).items()
+        if each is not None
+    ]
 
 
 # -- pulls -----------------------------------------------------------------------------------------
@@ -74,7 +86,7 @@ def find_problem_subjects(found: RunHealth | None = None, **snapshot: Any) -> li
 
 def test_a_pull_failure_starts_at_the_first_of_the_consecutive_failures() -> None:
     last = make_run(1, "failed", error_code="unreachable", message="no connection could be made")
-    found = find_all(
+    found = find_problems_by_subject(
         make_health(last, make_run(2, "interrupted"), make_run(3, "failed"), make_run(4))
     )["pull_failed"]
 
@@ -104,7 +116,9 @@ def test_texts_of_the_api_are_removed_from_messages(
 
 def test_only_an_interrupted_run_is_reported_and_not_a_running_one(tmp_path: Path) -> None:
     settings, clock = load_account_settings(tmp_path), Clock(START)
-    begun = RecordedAccount(settings, clock).record_pull("done", unlike={"jobs": {"proven": False}})
+    begun = RecordedAccount(settings, clock).record_pull(
+        "done", overrides={"jobs": {"proven": False}}
+    )
     owner = LeaseOwner.of_this_process(begun.run_id, "pull")
     with Ledger(settings.folder) as ledger, pytest.MonkeyPatch.context() as patch:
         cut = replace(make_health(), runs=(replace(begun, outcome=None),))
@@ -120,12 +134,12 @@ def test_only_an_interrupted_run_is_reported_and_not_a_running_one(tmp_path: Pat
 
 
 def test_a_pull_stopped_before_its_first_request_leaves_the_alert_unchanged() -> None:
-    assert "pull_failed" not in find_all(make_health(make_run(1, "stopped", 0)))
-    assert None is find_all(make_health(make_run(1, "stopped", 7)))["pull_failed"]
+    assert "pull_failed" not in find_problems_by_subject(make_health(make_run(1, "stopped", 0)))
+    assert None is find_problems_by_subject(make_health(make_run(1, "stopped", 7)))["pull_failed"]
 
 
 def test_one_cause_is_reported_under_one_subject_only() -> None:
-    """A resource has no alert of its own if the same error ended the run. A pull has none if it
+    """A resource has no separate alert if the same error ended the run. A pull has none if it
     failed because publishing failed.
     """
     gone = replace(DONE, outcome="failed", proven=False, error_code="unreachable", message="gone")
@@ -137,7 +151,7 @@ def test_one_cause_is_reported_under_one_subject_only() -> None:
 
     found = make_health(failed, resources={"jobs": gone})
     assert ["pull_failed"] == find_problem_subjects(found)
-    # A later pull of something else succeeded, and mends nothing of this resource.
+    # A later pull of another resource succeeded, which does not resolve this alert.
     assert ["not_proven:jobs"] == find_problem_subjects(
         replace(found, runs=(make_run(0.5), *found.runs))
     )
@@ -147,7 +161,7 @@ def test_one_cause_is_reported_under_one_subject_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unlike", "expected"),
+    ("fields", "expected"),
     [
         ({}, []),
         ({"outcome": "partial", "proven": False, "message": "it moved"}, ["not_proven:jobs"]),
@@ -161,9 +175,9 @@ def test_one_cause_is_reported_under_one_subject_only() -> None:
     ],
 )
 def test_unverified_resources_and_refused_deletions_are_reported_per_resource(
-    unlike: Mapping[str, Any], expected: list[str]
+    fields: Mapping[str, Any], expected: list[str]
 ) -> None:
-    done = replace(DONE, **unlike)
+    done = replace(DONE, **fields)
 
     assert expected == find_problem_subjects(
         make_health(make_run(1, "partial"), resources={"jobs": done})
@@ -171,7 +185,7 @@ def test_unverified_resources_and_refused_deletions_are_reported_per_resource(
 
 
 @pytest.mark.parametrize(
-    ("last", "before", "is_dear"),
+    ("last", "before", "is_reported"),
     [
         (10, [10] * 8, False),
         (109, [10] * 8, False),
@@ -183,11 +197,11 @@ def test_unverified_resources_and_refused_deletions_are_reported_per_resource(
     ],
 )
 def test_rising_cost_is_reported_by_comparison_with_the_median(
-    last: int, before: list[int], is_dear: bool
+    last: int, before: list[int], is_reported: bool
 ) -> None:
     found = make_health(*(make_run(n, requests=n_of) for n, n_of in enumerate([last, *before])))
 
-    assert (["cost_rising"] if is_dear else []) == find_problem_subjects(
+    assert (["cost_rising"] if is_reported else []) == find_problem_subjects(
         found, quota=make_quota(10_000)
     )
     assert [] == find_problem_subjects(found, quota=make_quota(100_000))
@@ -221,11 +235,13 @@ def test_a_slow_api_is_reported_by_the_seconds_per_request(
 # -- pushes ----------------------------------------------------------------------------------------
 
 
-def make_push_run(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) -> PushRun:
-    """Return the last run of a file's push, so many hours before the start."""
-    began = START - timedelta(hours=hours)
-    made = PushRun(f"b-{hours:g}", "leads", began, began, outcome, None, None, refused)
-    return replace(made, **unlike)
+def make_push_run(
+    hours_ago: float, outcome: str | None, refused: int = 0, **overrides: Any
+) -> PushRun:
+    """Return a push run that started `hours_ago` before START; `overrides` replaces its fields."""
+    began = START - timedelta(hours=hours_ago)
+    made = PushRun(f"b-{hours_ago:g}", "leads", began, began, outcome, None, None, refused)
+    return replace(made, **overrides)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +269,7 @@ def test_push_failures_rejected_rows_and_unknown_rows_are_reported(
 
 def test_the_action_for_a_failed_push_does_not_mention_the_next_pull() -> None:
     failed = PushHealth((make_push_run(1, "failed", error_code="no_answer", message="no answer"),))
-    found = find_all(pushes=failed)["push_failed"]
+    found = find_problems_by_subject(pushes=failed)["push_failed"]
 
     assert found is not None
     assert TryAgain.action == found.action
@@ -276,7 +292,7 @@ def test_the_action_for_a_failed_push_does_not_mention_the_next_pull() -> None:
 def test_a_quota_forecast_near_the_limit_leaves_the_alert_unchanged(
     used: int, limit: int | None, forecast: int | None, expected: dict[str, bool]
 ) -> None:
-    found = find_all(quota=make_quota(limit, used, forecast))
+    found = find_problems_by_subject(quota=make_quota(limit, used, forecast))
 
     assert expected == {n: e is not None for n, e in found.items() if n.startswith("quota")}
 
@@ -293,10 +309,10 @@ def test_a_quota_forecast_near_the_limit_leaves_the_alert_unchanged(
 def test_a_clock_that_differs_from_the_servers_by_over_five_minutes_is_reported(
     ahead: float, title: str | None
 ) -> None:
-    found = find_all(ahead_seconds=ahead)["clock_wrong"]
+    found = find_problems_by_subject(ahead_seconds=ahead)["clock_wrong"]
 
     assert title == (found and found.title)
-    assert "clock_wrong" not in find_all()
+    assert "clock_wrong" not in find_problems_by_subject()
 
 
 @pytest.mark.parametrize(
@@ -311,13 +327,13 @@ def test_silence_is_reported_by_the_oldest_verification(
     hours: dict[str, float | None], expected: str | None
 ) -> None:
     proven = {n: START - timedelta(hours=h) if h else None for n, h in hours.items()}
-    found = find_all(replace(make_health(), proven_at=proven))["silent"]
+    found = find_problems_by_subject(replace(make_health(), proven_at=proven))["silent"]
 
     assert expected == (found and found.happened.partition(" (since")[0])
 
 
 def test_silence_is_reported_a_day_after_the_first_run_or_immediately_without_one() -> None:
-    assert "silent" not in find_all(make_health(make_run(25)))
+    assert "silent" not in find_problems_by_subject(make_health(make_run(25)))
     assert ["silent"] == find_problem_subjects(make_health(make_run(27)))
     assert ["silent"] == find_problem_subjects(replace(make_health(), first_run_at=None))
 
@@ -330,15 +346,15 @@ def test_an_unreadable_file_is_reported_and_other_subjects_stay_unchecked(tmp_pa
     settings.make_folder()
     (settings.folder / "work.duckdb").write_bytes(b"not a database" * 1000)
 
-    sight = {
+    problems = {
         subject.code: found
         for subject, found in find_problems(read_snapshot(settings, START)).items()
     }
 
-    assert {"files_unusable", "settings_wrong"} == set(sight)
-    assert None is sight["settings_wrong"]
-    assert sight["files_unusable"] is not None
-    assert NotAWarehouse.action == sight["files_unusable"].action
+    assert {"files_unusable", "settings_wrong"} == set(problems)
+    assert None is problems["settings_wrong"]
+    assert problems["files_unusable"] is not None
+    assert NotAWarehouse.action == problems["files_unusable"].action
 
 
 def test_actions_mention_the_next_pull_instead_of_running_the_command_again() -> None:
@@ -357,13 +373,16 @@ def test_a_failed_job_is_reported_only_if_the_connector_recorded_no_run() -> Non
     job = JobRun("pull", "d-1", START - timedelta(hours=2), failed=True)
     silent, recorded = make_health(make_run(3)), make_health(make_run(1.9, "failed"))
 
-    assert find_all(silent, jobs=[job])["job_failed:pull"] is not None
-    assert None is find_all(recorded, jobs=[job])["job_failed:pull"]
-    assert None is find_all(silent, jobs=[replace(job, failed=False)])["job_failed:pull"]
-    assert "job_failed:pull" not in find_all(silent)
+    assert find_problems_by_subject(silent, jobs=[job])["job_failed:pull"] is not None
+    assert None is find_problems_by_subject(recorded, jobs=[job])["job_failed:pull"]
+    assert (
+        None
+        is find_problems_by_subject(silent, jobs=[replace(job, failed=False)])["job_failed:pull"]
+    )
+    assert "job_failed:pull" not in find_problems_by_subject(silent)
     stands = AlertRecord(
         *("job_failed", "pull", job.started_at, START, "opened", START),
         *("job failed", "It failed.", "Look."),
     )
-    assert None is find_all(recorded, alerts=[stands])["job_failed:pull"]
-    assert "job_failed:pull" not in find_all(silent, alerts=[stands])
+    assert None is find_problems_by_subject(recorded, alerts=[stands])["job_failed:pull"]
+    assert "job_failed:pull" not in find_problems_by_subject(silent, alerts=[stands])

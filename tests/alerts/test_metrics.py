@@ -37,9 +37,9 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield given
 
 
-def read_samples(called: CommandResult) -> dict[str, float]:
-    """Return the samples of a Prometheus text."""
-    samples = [each for each in called.out.splitlines() if not each.startswith("#")]
+def read_samples(result: CommandResult) -> dict[str, float]:
+    """Return the value of each sample in the printed Prometheus text."""
+    samples = [each for each in result.out.splitlines() if not each.startswith("#")]
     return {name: float(value) for name, value in (each.rsplit(" ", 1) for each in samples)}
 
 

@@ -13,17 +13,17 @@ from connector.operations.findings import (
     SLOW_FACTOR,
 )
 from connector.settings.values import KINDS
-from tests.catalog.document import list_quoted_words, read_tables
+from tests.catalog.document import list_quoted_words, parse_tables
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ALERTS.md").read_text(encoding="utf-8")
 
 
 def test_the_alerts_page_lists_every_alert_as_declared() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Alert")
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Alert")
     rows = [
         (list_quoted_words(row["Alert"])[0], row["Kind"], row["About"], row["Next action"])
-        for row in table.records()
+        for row in table.rows_as_dicts()
     ]
 
     assert [(each.code, each.kind, each.about, each.action) for each in ALERTS.values()] == rows

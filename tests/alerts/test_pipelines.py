@@ -30,13 +30,6 @@ billing_day = 99
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Webhook that accepts every message."""
-    with Receiver() as made:
-        yield made
-
-
-@pytest.fixture
 def account(tmp_path: Path, receiver: Receiver) -> Account:
     """Two accounts: one OK, one with invalid settings."""
     (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")

@@ -21,7 +21,7 @@ BUILTINS = frozenset(("open", "print", "input"))
 
 
 def find_impure_calls(file: TextFile) -> Iterator[str]:
-    """Each call that reads a clock, a file or a terminal, with its line."""
+    """Yield an error for each call that reads a clock, a file or a terminal."""
     for node in ast.walk(file.syntax):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)

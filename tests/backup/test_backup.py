@@ -157,13 +157,15 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
                 act(path)
             except BackupError:
                 continue
-            accepted[name] = "was believed"
+            accepted[name] = "was accepted"
 
     assert {} == accepted
     assert before == read_files(settings.folder)
 
 
-def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
+def write_hostile_backup(
+    path: Path, member_name: str, member_type: bytes = tarfile.REGTYPE
+) -> None:
     """Write a tar with a valid manifest and one empty member of this name and tar type."""
     manifest = {
         "made_at": AT.isoformat(),
@@ -173,7 +175,7 @@ def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -
         "ledger": None,
         "entries": [
             {
-                "name": name,
+                "name": member_name,
                 "bytes": 0,
                 "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             }
@@ -186,13 +188,13 @@ def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -
         first = tarfile.TarInfo("manifest.json")
         first.size = len(content)
         tar.addfile(first, io.BytesIO(content))
-        member = tarfile.TarInfo(name)
-        member.type, member.linkname = kind, "/etc/passwd"
+        member = tarfile.TarInfo(member_name)
+        member.type, member.linkname = member_type, "/etc/passwd"
         tar.addfile(member, io.BytesIO(b""))
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("member_name", "member_type"),
     [
         ("../outside", tarfile.REGTYPE),
         ("/etc/outside", tarfile.REGTYPE),
@@ -204,11 +206,11 @@ def write_hostile_backup(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -
         ("seeds/device", tarfile.CHRTYPE),
     ],
 )
-def test_a_backup_with_a_member_outside_the_folder_is_rejected(
-    name: str, kind: bytes, settings: Settings, tmp_path: Path
+def test_a_backup_with_a_member_outside_the_folder_or_a_link_is_rejected(
+    member_name: str, member_type: bytes, settings: Settings, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.tar"
-    write_hostile_backup(path, name, kind)
+    write_hostile_backup(path, member_name, member_type)
     before = read_files(tmp_path)
 
     with pytest.raises(BackupError, check=has_code("backup_damaged")):
@@ -242,9 +244,7 @@ def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
         restore(settings, later.file, replaces)
 
 
-def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
-    settings: Settings,
-) -> None:
+def test_a_restore_keeps_the_newer_ledger_unless_takes_ledger_is_set(settings: Settings) -> None:
     first = make_backup_next_to_data(settings)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
@@ -262,7 +262,7 @@ def test_a_restore_keeps_the_newer_ledger_unless_the_backups_is_requested(
     assert restore_and_compare(later)
 
 
-def test_an_unreadable_receipt_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
+def test_an_unreadable_erasure_receipt_fails_a_restore(settings: Settings, tmp_path: Path) -> None:
     made = make_backup_next_to_data(settings)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -294,12 +294,12 @@ def test_a_backup_of_a_newer_version_is_refused(
     assert before == read_files(settings.folder)
 
 
-@pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
-def test_a_backup_inside_the_data_folder_or_of_an_empty_one_is_refused(
-    settings: Settings, to: str
+@pytest.mark.parametrize("destination", [".", "backups", "seeds/x"])
+def test_backups_into_the_data_folder_and_of_empty_folders_are_refused(
+    settings: Settings, destination: str
 ) -> None:
     with pytest.raises(Misused, match="is inside the folder that is backed up"):
-        make_backup(settings, settings.folder / to)
+        make_backup(settings, settings.folder / destination)
     empty = load_settings({}, variables(ADDRESS, settings.folder / "none"), settings.folder)
     with pytest.raises(SettingsError, match="nothing to back up"):
         make_backup(empty, settings.folder.parent / "backups")
@@ -346,9 +346,11 @@ def test_backup_and_restore_print_their_results_and_never_the_key(
     assert all(KEY not in each.out + each.err for each in (made, done, every))
 
 
-@pytest.mark.parametrize("step", ["_replace_file", "_add_missing_files", "_restore_inbox"])
+@pytest.mark.parametrize(
+    "interrupted_method", ["_replace_file", "_add_missing_files", "_restore_inbox"]
+)
 def test_an_interrupted_restore_succeeds_when_it_is_run_again(
-    step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    interrupted_method: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = make_backup_next_to_data(settings)
     work = Warehouse(settings.folder).work
@@ -358,7 +360,9 @@ def test_an_interrupted_restore_succeeds_when_it_is_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"connector.operations.restore.FileSwap.{step}", raise_interrupt)
+        patch.setattr(
+            f"connector.operations.restore.FileSwap.{interrupted_method}", raise_interrupt
+        )
         with pytest.raises(KeyboardInterrupt):
             restore(settings, made.file, RestoreOptions(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]

@@ -1,4 +1,4 @@
-"""Restoring yesterday's backup and pulling gives an exact copy, and no record is created twice."""
+"""Restoring yesterday's backup and pulling gives an exact copy, and creates no record twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
         yield account
 
 
-def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
+def test_a_pull_after_restoring_a_lost_work_file_equals_the_server(
     account: BackedUpAccount,
 ) -> None:
     """The existing ledger is kept, so pushed rows are not sent again and spent requests stay
@@ -71,7 +71,9 @@ def test_a_restore_after_a_lost_work_file_and_a_pull_give_an_exact_copy(
     assert [{"n": 5}] == pushed
 
 
-def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAccount) -> None:
+def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
+    account: BackedUpAccount,
+) -> None:
     made = account.make_backup()
     account.edit_server_records()
     late = account.write_candidate_file("late.csv", "b@new.example", "c@new.example")
@@ -102,15 +104,15 @@ def test_a_restore_after_a_lost_disk_creates_no_record_twice(account: BackedUpAc
     assert {"created": 1} == third.counts
 
 
-@pytest.mark.parametrize("lost", ["work file", "disk"])
+@pytest.mark.parametrize("lost_part", ["work file", "disk"])
 def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
-    account: BackedUpAccount, lost: str
+    account: BackedUpAccount, lost_part: str
 ) -> None:
     made = account.make_backup()
     erase(account.settings, EMAIL, applies=True)
     receipts = account.folder / "elsewhere"
     shutil.copytree(account.data / "receipts", receipts)
-    if lost == "disk":
+    if lost_part == "disk":
         shutil.rmtree(account.data)
 
     done = restore(account.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))
@@ -127,7 +129,9 @@ def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
     assert [{"n": COUNTS["candidates"] + 1}] == counted
 
 
-def test_a_backup_made_during_a_pull_restores_to_an_exact_copy(tmp_path: Path) -> None:
+def test_a_pull_after_restoring_a_backup_made_during_a_pull_equals_the_server(
+    tmp_path: Path,
+) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         account = BackedUpAccount(sandbox, tmp_path)
         made = []

@@ -12,14 +12,14 @@ API_DOCUMENT = Path(__file__).parents[2] / "docs" / "API.md"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of the page; `section` is the number of the heading above it ("2.1")."""
+    """Table of a Markdown page; `section` is the number of the heading above it, such as "2.1"."""
 
     section: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def records(self) -> Iterator[dict[str, str]]:
-        """Each row as cells by column."""
+    def rows_as_dicts(self) -> Iterator[dict[str, str]]:
+        """Yield each row as cells by column heading."""
         for row in self.rows:
             yield dict(zip(self.header, row, strict=True))
 
@@ -29,9 +29,11 @@ def list_quoted_words(cell: str) -> tuple[str, ...]:
     return tuple(re.findall(r"`([^`]+)`", cell))
 
 
-def read_tables(page: str) -> list[Table]:
-    """Every table of a page of Markdown, in order. Raises `ValueError` for a row whose number of
-    cells is not the header's.
+def parse_tables(page: str) -> list[Table]:
+    """Return the tables of a Markdown page, in order.
+
+    Raises:
+        ValueError: A row has more or fewer cells than the header.
     """
     tables: list[Table] = []
     section, lines = "", []
@@ -50,7 +52,11 @@ def read_tables(page: str) -> list[Table]:
     return tables
 
 
-def find_table(tables: list[Table], section: str, *first: str) -> Table:
-    """Return the only table of the section whose header begins with these cells."""
-    (found,) = (t for t in tables if t.section == section and t.header[: len(first)] == first)
+def find_table(tables: list[Table], section: str, *first_headings: str) -> Table:
+    """Return the only table of the section whose header begins with these headings."""
+    (found,) = (
+        t
+        for t in tables
+        if t.section == section and t.header[: len(first_headings)] == first_headings
+    )
     return found

@@ -70,13 +70,15 @@ def test_a_declaration_with_an_unknown_natural_key_is_rejected() -> None:
 # What follows proves that a changed fact is seen in the document: each is changed once.
 
 
-def iterate_changed_inputs(terms: FieldInput) -> Iterator[FieldInput]:
-    yield REFUSED if terms.accepted else REQUIRED
-    yield FieldInput(accepted=True, required=not terms.required, values=terms.values)
-    yield FieldInput(accepted=True, required=terms.required, values=("another",))
+def vary_input(declared: FieldInput) -> Iterator[FieldInput]:
+    """Yield variants of a field's input, each with one changed property."""
+    yield REFUSED if declared.accepted else REQUIRED
+    yield FieldInput(accepted=True, required=not declared.required, values=declared.values)
+    yield FieldInput(accepted=True, required=declared.required, values=("another",))
 
 
-def iterate_changed_fields(declared: Field, resource: Declaration) -> Iterator[Field]:
+def vary_field(declared: Field, resource: Declaration) -> Iterator[Field]:
+    """Yield variants of a resource's field, each with one changed property."""
     yield replace(declared, kind=Kind.BOOL if declared.kind != Kind.BOOL else Kind.DATE)
     yield replace(declared, values=(*declared.values, "another"))
     yield replace(declared, listed=not declared.listed)
@@ -84,30 +86,27 @@ def iterate_changed_fields(declared: Field, resource: Declaration) -> Iterator[F
     if declared.listed:
         yield replace(declared, item_values=("another",))
     if "create" in resource.operations:
-        yield from (
-            replace(declared, create=terms) for terms in iterate_changed_inputs(declared.create)
-        )
+        yield from (replace(declared, create=terms) for terms in vary_input(declared.create))
     if "update" in resource.operations:
-        yield from (
-            replace(declared, update=terms) for terms in iterate_changed_inputs(declared.update)
-        )
+        yield from (replace(declared, update=terms) for terms in vary_input(declared.update))
 
 
-def iterate_changes(intact: Declaration) -> Iterator[tuple[str, Declaration]]:
-    for each in intact.fields.values():
-        for field in iterate_changed_fields(each, intact):
-            yield str(field), replace(intact, fields={**intact.fields, each.name: field})
-    yield "path", replace(intact, path=f"{intact.path}s")
-    yield "scope", replace(intact, scope="another")
-    yield "operations", replace(intact, operations=intact.operations - {"list"})
-    yield "sortable", replace(intact, sortable=(*intact.sortable, "id"))
-    yield "searchable", replace(intact, searchable=not intact.searchable)
-    if "create" in intact.operations:
-        yield "echoes", replace(intact, echoes={"create": ("id",)})
-    if intact.filters:
-        yield "filters", replace(intact, filters=intact.filters[1:])
-    if intact.rules:
-        yield "rules", replace(intact, rules=intact.rules[1:])
+def vary_resource(resource: Declaration) -> Iterator[tuple[str, Declaration]]:
+    """Yield variants of a resource, each after the name of its changed property."""
+    for each in resource.fields.values():
+        for field in vary_field(each, resource):
+            yield str(field), replace(resource, fields={**resource.fields, each.name: field})
+    yield "path", replace(resource, path=f"{resource.path}s")
+    yield "scope", replace(resource, scope="another")
+    yield "operations", replace(resource, operations=resource.operations - {"list"})
+    yield "sortable", replace(resource, sortable=(*resource.sortable, "id"))
+    yield "searchable", replace(resource, searchable=not resource.searchable)
+    if "create" in resource.operations:
+        yield "echoes", replace(resource, echoes={"create": ("id",)})
+    if resource.filters:
+        yield "filters", replace(resource, filters=resource.filters[1:])
+    if resource.rules:
+        yield "rules", replace(resource, rules=resource.rules[1:])
 
 
 @pytest.mark.parametrize("name", CATALOG)
@@ -116,6 +115,6 @@ def test_every_declared_property_is_in_the_api_page(name: str) -> None:
 
     assert [] == [
         what
-        for what, changed in iterate_changes(intact)
+        for what, changed in vary_resource(intact)
         if describe_resource(changed) == describe_resource(intact)
     ]

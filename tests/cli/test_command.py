@@ -19,7 +19,7 @@ from tests.support.command import RUN, call
 
 
 def load_command(name: str) -> click.Command:
-    """Return the command of that name, or of that name in a group after a space."""
+    """Return a command by its name; the name of a command in a group is GROUP COMMAND."""
     found: click.Command = main
     for word in name.split():
         assert isinstance(found, click.Group)
@@ -30,7 +30,7 @@ def load_command(name: str) -> click.Command:
 
 
 def list_command_names() -> list[str]:
-    """Return the names of all commands, with those of a group instead of the group."""
+    """Return the names of all commands; groups are replaced by their commands."""
     names = []
     for name in COMMANDS:
         found = load_command(name)

@@ -117,7 +117,7 @@ def test_the_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
 
 
 def make_foreign_folder(path: Path) -> None:
-    """Make a folder with a foreign file in it."""
+    """Make a folder with a file that is not from a demo."""
     path.mkdir()
     (path / "thesis.txt").write_text("years of work")
 

@@ -22,9 +22,9 @@ from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 
 
-def read_states(called: CommandResult) -> dict[str, str]:
-    """Return the state of each check."""
-    return {check["name"]: check["state"] for check in called.object["checks"]}
+def map_check_states(result: CommandResult) -> dict[str, str]:
+    """Return the state of each check by its name."""
+    return {check["name"]: check["state"] for check in result.object["checks"]}
 
 
 def test_doctor_reports_no_failure_for_a_working_account(tmp_path: Path) -> None:
@@ -35,9 +35,9 @@ def test_doctor_reports_no_failure_for_a_working_account(tmp_path: Path) -> None
         spent = [served.path for served in sandbox.log]
 
     assert (0, 0) == (called.status, shown.status)
-    assert {"alerts": "warning"} == {n: s for n, s in read_states(called).items() if s != "ok"}
+    assert {"alerts": "warning"} == {n: s for n, s in map_check_states(called).items() if s != "ok"}
     assert [f"scope {scope}.read" for scope in SCOPES] == [
-        n for n in read_states(called) if "." in n
+        n for n in map_check_states(called) if "." in n
     ]
     assert 2 * len(SCOPES) == len(spent)
     assert 6 == called.object["requests"]
@@ -82,7 +82,10 @@ def test_doctor_reports_a_nearly_full_disk(
     usage = SimpleNamespace(free=free, total=total)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
 
-    assert state == read_states(call(["doctor", "--json"], variables(None, tmp_path, None)))["room"]
+    assert (
+        state
+        == map_check_states(call(["doctor", "--json"], variables(None, tmp_path, None)))["room"]
+    )
 
 
 def test_doctor_shows_each_setting_with_its_origin(tmp_path: Path) -> None:
@@ -100,8 +103,8 @@ def test_doctor_warns_of_a_missing_scope(tmp_path: Path) -> None:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
     assert 0 == called.status
-    assert "ok" == read_states(called)["scope jobs.read"]
-    assert "warning" == read_states(called)["scope content.read"]
+    assert "ok" == map_check_states(called)["scope jobs.read"]
+    assert "warning" == map_check_states(called)["scope content.read"]
     actions = {check["name"]: check["action"] for check in called.object["checks"]}
     assert "Give the key the scope 'leads.read'" in actions["scope leads.read"]
 
@@ -111,7 +114,10 @@ def test_doctor_fails_on_a_rejected_key(tmp_path: Path) -> None:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
     assert (1, 1) == (called.status, called.object["requests"])
-    assert ("ok", "failed") == (read_states(called)["address"], read_states(called)["key"])
+    assert ("ok", "failed") == (
+        map_check_states(called)["address"],
+        map_check_states(called)["key"],
+    )
 
 
 def test_doctor_without_settings_fails_and_checks_no_address(tmp_path: Path) -> None:
@@ -119,17 +125,20 @@ def test_doctor_without_settings_fails_and_checks_no_address(tmp_path: Path) -> 
 
     assert 2 == called.status
     assert ("failed", "not checked") == (
-        read_states(called)["settings"],
-        read_states(called)["address"],
+        map_check_states(called)["settings"],
+        map_check_states(called)["address"],
     )
-    assert "ok" == read_states(called)["data folder"]
+    assert "ok" == map_check_states(called)["data folder"]
 
 
 def test_doctor_fails_on_an_unreachable_address_and_does_not_check_the_key(tmp_path: Path) -> None:
     called = call(["doctor", "--json"], variables("http://127.0.0.1:9", tmp_path))
 
     assert 1 == called.status
-    assert ("failed", "not checked") == (read_states(called)["address"], read_states(called)["key"])
+    assert ("failed", "not checked") == (
+        map_check_states(called)["address"],
+        map_check_states(called)["key"],
+    )
 
 
 def test_doctor_fails_if_the_address_is_that_of_a_website(tmp_path: Path) -> None:
@@ -137,7 +146,7 @@ def test_doctor_fails_if_the_address_is_that_of_a_website(tmp_path: Path) -> Non
         sandbox.faults.add(HtmlPage(status=200), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
-    assert (1, "failed") == (called.status, read_states(called)["address"])
+    assert (1, "failed") == (called.status, map_check_states(called)["address"])
 
 
 def test_doctor_warns_of_a_clock_that_differs_from_the_servers(tmp_path: Path) -> None:
@@ -156,7 +165,7 @@ def test_doctor_warns_if_the_server_shows_no_rate_limit(tmp_path: Path) -> None:
         sandbox.faults.add(WrongRateHeaders(), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
-    assert (0, "warning") == (called.status, read_states(called)["limits"])
+    assert (0, "warning") == (called.status, map_check_states(called)["limits"])
 
 
 def test_doctor_fails_if_the_data_folder_is_a_file(tmp_path: Path) -> None:
@@ -167,12 +176,12 @@ def test_doctor_fails_if_the_data_folder_is_a_file(tmp_path: Path) -> None:
 
     assert 1 == called.status
     found = {check["name"]: check["found"] for check in called.object["checks"]}
-    assert "failed" == read_states(called)["data folder"]
+    assert "failed" == map_check_states(called)["data folder"]
     assert str(folder) in found["data folder"]
 
 
 def write_damaged_log(tmp_path: Path) -> Path:
-    """Write a data folder whose log cannot be read. Returns the path of the log."""
+    """Create a data folder with a damaged write-ahead log, and return the log's path."""
     folder = tmp_path / "data"
     Warehouse(folder).prepare()
     work, log = folder / "work.duckdb", folder / "work.duckdb.wal"

@@ -18,15 +18,15 @@ from generate.json_fields import JSON_FIELDS
 from tests.support.command import COUNTS, KEY, call, check_fields, start, variables
 
 
-def list_json_commands(group: click.Group, above: str = "") -> Iterator[str]:
-    """Return each command that has the option --json."""
+def list_json_commands(group: click.Group, prefix: str = "") -> Iterator[str]:
+    """Yield the names of commands that have the option --json. `prefix` precedes each name."""
     context = click.Context(group)
     for name in group.list_commands(context):
         found = group.get_command(context, name)
         if isinstance(found, click.Group):
-            yield from list_json_commands(found, f"{above}{name} ")
+            yield from list_json_commands(found, f"{prefix}{name} ")
         elif found is not None and any("--json" in each.opts for each in found.get_params(context)):
-            yield f"{above}{name}"
+            yield f"{prefix}{name}"
 
 
 def test_the_json_fields_of_every_command_are_documented() -> None:
@@ -36,7 +36,7 @@ def test_the_json_fields_of_every_command_are_documented() -> None:
 
 @pytest.fixture(scope="module")
 def pulled_environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Environment of an account with one pull and one planned push."""
+    """Environment of an account after a pull; checks the fields of the commands that it runs."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("json") / "data")
         check_fields("status", "", call(["status", "--json"], environ).object)

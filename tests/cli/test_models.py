@@ -24,19 +24,19 @@ NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data folder with one loaded lead and every model built and published."""
     folder = tmp_path_factory.mktemp("models")
-    load_lead(folder)
+    create_warehouse_with_lead(folder)
     built = call(["models", "build", "--json"], make_environ(folder))
     assert 0 == built.status, built.err
     return folder
 
 
 def make_environ(folder: Path) -> dict[str, str]:
-    """Return the settings of a command that builds models."""
+    """Return the environment of a command that builds models."""
     return {**without_models(None, folder), "CONNECTOR_MODELS": "on"}
 
 
-def load_lead(folder: Path) -> Warehouse:
-    """Load one lead into a new warehouse."""
+def create_warehouse_with_lead(folder: Path) -> Warehouse:
+    """Create a warehouse with one loaded lead."""
     warehouse = Warehouse(folder)
     warehouse.prepare()
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
@@ -46,8 +46,8 @@ def load_lead(folder: Path) -> Warehouse:
     return warehouse
 
 
-def query_rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    """Return the rows of a query of the published file."""
+def query_published_file(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    """Query the published file of the data folder."""
     with duckdb.connect(str(Warehouse(folder).published), read_only=True) as connection:
         return connection.execute(sql).fetchall()
 
@@ -68,7 +68,7 @@ def test_models_build_publishes_the_models(folder: Path) -> None:
     tested = call(["models", "test", "--json"], make_environ(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
 
-    assert [(1,)] == query_rows(folder, "SELECT count(*) FROM staging.stg_leads")
+    assert [(1,)] == query_published_file(folder, "SELECT count(*) FROM staging.stg_leads")
     assert 0 == tested.status
     assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
 
@@ -111,7 +111,7 @@ def test_models_test_without_a_published_file_says_what_to_run(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_models_build_exits_with_1_if_a_blocking_check_fails(tmp_path: Path) -> None:
-    with open_file(load_lead(tmp_path).work) as connection:
+    with open_file(create_warehouse_with_lead(tmp_path).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
     built = call(["models", "build"], make_environ(tmp_path))
 

@@ -14,7 +14,7 @@ from tests.support.command import KEY, call, variables
 
 @pytest.fixture
 def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """Agency with one job, and with models of its own."""
+    """Agency with one job, in a project with its own models."""
     made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
     made.insert_rows("jobs", {"id": "j1", "title": "Nurse"})

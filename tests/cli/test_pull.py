@@ -176,7 +176,7 @@ def test_a_pull_from_a_website_fails_and_publishes_nothing(tmp_path: Path) -> No
     assert not Warehouse(tmp_path).published.exists()
 
 
-def write_text(path: Path) -> None:
+def write_non_database(path: Path) -> None:
     """Write a file that is not a database."""
     path.write_text("Dear reader, " * 1000)
 
@@ -190,7 +190,7 @@ def write_foreign_database(path: Path) -> None:
 @pytest.mark.parametrize("command", ["pull", "status", "doctor"])
 @pytest.mark.parametrize(
     ("write", "message"),
-    [(write_text, "not a DuckDB database"), (write_foreign_database, "another program")],
+    [(write_non_database, "not a DuckDB database"), (write_foreign_database, "another program")],
     ids=["text", "database"],
 )
 def test_a_foreign_work_file_is_reported_and_left_unchanged(
@@ -259,10 +259,12 @@ def test_pull_all_continues_with_other_accounts_when_one_fails(tmp_path: Path) -
         config.write_text("".join(table.format(*each, key) for each in names.items()))
         environ["CONNECTOR_CONFIG"] = str(config)
         assert 0 == call(["pull", "--account", "acme"], environ).status
-        with_json = call(["pull", "jobs", "--all", "--parallel", "1", "--json"], environ).object
+        logged = call(
+            ["pull", "jobs", "--all", "--parallel", "1", "--json"],
+            environ | {"CONNECTOR_LOG": "json"},
+        )
         first = call(["pull", "--all", "--parallel", "2"], environ)
         quiet = call(["pull", "jobs", "--all", "--quiet"], environ)
-        logged = call(["pull", "jobs", "--all"], environ | {"CONNECTOR_LOG": "json"})
 
     assert 1 == first.status
     assert ["acme", "done", "0"] == first.row("acme")[:3]
@@ -276,11 +278,11 @@ def test_pull_all_continues_with_other_accounts_when_one_fails(tmp_path: Path) -
     (failed,) = [line for line in lines if line["level"] == "error"]
     assert ("globex", True) == (failed["account"], "cannot be reached" in failed["message"])
     assert {"acme", "globex", "umbrella", None} == {line.get("account") for line in lines}
-    # One after another: those that were never pulled come first.
+    # Accounts that were never pulled are first.
     assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
-        (name, each["exit_status"]) for name, each in with_json["accounts"].items()
+        (name, each["exit_status"]) for name, each in logged.object["accounts"].items()
     ]
-    assert ["jobs"] == [*with_json["accounts"]["acme"]["resources"]]
+    assert ["jobs"] == [*logged.object["accounts"]["acme"]["resources"]]
     assert 2 == call(["pull", "--all", "--accept-deletes"], environ).status
     both = call(["pull", "--all", "--account", "acme"], environ)
     assert (2, True) == (both.status, "Give one of them." in both.err)

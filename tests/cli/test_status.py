@@ -79,15 +79,15 @@ def test_status_shows_why_a_resource_is_not_up_to_date(tmp_path: Path) -> None:
     assert "Give the key the scope 'leads.read'" in called.err
 
 
-@pytest.mark.parametrize("manner", ["shrunk", "refused", "cut off"])
-def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, manner: str) -> None:
+@pytest.mark.parametrize("failure", ["shrunk", "refused", "cut off"])
+def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure: str) -> None:
     with Sandbox(counts={"candidates": 60}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "candidates"], environ)
-        if manner == "cut off":
+        if failure == "cut off":
             with open_file(Warehouse(tmp_path).work) as connection:
                 write_run(connection, Run("later", "pull", datetime.now(UTC)))
-        elif manner == "refused":
+        elif failure == "refused":
             call(["pull", "candidates"], environ | {"CONNECTOR_API_KEY": "another"})
         else:
             for id in sorted(sandbox.store.records("candidates"))[::2]:
@@ -100,7 +100,7 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, manner:
         "refused": "Check CONNECTOR_API_KEY",
         "cut off": "What to do: Run 'connector pull'",
     }
-    assert expected[manner] in output
+    assert expected[failure] in output
     assert "Nothing to do" not in output
 
 

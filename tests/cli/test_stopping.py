@@ -22,18 +22,20 @@ LATENCY = Latency(0.02)
 """Of every answer, so that a pull is still under way when it is stopped."""
 
 
-def send_signal_at(
-    sandbox: Sandbox, request: int, number: signal.Signals
+def send_signal_during_request(
+    sandbox: Sandbox, request_number: int, signal_number: signal.Signals
 ) -> list[subprocess.Popen[str]]:
-    """Send the signal to the listed process during that request."""
+    """Send a signal to a process while the server handles the request of this number. The caller
+    adds the process to the returned list.
+    """
     started: list[subprocess.Popen[str]] = []
     served = 0
 
     def between(_: Store) -> None:
         nonlocal served
         served += 1
-        if served == request:
-            started[0].send_signal(number)
+        if served == request_number:
+            started[0].send_signal(signal_number)
 
     sandbox.between = between
     sandbox.faults.add(LATENCY, times=None)
@@ -46,7 +48,7 @@ def test_a_pull_stopped_by_a_signal_keeps_its_loaded_records(
 ) -> None:
     with Sandbox(counts={"candidates": 300}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
-        started = send_signal_at(sandbox, STOPPED_AFTER, number)
+        started = send_signal_during_request(sandbox, STOPPED_AFTER, number)
         process = start(["pull", "candidates"], environ)
         started.append(process)
         out, err = process.communicate(timeout=60)
@@ -59,14 +61,14 @@ def test_a_pull_stopped_by_a_signal_keeps_its_loaded_records(
     assert line.startswith(f"Stopped by {number.name}. Loaded records are kept")
     assert 0 == again.status
     assert 300 == len(read)
-    # Beside the requests under way, the next pull reads one record to confirm the list's order.
+    # The next pull repeats requests in flight, and reads one record to confirm the list's order.
     assert read.total() - 300 <= CONNECTIONS + 1
 
 
 def test_a_background_job_that_ignores_sigint_stops_at_sigterm(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 300}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-        started = send_signal_at(sandbox, 10, signal.SIGTERM)
+        started = send_signal_during_request(sandbox, 10, signal.SIGTERM)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
         started.append(process)
         _, err = process.communicate(timeout=60)
@@ -113,7 +115,7 @@ print("SIGINT is still ignored")
 def test_an_ignored_sighup_stays_ignored(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 60}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-        started = send_signal_at(sandbox, 10, signal.SIGHUP)
+        started = send_signal_during_request(sandbox, 10, signal.SIGHUP)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
         started.append(process)
         process.communicate(timeout=60)

@@ -21,8 +21,8 @@ from connector.log import escape_control_characters
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
-class TerminalWithFiles:
-    """Terminal that writes to two files, and their contents."""
+class CapturedTerminal:
+    """Terminal whose output is captured in memory."""
 
     def __init__(self, *, is_json: bool = False, encoding: str = "utf-8") -> None:
         self._out, self._err = io.BytesIO(), io.BytesIO()
@@ -43,20 +43,20 @@ class TerminalWithFiles:
 
 
 @contextmanager
-def open_terminal() -> Iterator[tuple[TextIO, int]]:
-    """Open a pseudo-terminal: the stream to write to, and the end that a user reads."""
+def open_pseudo_terminal() -> Iterator[tuple[TextIO, int]]:
+    """Open a pseudo-terminal. Yields the stream to write to and the descriptor of its screen."""
     reader, writer = pty.openpty()
     with os.fdopen(writer, "w", encoding="utf-8") as stream:
         yield stream, reader
     os.close(reader)
 
 
-def read_screen(reader: int) -> str:
-    """Return the text that was written to the terminal so far."""
-    os.set_blocking(reader, False)
+def read_screen(descriptor: int) -> str:
+    """Return the text that was written to the pseudo-terminal so far."""
+    os.set_blocking(descriptor, False)
     chunks = []
     try:
-        while chunk := os.read(reader, 65_536):
+        while chunk := os.read(descriptor, 65_536):
             chunks.append(chunk)
     except BlockingIOError:
         pass
@@ -82,7 +82,7 @@ def test_unsafe_characters_are_shown_as_escapes(text: str, shown: str) -> None:
 
 
 def test_a_piped_table_separates_columns_with_tabs_and_keeps_empty_cells() -> None:
-    streams = TerminalWithFiles()
+    streams = CapturedTerminal()
 
     streams.terminal.print_table(
         ["name", "n", "is open"], [["candidates", 3, True], ["jobs", None, False], ["", 10, ""]]
@@ -99,9 +99,9 @@ def test_a_piped_table_separates_columns_with_tabs_and_keeps_empty_cells() -> No
 
 def test_control_characters_in_a_table_are_escaped_on_terminals_and_in_pipes() -> None:
     row = [f"{ESCAPE}Anna", "[red]x[/red] :smile:", "a\nb"]
-    plain = TerminalWithFiles()
+    plain = CapturedTerminal()
     plain.terminal.print_table(["a", "b", "c"], [row])
-    with open_terminal() as (stream, reader):
+    with open_pseudo_terminal() as (stream, reader):
         Terminal(stream, stream, {"NO_COLOR": "1", "COLUMNS": "100"}).print_table("abc", [row])
         screen = read_screen(reader)
 
@@ -116,7 +116,7 @@ def test_control_characters_in_a_table_are_escaped_on_terminals_and_in_pipes() -
 
 def test_a_table_on_a_terminal_is_drawn_in_colour_unless_no_color_is_set() -> None:
     def draw(environ: dict[str, str]) -> str:
-        with open_terminal() as (stream, reader):
+        with open_pseudo_terminal() as (stream, reader):
             Terminal(stream, stream, {"COLUMNS": "60", **environ}).warn("careful")
             Terminal(stream, stream, {"COLUMNS": "60", **environ}).print_table(["a"], [["1"]])
             return read_screen(reader)
@@ -137,7 +137,7 @@ def test_a_table_on_a_terminal_is_drawn_in_colour_unless_no_color_is_set() -> No
 def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> None:
     columns = ["resource", *(f"column {n} of many" for n in range(9))]
     row = ["candidates", *(f"cell-{n}-{'x' * n}" for n in range(9))]
-    with open_terminal() as (stream, reader):
+    with open_pseudo_terminal() as (stream, reader):
         environ = {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
         Terminal(stream, stream, environ).print_table(columns, [row])
         screen = re.sub(r"\x1b\[[0-9;]*m", "", read_screen(reader))
@@ -149,10 +149,10 @@ def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> No
 
 
 def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
-    streams = TerminalWithFiles()
+    streams = CapturedTerminal()
     with streams.terminal.progress("jobs", 2) as meter:
         meter.update("companies", total=3, steps=1)
-    with open_terminal() as (stream, reader):
+    with open_pseudo_terminal() as (stream, reader):
         out = io.StringIO()
         terminal = Terminal(out, stream, {"TERM": "xterm", "COLUMNS": "80"})
         with terminal.progress(f"jobs{ESCAPE}", 2) as meter:
@@ -167,7 +167,7 @@ def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
 
 
 def test_messages_go_to_standard_error() -> None:
-    streams = TerminalWithFiles()
+    streams = CapturedTerminal()
 
     streams.terminal.say(f"pulling {ESCAPE}")
     streams.terminal.warn("half\nopen")
@@ -178,7 +178,7 @@ def test_messages_go_to_standard_error() -> None:
 
 
 def test_json_output_is_exactly_one_object() -> None:
-    streams = TerminalWithFiles(is_json=True)
+    streams = CapturedTerminal(is_json=True)
 
     streams.terminal.print_table(["a"], [[1]])
     streams.terminal.print_line("b")
@@ -196,7 +196,7 @@ def test_json_output_keeps_every_value_exactly() -> None:
 
 
 def test_an_error_is_printed_with_its_cause_and_action() -> None:
-    streams = TerminalWithFiles()
+    streams = CapturedTerminal()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
 
     status = streams.terminal.print_failure(error)
@@ -210,7 +210,7 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
 
 
 def test_an_error_with_json_is_printed_as_an_object() -> None:
-    streams = TerminalWithFiles(is_json=True)
+    streams = CapturedTerminal(is_json=True)
 
     status = streams.terminal.print_failure(BudgetSpent("The run's limit of 10 requests is spent"))
 
@@ -228,8 +228,8 @@ def test_an_error_with_json_is_printed_as_an_object() -> None:
 
 def test_a_stream_with_a_small_encoding_prints_codes_of_other_characters() -> None:
     streams, told = (
-        TerminalWithFiles(encoding="ascii"),
-        TerminalWithFiles(encoding="ascii", is_json=True),
+        CapturedTerminal(encoding="ascii"),
+        CapturedTerminal(encoding="ascii", is_json=True),
     )
 
     streams.terminal.print_table(["name"], [["Łukasz"]])

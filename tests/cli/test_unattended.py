@@ -15,7 +15,7 @@ from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 @pytest.fixture(scope="module")
 def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
-    """Output of successful pulls in several forms, and of a refused pull."""
+    """Results of pulls: quiet, with --reverify, with a JSON log, and with a rejected key."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("data"))
         environ["CONNECTOR_MODELS"] = "off"
@@ -48,8 +48,8 @@ def test_json_log_lines_contain_the_run_and_the_account(pulls: dict[str, Command
     assert any(line["message"].startswith("No changes") and line["requests"] for line in lines)
 
 
-class RecordedBar(ProgressMeter):
-    """Progress meter that records how far each phase came."""
+class RecordingMeter(ProgressMeter):
+    """Progress meter that records the completed and total steps of each phase."""
 
     def __init__(self) -> None:
         self.phases: list[list[int]] = []
@@ -61,13 +61,13 @@ class RecordedBar(ProgressMeter):
     def update(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
-        """Move the bar of this phase."""
+        """Add the steps to the phase; `total` replaces its total."""
         phase = self.phases[-1]
         phase[:] = phase[0] + (steps or 0), phase[1] if total is None else total
 
 
 def test_the_progress_bar_of_each_phase_never_exceeds_its_total() -> None:
-    bar = RecordedBar()
+    bar = RecordingMeter()
     follow = RunProgress(bar)
     for name, count in (("jobs", 40), ("candidates", 300)):
         follow(Progress(name))

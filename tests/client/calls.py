@@ -19,7 +19,7 @@ Call = Callable[[Client], Awaitable[Any]]
 
 
 def get_endpoint(client: Client, name: str, parent: str | None = None) -> RecordEndpoint[Any]:
-    """Return the operations of a resource on typed records."""
+    """Return the client's operations on a resource; content items need their type as `parent`."""
     return RecordEndpoint(client, CATALOG[name].record, parent)
 
 
@@ -38,7 +38,7 @@ WRITES: Mapping[str, Call] = {
 
 
 class RecordingObserver(Observer):
-    """Observer that records every event."""
+    """Observer that records sent requests, statuses (None without a response), and wait reasons."""
 
     def __init__(self) -> None:
         self.sent: list[Request] = []
@@ -56,7 +56,7 @@ class RecordingObserver(Observer):
 
 
 def make_client(base_url: str, clock: ClientClock | None = None, **options: Any) -> Client:
-    """Return a client whose waits take no time."""
+    """Return a client whose waits take no time; `options` are those of `Client`."""
     clock = clock or ClientClock()
     terms: dict[str, Any] = {"clock": clock, "sleep": clock.wait, "chance": lambda: 0.0, **options}
     return Client(base_url, KEY, **terms)

@@ -14,12 +14,12 @@ Reply = Callable[[asyncio.StreamWriter], Awaitable[None]]
 """What the server does once it has read a request; the connection is kept if it returns."""
 
 PARTS_MAX = 10_000
-"""As many parts of 64 KiB an endless body has, should nobody stop it."""
+"""Maximum number of parts of 64 KiB in an endless body."""
 
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A request as it arrived, with header names in lower case."""
+    """Request as the server received it, with header names in lower case."""
 
     method: str
     target: str
@@ -28,13 +28,15 @@ class ReceivedRequest:
 
 
 class Peer:
-    """Server during an `async with` block. The last reply serves all later requests."""
+    """Server during an `async with` block. It sends the replies in order, and the last one to all
+    later requests.
+    """
 
     def __init__(self, *replies: Reply, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[ReceivedRequest] = []
-        self.is_asked = asyncio.Event()
+        self.has_request = asyncio.Event()
         self.port = 0
-        self.under_way = self.under_way_max = 0
+        self.in_flight = self.in_flight_max = 0
         self._replies, self._tls = list(replies), tls
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,21 +62,22 @@ class Peer:
         await self._server.wait_closed()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve the requests of one connection, and record each."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 self.requests.append(await _read_request(reader))
-                self.is_asked.set()
+                self.has_request.set()
                 reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-                self.under_way += 1
-                self.under_way_max = max(self.under_way_max, self.under_way)
+                self.in_flight += 1
+                self.in_flight_max = max(self.in_flight_max, self.in_flight)
                 try:
                     await reply(writer)
                     await writer.drain()
                 finally:
-                    self.under_way -= 1
+                    self.in_flight -= 1
                 if writer.is_closing():
                     break
         writer.transport.abort()
@@ -82,6 +85,7 @@ class Peer:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
+    """Read one request with its body."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = head[0].split(" ")
     pairs = (line.split(": ", 1) for line in head[1:] if line)
@@ -141,15 +145,19 @@ def reply_after(event: asyncio.Event, then: Reply) -> Reply:
 
 
 def make_response(
-    status: int, body: bytes = b"", headers: Mapping[str, str] | None = None, *, cut: int = 0
+    status: int,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    *,
+    missing_bytes: int = 0,
 ) -> bytes:
-    """Return the bytes of a response; `cut` bytes are announced but missing."""
+    """Return the bytes of a response. The body lacks its last `missing_bytes`."""
     fields = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     if status == 204:
         fields = {}
     lines = [f"{name}: {value}" for name, value in {**fields, **(headers or {})}.items()]
     head = "\r\n".join([f"HTTP/1.1 {status} Words", *lines]).encode("latin-1")
-    return head + b"\r\n\r\n" + body[: len(body) - cut]
+    return head + b"\r\n\r\n" + body[: len(body) - missing_bytes]
 
 
 def send_json(status: int, document: Any, headers: Mapping[str, str] | None = None) -> Reply:
@@ -157,8 +165,8 @@ def send_json(status: int, document: Any, headers: Mapping[str, str] | None = No
     return send_bytes(make_response(status, json.dumps(document).encode(), headers))
 
 
-def wrap_page(items: list[dict[str, Any]], **pagination: int) -> dict[str, Any]:
-    """Return the document of a list (API 4.1), with one page by default."""
+def make_list_document(items: list[dict[str, Any]], **pagination: int) -> dict[str, Any]:
+    """Return the JSON document of a page of a list (API 4.1), by default of the only page."""
     numbers = {"page": 1, "per_page": 100, "total": len(items), "total_pages": 1}
     return {"data": items, "pagination": {**numbers, **pagination}}
 
@@ -168,4 +176,4 @@ RECORD = {"id": "5d1c", "created_at": "2026-01-01T00:00:00Z", "updated_at": "202
 
 found = send_json(200, {"data": RECORD})
 created = send_json(201, {"data": RECORD, "message": "Made."})
-listed = send_json(200, wrap_page([RECORD]))
+listed = send_json(200, make_list_document([RECORD]))

@@ -36,20 +36,20 @@ async def get_record(reply: Reply, body_bytes_max: int) -> dict[str, object]:
 
 
 def test_a_slowly_dripping_response_fails_at_the_deadline() -> None:
-    diary = RecordingObserver()
+    observer = RecordingObserver()
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
         sandbox.faults.add(Drip(0.25), times=None)
 
         async def act() -> None:
             limits = Limits(deadline_seconds=0.6, attempts_max=1)
-            async with make_client(sandbox.base_url, limits=limits, observer=diary) as client:
+            async with make_client(sandbox.base_url, limits=limits, observer=observer) as client:
                 with pytest.raises(NoAnswer, match=r"no complete answer in time, of 0\.6 s"):
                     await get_endpoint(client, "jobs").get(id)
 
         asyncio.run(act())
 
-    assert [None] == diary.statuses
+    assert [None] == observer.statuses
 
 
 @pytest.mark.parametrize("call", WRITES)

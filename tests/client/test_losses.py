@@ -35,13 +35,13 @@ from tests.client.peer import (
     created,
     found,
     listed,
+    make_list_document,
     make_response,
     send_and_close,
     send_bytes,
     send_endless_body,
     send_json,
     send_nothing,
-    wrap_page,
 )
 from tests.support.clock import ClientClock
 
@@ -116,16 +116,18 @@ REFUSED: Mapping[int, type[ConnectorError]] = {
 
 
 def call_with_replies(
-    call: str, *replies: Reply, limits: Limits = LIMITS
-) -> tuple[ConnectorError | None, int]:
-    """Return the error of a call, if any, and the number of requests that the server received."""
+    operation: str, *replies: Reply, limits: Limits = LIMITS
+) -> tuple[type[ConnectorError] | None, int]:
+    """Call an operation of READS or WRITES. Returns the class of its error, if any, and the number
+    of requests that the server received.
+    """
 
-    async def act() -> tuple[ConnectorError | None, int]:
+    async def act() -> tuple[type[ConnectorError] | None, int]:
         async with Peer(*replies) as peer, make_client(peer.base_url, limits=limits) as client:
             try:
-                await {**READS, **WRITES}[call](client)
+                await {**READS, **WRITES}[operation](client)
             except ConnectorError as error:
-                return error, len(peer.requests)
+                return type(error), len(peer.requests)
             return None, len(peer.requests)
 
     return asyncio.run(act())
@@ -140,25 +142,21 @@ def test_a_write_with_a_lost_or_unreadable_response_is_never_sent_twice(
 ) -> None:
     replies = {**LOST, **FAILED, **{name: each for name, (each, _) in UNREADABLE.items()}}
     replies |= {f"page {name}": each for name, each in PAGES_OF_PROXIES.items()}
-    error, requests = call_with_replies(call, replies[fault], created)
 
-    assert InDoubt is type(error)
-    assert 1 == requests
+    assert (InDoubt, 1) == call_with_replies(call, replies[fault], created)
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 @pytest.mark.parametrize("data", [None, {}, [], {"title": "A"}, {"id": None}])
 def test_a_write_whose_response_has_no_record_is_in_doubt(call: str, data: object) -> None:
-    assert (InDoubt, 1) == get_error_type_and_requests(
-        *call_with_replies(call, send_json(201, {"data": data, "message": "Made."}))
+    assert (InDoubt, 1) == call_with_replies(
+        call, send_json(201, {"data": data, "message": "Made."})
     )
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 def test_a_204_leaves_a_create_or_update_in_doubt_and_confirms_a_delete(call: str) -> None:
-    assert (InDoubt, 1) == get_error_type_and_requests(
-        *call_with_replies(call, send_bytes(make_response(204)))
-    )
+    assert (InDoubt, 1) == call_with_replies(call, send_bytes(make_response(204)))
     assert (None, 1) == call_with_replies("delete", send_bytes(make_response(204)))
 
 
@@ -167,7 +165,7 @@ def test_a_204_leaves_a_create_or_update_in_doubt_and_confirms_a_delete(call: st
 def test_a_write_rejected_by_the_api_is_not_in_doubt(call: str, status: int) -> None:
     reply = send_json(status, {"error": "no", "message": "That cannot be."})
 
-    assert (REFUSED[status], 1) == get_error_type_and_requests(*call_with_replies(call, reply))
+    assert (REFUSED[status], 1) == call_with_replies(call, reply)
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
@@ -180,13 +178,16 @@ def test_every_request_rejected_with_429_is_sent_again(call: str, reset: dict[st
 
 def test_repeated_429s_end_after_the_maximum_of_attempts() -> None:
     limits = Limits(attempts_max=4, retry_seconds_max=10_000.0)
-    error, requests = call_with_replies(
-        "get", send_json(429, {}, {"X-RateLimit-Reset": "5"}), limits=limits
-    )
+    reply = send_json(429, {}, {"X-RateLimit-Reset": "5"})
 
-    assert isinstance(error, RateLimited)
-    assert error.reset_in_seconds is not None
-    assert 2 <= requests <= 4
+    async def act() -> None:
+        async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
+            with pytest.raises(RateLimited) as caught:
+                await READS["get"](client)
+            assert caught.value.reset_in_seconds is not None
+            assert 2 <= len(peer.requests) <= 4
+
+    asyncio.run(act())
 
 
 @pytest.mark.parametrize("call", READS)
@@ -202,12 +203,8 @@ def test_a_failed_read_is_repeated_up_to_the_maximum_of_attempts(fault: str) -> 
     expected = NoAnswer if fault in LOST else ServerFailed
     reply = {**LOST, **FAILED}[fault]
 
-    assert (expected, 3) == get_error_type_and_requests(
-        *call_with_replies("get", reply, limits=Limits(attempts_max=3))
-    )
-    assert (expected, 1) == get_error_type_and_requests(
-        *call_with_replies("get", reply, limits=Limits(attempts_max=1))
-    )
+    assert (expected, 3) == call_with_replies("get", reply, limits=Limits(attempts_max=3))
+    assert (expected, 1) == call_with_replies("get", reply, limits=Limits(attempts_max=1))
 
 
 def test_waits_between_repeats_grow_up_to_their_limit() -> None:
@@ -235,7 +232,7 @@ def test_a_read_with_an_unreadable_response_is_repeated_but_not_a_redirect(fault
     reply, expected = UNREADABLE[fault]
     requests = FEW_ATTEMPTS_MAX if expected is UnreadableAnswer else 1
 
-    assert (expected, requests) == get_error_type_and_requests(*call_with_replies("get", reply))
+    assert (expected, requests) == call_with_replies("get", reply)
 
 
 @pytest.mark.parametrize(
@@ -245,24 +242,20 @@ def test_a_read_with_an_unreadable_response_is_repeated_but_not_a_redirect(fault
         ({"data": []}, "get"),
         ({"data": None, "pagination": {}}, "list"),
         ({"data": [RECORD]}, "list"),
-        (wrap_page([RECORD], page=7), "list"),
+        (make_list_document([RECORD], page=7), "list"),
     ],
 )
 def test_a_read_with_an_unexpected_document_is_rejected(document: object, call: str) -> None:
-    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == get_error_type_and_requests(
-        *call_with_replies(call, send_json(200, document))
-    )
+    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == call_with_replies(call, send_json(200, document))
 
 
 @pytest.mark.parametrize("status", [402, 405, 418])
 def test_an_undocumented_status_raises_unexpected_status(status: int) -> None:
     reply = send_json(status, {"message": "What?"})
 
-    assert (UnexpectedStatus, 1) == get_error_type_and_requests(*call_with_replies("get", reply))
-    assert (InDoubt, 1) == get_error_type_and_requests(*call_with_replies("create", reply))
-    assert (InDoubt, 1) == get_error_type_and_requests(
-        *call_with_replies("create", send_bytes(make_response(status, HTML)))
-    )
+    assert (UnexpectedStatus, 1) == call_with_replies("get", reply)
+    assert (InDoubt, 1) == call_with_replies("create", reply)
+    assert (InDoubt, 1) == call_with_replies("create", send_bytes(make_response(status, HTML)))
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
@@ -270,11 +263,11 @@ def test_a_request_that_cannot_connect_is_tried_three_times(call: str) -> None:
     async def act() -> list[float]:
         async with Peer(send_nothing) as peer:
             address = peer.base_url
-        clock, diary = ClientClock(), RecordingObserver()
-        async with make_client(address, clock, observer=diary) as client:
+        clock, observer = ClientClock(), RecordingObserver()
+        async with make_client(address, clock, observer=observer) as client:
             with pytest.raises(Unreachable, match="cannot be reached"):
                 await {**READS, **WRITES}[call](client)
-        assert [None] * 3 == diary.statuses
+        assert [None] * 3 == observer.statuses
         return clock.waits
 
     assert [0.5, 1.0] == asyncio.run(act())
@@ -295,9 +288,3 @@ def test_a_write_that_could_not_connect_is_sent_once_the_server_listens(call: st
         return len(peer.requests)
 
     assert 1 == asyncio.run(act())
-
-
-def get_error_type_and_requests(
-    error: ConnectorError | None, requests: int
-) -> tuple[type[ConnectorError] | None, int]:
-    return None if error is None else type(error), requests

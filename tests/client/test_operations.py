@@ -141,7 +141,7 @@ def test_a_record_can_be_created_updated_and_deleted(world: ServedSandbox, name:
 
 
 def drop_hidden_fields(body: dict[str, Any], hidden: set[str]) -> dict[str, Any]:
-    """Return the fields of a body that a response contains."""
+    """Return the fields of a body except the hidden ones."""
     return {key: value for key, value in body.items() if key not in hidden}
 
 

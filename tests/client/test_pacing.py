@@ -22,7 +22,7 @@ START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
 
 
 async def get_job(client: Client) -> None:
-    """Send one request that must succeed in time."""
+    """Read a job, which must succeed within `DEADLINE_SECONDS`."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         await get_endpoint(client, "jobs").get("5d1c")
 
@@ -32,34 +32,34 @@ def test_requests_in_flight_never_exceed_the_connections(connections: int) -> No
     async def act() -> None:
         headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
         reply = send_json(200, {"data": RECORD}, {**headers, "X-RateLimit-Reset": "50"})
-        are_under_way = asyncio.Event()
-        # The first is answered at once: before it, the pace knows nothing and sends but one.
-        async with Peer(reply, reply_when_concurrent(connections, are_under_way, reply)) as peer:
-            abroad = InFlightCounter()
+        are_in_flight = asyncio.Event()
+        # The first request is sent alone, because the rate limit is not known yet.
+        async with Peer(reply, reply_when_concurrent(connections, are_in_flight, reply)) as peer:
+            observer = InFlightCounter()
             async with make_client(
-                peer.base_url, connections=connections, observer=abroad
+                peer.base_url, connections=connections, observer=observer
             ) as client:
                 await get_job(client)
                 await asyncio.gather(*(get_job(client) for _ in range(20)))
-            assert are_under_way.is_set()
-            assert connections == peer.under_way_max == abroad.at_once_max
+            assert are_in_flight.is_set()
+            assert connections == peer.in_flight_max == observer.in_flight_max
             assert 21 == len(peer.requests)
 
     asyncio.run(act())
 
 
 class InFlightCounter(RecordingObserver):
-    """Observer that counts the requests in flight."""
+    """Observer that records the maximum number of requests in flight."""
 
-    at_once_max = 0
+    in_flight_max = 0
 
     def before_send(self, request: Request) -> None:
         super().before_send(request)
-        self.at_once_max = max(self.at_once_max, len(self.sent) - len(self.statuses))
+        self.in_flight_max = max(self.in_flight_max, len(self.sent) - len(self.statuses))
 
 
 def reply_when_concurrent(count: int, met: asyncio.Event, then: Reply) -> Reply:
-    """Return a reply that is sent once so many requests are in flight together."""
+    """Return a reply that is sent once `count` requests are in flight, which sets `met`."""
     waiting = 0
 
     async def reply(writer: asyncio.StreamWriter) -> None:
@@ -97,15 +97,15 @@ def test_two_clients_can_share_a_rate_limiter() -> None:
 
     async def act() -> None:
         clock, limiter = ClientClock(), RateLimiter()
-        diaries = RecordingObserver(), RecordingObserver()
+        observers = RecordingObserver(), RecordingObserver()
         async with Peer(send_json(200, {"data": {"id": "5d1c"}}, headers)) as peer:
-            for diary in diaries:
+            for observer in observers:
                 async with make_client(
-                    peer.base_url, clock, limiter=limiter, observer=diary
+                    peer.base_url, clock, limiter=limiter, observer=observer
                 ) as client:
                     await get_job(client)
-        assert [] == diaries[0].waits
-        assert ["window"] == diaries[1].waits
+        assert [] == observers[0].waits
+        assert ["window"] == observers[1].waits
         assert 40 <= sum(clock.waits) <= 120
 
     asyncio.run(act())
@@ -215,7 +215,7 @@ def test_a_client_stops_waiting_for_the_response_of_another_client() -> None:
                 make_client(peer.base_url, limiter=limiter) as other,
             ):
                 first = asyncio.create_task(get_job(one))
-                await peer.is_asked.wait()
+                await peer.has_request.wait()
                 second = asyncio.create_task(get_job(other))
                 await asyncio.sleep(0)
                 gate.set()
@@ -230,7 +230,7 @@ def test_a_cancelled_request_releases_its_connection_and_ticket() -> None:
         async with Peer(send_nothing, found) as peer:
             async with make_client(peer.base_url, connections=1) as client:
                 task = asyncio.create_task(get_job(client))
-                await peer.is_asked.wait()
+                await peer.has_request.wait()
                 # The next would wait for the first's answer as long as the pace expects one.
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -247,7 +247,7 @@ def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
         async with Peer(reply_after(gate, found), found) as peer:
             async with make_client(peer.base_url, connections=2) as client:
                 first = asyncio.create_task(get_job(client))
-                await peer.is_asked.wait()
+                await peer.has_request.wait()
                 waiting = asyncio.create_task(get_job(client))
                 await asyncio.sleep(0)
                 waiting.cancel()

@@ -10,27 +10,27 @@ from collections.abc import Callable
 import pytest
 
 from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, RateLimiter
-from tests.client.rate_limiter_counters import MINUTE, Counter, FixedWindow, Month
-from tests.client.rate_limiter_world import (
+from tests.client.rate_limiter_simulation import (
     EPOCH,
     KINDS,
-    LimiterRun,
-    LimiterWorld,
+    LimiterSimulation,
     Network,
-    ShownRate,
+    RateHeaderStyle,
+    SimulationResult,
 )
+from tests.client.request_counters import MINUTE, Counter, FixedWindow, MonthlyLimit
 from tests.seeds import seeds
 
 ROUNDINGS: tuple[Callable[[float], float], ...] = (math.floor, math.ceil, round, float)
 
 
-def draw_shown_rate(chance: random.Random, *, is_dated: bool | None = None) -> ShownRate:
-    """Return a server's way of showing its figures, with a clock that is wrong."""
+def draw_header_style(chance: random.Random, *, has_date: bool | None = None) -> RateHeaderStyle:
+    """Return a random style of rate headers, with a wrong server clock."""
     skew, step, step_at = (chance.uniform(-600, 600) for _ in range(3))
-    return ShownRate(
+    return RateHeaderStyle(
         rounding=chance.choice(ROUNDINGS),
         is_in_seconds=chance.random() < 0.3,
-        has_date=chance.random() < 0.8 if is_dated is None else is_dated,
+        has_date=chance.random() < 0.8 if has_date is None else has_date,
         is_stamped_on_arrival=chance.random() < 0.5,
         clock=lambda now: EPOCH + now + skew + (step if now > step_at else 0),
     )
@@ -44,21 +44,21 @@ def test_a_single_client_never_receives_a_429(kind: str) -> None:
         counter = KINDS[kind](limit, chance.uniform(0, MINUTE))
         # With fewer, two lost answers to the first requests may already have spent the window.
         loss = chance.choice([0, 0, 0.02, 0.2]) if limit >= 7 else 0
-        world = LimiterWorld(
+        simulation = LimiterSimulation(
             RateLimiter(),
             counter,
             requests=int(limit * chance.uniform(2, 4)) + 1,
             seed=seed,
             workers=chance.choice([1, 2, 4, 16]),
             network=Network(chance.choice([0.001, 0.02, 0.1, 1.0]), loss, deadline_seconds=30),
-            face=draw_shown_rate(chance),
+            style=draw_header_style(chance),
         )
 
-        outcome = world.run()
+        outcome = simulation.run()
 
         assert [] == outcome.refused_at, seed
         assert None is outcome.spent, seed
-        assert world.requests == outcome.answered, seed
+        assert simulation.requests == outcome.answered, seed
         assert counter.busiest <= limit, seed
 
 
@@ -81,19 +81,19 @@ def test_a_client_uses_every_request_of_each_window(kind: str, is_in_seconds: bo
         # What is left of the first window is long enough to spend its limit in.
         counter = KINDS[kind](limit, (EPOCH + chance.uniform(20, MINUTE)) % MINUTE)
         requests = int(limit * chance.uniform(5, 7))
-        face = ShownRate(
+        style = RateHeaderStyle(
             chance.choice(ROUNDINGS), is_in_seconds, clock=lambda now: EPOCH + now + 432.1
         )
         network = Network(chance.choice([0.01, 0.05]))
 
-        outcome = LimiterWorld(
+        outcome = LimiterSimulation(
             RateLimiter(),
             counter,
             requests=requests,
             seed=seed,
             workers=workers,
             network=network,
-            face=face,
+            style=style,
         ).run()
 
         ideal = compute_ideal_seconds(counter, requests, workers, 2 * network.seconds)
@@ -103,11 +103,11 @@ def test_a_client_uses_every_request_of_each_window(kind: str, is_in_seconds: bo
 
 def run_with_headers(
     change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4
-) -> LimiterRun:
-    """Run five windows of 60 requests with a server that changes its headers."""
-    face = ShownRate(change=change)
-    return LimiterWorld(
-        RateLimiter(), FixedWindow(60), requests=300, seed=3, workers=workers, face=face
+) -> SimulationResult:
+    """Simulate five windows of 60 requests with a server that changes its headers."""
+    style = RateHeaderStyle(change=change)
+    return LimiterSimulation(
+        RateLimiter(), FixedWindow(60), requests=300, seed=3, workers=workers, style=style
     ).run()
 
 
@@ -142,9 +142,9 @@ def test_one_of_the_rate_headers_is_enough_to_avoid_429s(
 def test_clock_skew_of_the_server_changes_no_wait() -> None:
     sent = []
     for skew in (0.0, -600.0, 600.0):
-        face = ShownRate(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
+        style = RateHeaderStyle(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
         sent.append(
-            LimiterWorld(RateLimiter(), FixedWindow(60), requests=300, seed=4, face=face)
+            LimiterSimulation(RateLimiter(), FixedWindow(60), requests=300, seed=4, style=style)
             .run()
             .sent_at
         )
@@ -165,10 +165,12 @@ def test_invalid_rate_headers_do_not_stop_requests() -> None:
 
     for seed in seeds(40):
         chance = random.Random(seed)
-        face = ShownRate(change=make_headers_invalid, has_date=chance.random() < 0.5)
-        world = LimiterWorld(RateLimiter(), FixedWindow(60), requests=200, seed=seed, face=face)
+        style = RateHeaderStyle(change=make_headers_invalid, has_date=chance.random() < 0.5)
+        simulation = LimiterSimulation(
+            RateLimiter(), FixedWindow(60), requests=200, seed=seed, style=style
+        )
 
-        outcome = world.run()
+        outcome = simulation.run()
 
         assert 200 == outcome.answered or outcome.spent is not None, seed
 
@@ -177,10 +179,10 @@ def test_invalid_rate_headers_do_not_stop_requests() -> None:
 @pytest.mark.parametrize("shows", ["month", "minute"])
 def test_a_used_up_month_stops_every_worker(workers: int, shows: str) -> None:
     ends_at = EPOCH + 86_400
-    month = Month(60, 150, ends_at, "month" if shows == "month" else "minute")
-    world = LimiterWorld(RateLimiter(), month, requests=1_000, seed=5, workers=workers)
+    month = MonthlyLimit(60, 150, ends_at, "month" if shows == "month" else "minute")
+    simulation = LimiterSimulation(RateLimiter(), month, requests=1_000, seed=5, workers=workers)
 
-    outcome = world.run()
+    outcome = simulation.run()
 
     assert 150 == outcome.answered
     assert QuotaExhausted(ends_at if shows == "month" else None) == outcome.spent
@@ -188,8 +190,8 @@ def test_a_used_up_month_stops_every_worker(workers: int, shows: str) -> None:
     assert len(outcome.refused_at) <= workers + 2
     last_answer_at = outcome.ended_at
     assert outcome.spent_at - last_answer_at <= (61 if shows == "month" else 3 * 64)
-    assert isinstance(world.limiter.acquire(86_399), QuotaExhausted)
-    assert (shows == "month") == isinstance(world.limiter.acquire(86_402), Go)
+    assert isinstance(simulation.limiter.acquire(86_399), QuotaExhausted)
+    assert (shows == "month") == isinstance(simulation.limiter.acquire(86_402), Go)
 
 
 @pytest.mark.parametrize("rate", [RateHeaders(), RateHeaders(10**6, 10**6 - 1, 30.0)])

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from connector.client.rate_limiter import RateLimiter
-from tests.client.rate_limiter_counters import MINUTE
-from tests.client.rate_limiter_world import KINDS, LimiterWorld
+from tests.client.rate_limiter_simulation import KINDS, LimiterSimulation
+from tests.client.request_counters import MINUTE
 
 LIMIT = 600
 HALF = LIMIT // 2
@@ -31,13 +31,14 @@ def spread_randomly(chance: random.Random, minutes: int) -> list[float]:
 
 
 def spread_in_bursts(
-    chance: random.Random, minutes: int, a_minute: int, jitter: float
+    chance: random.Random, minutes: int, bursts_per_minute: int, burst_seconds: float
 ) -> list[float]:
-    begins_at, gap = chance.uniform(0, MINUTE / a_minute), MINUTE / a_minute
+    """Return times of requests in bursts of `burst_seconds`, which start at equal intervals."""
+    begins_at, gap = chance.uniform(0, MINUTE / bursts_per_minute), MINUTE / bursts_per_minute
     return sorted(
-        begins_at + burst * gap + chance.random() * jitter
-        for burst in range(minutes * a_minute)
-        for _ in range(HALF // a_minute)
+        begins_at + burst * gap + chance.random() * burst_seconds
+        for burst in range(minutes * bursts_per_minute)
+        for _ in range(HALF // bursts_per_minute)
     )
 
 
@@ -56,7 +57,9 @@ def test_few_requests_get_429_beside_another_client(kind: str, others: str) -> N
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
     moments = OTHERS[others](chance, 4 * REQUESTS // LIMIT + 10)
 
-    outcome = LimiterWorld(RateLimiter(), counter, requests=REQUESTS, seed=0, others=moments).run()
+    outcome = LimiterSimulation(
+        RateLimiter(), counter, requests=REQUESTS, seed=0, other_client_times=moments
+    ).run()
 
     sent = len(outcome.sent_at)
     assert REQUESTS == outcome.answered
@@ -69,7 +72,9 @@ def test_the_full_rate_is_used_after_the_other_client_stops(kind: str) -> None:
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
     moments = spread_in_bursts(chance, 5, 6, 0.2)
 
-    outcome = LimiterWorld(RateLimiter(), counter, requests=9_000, seed=1, others=moments).run()
+    outcome = LimiterSimulation(
+        RateLimiter(), counter, requests=9_000, seed=1, other_client_times=moments
+    ).run()
 
     late = [at for at in outcome.sent_at if 12 * MINUTE <= at < 15 * MINUTE]
     assert len(late) >= 0.94 * 3 * LIMIT

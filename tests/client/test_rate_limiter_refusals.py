@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, Wait
-from tests.client.rate_limiter_hand import NOW, ManualLimiter
+from tests.client.manual_rate_limiter import NOW, ManualLimiter
 
 
 def test_a_429_of_an_earlier_window_does_not_stop_requests() -> None:
@@ -28,8 +28,8 @@ def test_a_429_stops_all_requests_until_the_reset(jitter: float) -> None:
     hand.record_429(2, hand.acquire(1), 30, jitter=jitter)
 
     assert "backoff" == hand.expect_wait(2).reason
-    assert pytest.approx(29 + 3 * jitter) == hand.seconds(2)
-    opens_at = 2 + hand.seconds(2)
+    assert pytest.approx(29 + 3 * jitter) == hand.expect_wait_seconds(2)
+    opens_at = 2 + hand.expect_wait_seconds(2)
     hand.acquire(opens_at)
     assert Wait(None, "probe") == hand.expect_wait(opens_at)
 
@@ -53,7 +53,7 @@ def test_429s_without_a_reset_double_the_wait() -> None:
     waits = []
     for _ in range(3):
         hand.record_429(now, hand.acquire(now))
-        waits.append(hand.seconds(now))
+        waits.append(hand.expect_wait_seconds(now))
         now += waits[-1]
 
     assert [15, 30, 60] == waits
@@ -71,7 +71,7 @@ def test_simultaneous_429s_count_as_one() -> None:
 
     assert 9 == len(tickets)
     assert "backoff" == hand.expect_wait(2.08).reason
-    assert pytest.approx(19 - 0.08) == hand.seconds(2.08)
+    assert pytest.approx(19 - 0.08) == hand.expect_wait_seconds(2.08)
 
 
 def test_each_429_after_the_announced_wait_lengthens_the_next_wait() -> None:
@@ -79,7 +79,7 @@ def test_each_429_after_the_announced_wait_lengthens_the_next_wait() -> None:
     waits = []
     for _ in range(4):
         hand.record_429(now, hand.acquire(now), now)
-        waits.append(hand.seconds(now))
+        waits.append(hand.expect_wait_seconds(now))
         now += waits[-1]
 
     assert [1, 15, 30, 60] == waits

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from connector.client.rate_limiter import Go, RateHeaders, Wait
-from tests.client.rate_limiter_hand import NOW, ManualLimiter
+from tests.client.manual_rate_limiter import NOW, ManualLimiter
 
 
 def test_the_first_request_is_sent_alone_as_a_probe() -> None:
@@ -94,7 +94,7 @@ def test_a_window_ends_by_the_servers_clock(
     hand.limiter.record_response(1, hand.acquire(0), RateHeaders(10, 0, reset), date)
 
     assert "window" == hand.expect_wait(1).reason
-    assert pytest.approx(seconds) == hand.seconds(1)
+    assert pytest.approx(seconds) == hand.expect_wait_seconds(1)
     assert isinstance(hand.limiter.acquire(1 + seconds + 0.001), Go)
 
 

@@ -55,8 +55,8 @@ def find_key_forms(text: str) -> list[str]:
     return [form for form in FORMS if form in text]
 
 
-def send_request_back(status: int) -> Reply:
-    """Return a fault whose message quotes the key of the request."""
+def reply_with_key(status: int) -> Reply:
+    """Return a reply with this status whose texts and headers contain the key in several forms."""
     message = f"The key {KEY} (Bearer {KEY}) is wrong for anna@example.com."
     document = {
         "error": KEY,
@@ -73,7 +73,7 @@ def send_request_back(status: int) -> Reply:
 
 
 FAULTS: dict[str, Reply] = {
-    **{f"echo {n}": send_request_back(n) for n in (302, 400, 401, 403, 404, 409, 422, 429, 500)},
+    **{f"echo {n}": reply_with_key(n) for n in (302, 400, 401, 403, 404, 409, 422, 429, 500)},
     "lost": send_and_close(),
     "silent": send_nothing,
     "header": send_and_close(f"HTTP/1.1 200 OK\r\nbad header {KEY}\r\n\r\n".encode()),
@@ -83,14 +83,14 @@ FAULTS: dict[str, Reply] = {
 }
 
 
-def collect_errors(fault: Reply) -> list[ConnectorError]:
-    """Return the errors of all calls that meet the fault."""
+def collect_errors(reply: Reply) -> list[ConnectorError]:
+    """Return the errors of all operations when the server sends this reply."""
     limits = Limits(deadline_seconds=0.2, attempts_max=2, body_bytes_max=2000)
 
     async def act() -> list[ConnectorError]:
         errors = []
         for call in (*READS.values(), *WRITES.values()):
-            async with Peer(fault) as peer, make_client(peer.base_url, limits=limits) as client:
+            async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
                 try:
                     await call(client)
                 except ConnectorError as error:
@@ -169,7 +169,7 @@ def test_a_record_that_contains_the_key_is_returned_unchanged() -> None:
 
 
 def walk_objects(root: object) -> Iterator[object]:
-    """Return every object that is reachable by attributes and members. Secrets are not opened."""
+    """Yield every object that is reachable through attributes and items. Secrets are not opened."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:
@@ -209,7 +209,7 @@ def test_no_log_contains_the_key_or_the_query(caplog: pytest.LogCaptureFixture) 
         caplog.set_level(logging.DEBUG, logger=name)
 
     async def act() -> None:
-        for fault in (listed, send_request_back(401), send_and_close()):
+        for fault in (listed, reply_with_key(401), send_and_close()):
             async with Peer(fault, found) as peer, make_client(peer.base_url) as client:
                 for call in (*READS.values(), *WRITES.values()):
                     try:

@@ -17,7 +17,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def read_documented_calls() -> Iterator[tuple[str, list[str]]]:
-    """Return each connector call in a shell block of a document, with its page and arguments."""
+    """Yield each connector call in a shell block of a document: the page and the arguments."""
     for file in Repository(ROOT).select(".md"):
         for block in re.findall(r"```(?:console|sh)\n(.*?)```", file.text, re.DOTALL):
             for line in block.replace("\\\n", " ").split("\n"):

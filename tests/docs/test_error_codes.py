@@ -33,7 +33,7 @@ from connector.errors_api import (
     Redirected,
     ValidationFailed,
 )
-from tests.catalog.document import API_DOCUMENT, find_table, list_quoted_words, read_tables
+from tests.catalog.document import API_DOCUMENT, find_table, list_quoted_words, parse_tables
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
@@ -58,20 +58,20 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
 
 
 def find_error_classes() -> list[type[ConnectorError]]:
-    """Return the error classes of the two modules."""
+    """Return the error classes of `connector.errors` and `connector.errors_api`."""
     found = {**vars(errors), **vars(errors_api)}.values()
     return [each for each in found if inspect.isclass(each) and issubclass(each, ConnectorError)]
 
 
-def read_documented_errors() -> Iterator[tuple[str, type[ConnectorError], str]]:
-    """Return every code with its class and its action in docs/ERRORS.md."""
+def list_expected_errors() -> Iterator[tuple[str, type[ConnectorError], str]]:
+    """Yield each error code with its class and the action that docs/ERRORS.md must show."""
     for each in find_error_classes():
         yield each.code, each, EXAMPLES.get(each, each).action
         yield from ((code, each, action) for code, action in each.codes.items())
 
 
 def read_error_tree() -> Iterator[tuple[str, str]]:
-    """Return each name in the tree of the module's docstring with its parent."""
+    """Yield each class name in the tree of the module's docstring with its parent."""
     branch: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
         found = re.match(r"^( *(?:│ *)?(?:│ *)?(?:[├└]── )?)([A-Z]\w+)(?: {2,}\S|$)", line)
@@ -85,7 +85,7 @@ def read_error_tree() -> Iterator[tuple[str, str]]:
 
 def test_every_error_has_its_own_code() -> None:
     inherited = [each.__name__ for each in find_error_classes() if "code" not in vars(each)]
-    codes = [code for code, *_ in read_documented_errors()]
+    codes = [code for code, *_ in list_expected_errors()]
 
     assert [] == inherited
     assert sorted(set(codes)) == sorted(codes)
@@ -123,18 +123,18 @@ def test_the_tree_in_the_docstring_matches_the_class_hierarchy() -> None:
 
 
 def test_the_errors_page_lists_every_error_with_its_action() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Code")
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Code")
     stated = [
         (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
-        for row in table.records()
+        for row in table.rows_as_dicts()
     ]
     declared = [
         (code, kind.__name__, kind.exit_status, action)
-        for code, kind, action in read_documented_errors()
+        for code, kind, action in list_expected_errors()
     ]
 
     assert sorted(stated) == sorted(declared)
-    assert [] == [row["Code"] for row in table.records() if not row["What happened"]]
+    assert [] == [row["Code"] for row in table.rows_as_dicts() if not row["What happened"]]
 
 
 @pytest.mark.parametrize("error", EXAMPLES.values(), ids=lambda error: error.code)
@@ -153,8 +153,8 @@ def test_composed_actions_are_documented_by_an_example() -> None:
 
 def test_every_error_status_of_the_api_has_an_error_class() -> None:
     rows = find_table(
-        read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status"
-    ).records()
+        parse_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status"
+    ).rows_as_dicts()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
     def find_names(status: str) -> list[str]:
@@ -173,18 +173,20 @@ def test_every_error_status_of_the_api_has_an_error_class() -> None:
 
 
 def test_the_errors_page_explains_every_exit_status() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
-    statuses = [int(row["Exit status"]) for row in table.records()]
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Exit status")
+    statuses = [int(row["Exit status"]) for row in table.rows_as_dicts()]
     declared = {each.exit_status for each in find_error_classes()} | {0, 3, INTERRUPTED}
 
     assert sorted(declared) == statuses
-    assert all(row["What to do"] for row in table.records())
+    assert all(row["What to do"] for row in table.rows_as_dicts())
 
 
 def test_every_additional_action_belongs_to_a_known_code() -> None:
-    table = next(t for t in read_tables(PAGE) if t.header[0] == "Codes")
-    documented_codes = [code for row in table.records() for code in list_quoted_words(row["Codes"])]
-    codes = [code for code, *_ in read_documented_errors() if code != ConnectorError.code]
+    table = next(t for t in parse_tables(PAGE) if t.header[0] == "Codes")
+    documented_codes = [
+        code for row in table.rows_as_dicts() for code in list_quoted_words(row["Codes"])
+    ]
+    codes = [code for code, *_ in list_expected_errors() if code != ConnectorError.code]
 
     assert set(documented_codes) <= set(codes)
     assert sorted(set(documented_codes)) == sorted(documented_codes)

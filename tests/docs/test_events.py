@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.catalog.document import list_quoted_words, read_tables
+from tests.catalog.document import list_quoted_words, parse_tables
 from tests.repository import ROOT, Repository, TextFile
 
 NOTES = ("Event", "Anomaly")
@@ -36,11 +36,11 @@ def test_every_kind_of_event_is_documented() -> None:
         for kind in find_event_kinds(file)
         if not file.path.startswith(("connector/sandbox/", "connector/publishing/"))
     }
-    table = next(t for t in read_tables(page) if t.header[0] == "Kind")
-    explained = [list_quoted_words(row["Kind"])[0] for row in table.records()]
+    table = next(t for t in parse_tables(page) if t.header[0] == "Kind")
+    explained = [list_quoted_words(row["Kind"])[0] for row in table.rows_as_dicts()]
 
     assert sorted(noted) == sorted(explained)
     assert {"deleted", "unknown_field", "unknown_value", "suppressed"} <= noted
-    for row in table.records():
+    for row in table.rows_as_dicts():
         assert row["What was found"].endswith(".")
         assert len(row["What to do"]) > 10

@@ -14,19 +14,19 @@ def find_anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
-def find_broken_links(document: TextFile, root: Path) -> list[str]:
+def find_broken_links(page: TextFile, root: Path) -> list[str]:
     """Return the relative links of a page whose target is missing."""
     broken = []
-    text = re.sub(r"```.*?```", "", document.text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", page.text, flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
-        file = (root / document.path).parent / path if path else root / document.path
+        file = (root / page.path).parent / path if path else root / page.path
         if not file.exists():
-            broken.append(f"{document.path}: {target}: there is no such file")
+            broken.append(f"{page.path}: {target}: there is no such file")
         elif anchor and anchor not in find_anchors(file.read_text(encoding="utf-8")):
-            broken.append(f"{document.path}: {target}: there is no such heading")
+            broken.append(f"{page.path}: {target}: there is no such heading")
     return broken
 
 

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from tests.catalog.document import read_tables
+from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 
 LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"} | {
@@ -20,7 +20,7 @@ LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"}
 
 
 def read_package_names(requirements: list[str]) -> set[str]:
-    """Return the packages in requirements, with the extras of the project resolved."""
+    """Return the names of the packages in requirements, except this project."""
     names = {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0].lower() for each in requirements}
     return names - {"recruitment-connector"}
 
@@ -55,7 +55,7 @@ def test_every_dependency_has_a_documented_reason() -> None:
         *described["dependency-groups"]["referee"],
     ]
     page = (ROOT / "docs" / "DECISIONS.md").read_text(encoding="utf-8")
-    table = next(t for t in read_tables(page) if t.header[0] == "Package")
-    reasoned = {name for row in table.records() for name in row["Package"].split(", ")}
+    table = next(t for t in parse_tables(page) if t.header[0] == "Package")
+    reasoned = {name for row in table.rows_as_dicts() for name in row["Package"].split(", ")}
 
     assert read_package_names(required) == reasoned

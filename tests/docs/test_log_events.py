@@ -11,8 +11,8 @@ from tests.repository import ROOT
 LEVELS = frozenset(("debug", "info", "warning", "error", "exception", "critical"))
 
 
-def logger_calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yield the place and the node of each call of a logger in the connector."""
+def find_logger_calls() -> Iterator[tuple[str, ast.Call]]:
+    """Yield the location (PATH:LINE) and the node of each call of a logger in the connector."""
     for path in sorted((ROOT / "connector").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
@@ -24,8 +24,8 @@ def logger_calls() -> Iterator[tuple[str, ast.Call]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
-def event_of(call: ast.Call) -> str | None:
-    """Return the event that the call names; None if it names none."""
+def get_event_name(call: ast.Call) -> str | None:
+    """Return the event name in the arguments of a logger call; None without one."""
     for keyword in call.keywords:
         if keyword.arg == "extra":
             return str(ast.literal_eval(keyword.value)["event"])
@@ -33,7 +33,7 @@ def event_of(call: ast.Call) -> str | None:
 
 
 def test_every_log_line_names_an_event_that_the_settings_page_lists() -> None:
-    events = {place: event_of(call) for place, call in logger_calls()}
+    events = {place: get_event_name(call) for place, call in find_logger_calls()}
     text = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
     (listed,) = re.findall(r"Its lines also have an `event`: ([^.]*)\.", text)
 

@@ -20,7 +20,9 @@ PRIVATE = re.compile(
 
 
 def find_texts(path: str, source: str) -> Iterator[str]:
-    """Return the string constants of a module except docstrings, assertion messages and queries."""
+    """Yield the texts of a module as PATH:LINE: TEXT, except docstrings, assertion messages and
+    queries.
+    """
     tree = ast.parse(source)
     skipped: set[int] = set()
     for node in ast.walk(tree):
@@ -45,7 +47,7 @@ def find_texts(path: str, source: str) -> Iterator[str]:
 
 
 def find_style_problems(text: str) -> list[str]:
-    """Return the long sentences and the unusual words of a text."""
+    """Return the unusual words and the sentences of more than thirty words in a text."""
     sentences = re.split(r"(?<=[.:?;]) ", text)
     return [
         *map(str, PRIVATE.findall(text)),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT, load_settings
-from tests.catalog.document import list_quoted_words, read_tables
+from tests.catalog.document import list_quoted_words, parse_tables
 from tests.repository import ROOT, Repository
 
 SETTINGS_PAGE = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
@@ -26,10 +26,10 @@ def test_environment_variables_in_documents_exist() -> None:
 
 
 def test_the_settings_page_lists_every_setting() -> None:
-    table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
+    table = next(t for t in parse_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     stated = {
         list_quoted_words(row["Setting"])[0]: list_quoted_words(row["Variable"])[0]
-        for row in table.records()
+        for row in table.rows_as_dicts()
     }
 
     assert list(stated.items()) == list(ENVIRONMENT.items())
@@ -37,9 +37,9 @@ def test_the_settings_page_lists_every_setting() -> None:
 
 
 def test_the_settings_page_states_defaults_and_limits(tmp_path: Path) -> None:
-    table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
+    table = next(t for t in parse_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).display_rows()}
-    for row in table.records():
+    for row in table.rows_as_dicts():
         (name,) = list_quoted_words(row["Setting"])
         bounds = re.fullmatch(r"(\d+) to (\d+)", row["Allowed"])
         for bound in bounds.groups() if bounds else ():

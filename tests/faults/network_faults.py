@@ -26,7 +26,7 @@ class EditedResponse:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve the request, and send the edited document."""
-        response = await exchange.serve()
+        response = await exchange.call_application()
         if response.status_code == 200:
             document = json.loads(bytes(response.body))
             self.edit(document)
@@ -69,7 +69,7 @@ class CutResponse:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the first bytes and break the connection."""
-        data = encode_response(await exchange.serve())
+        data = encode_response(await exchange.call_application())
         body_at = data.index(b"\r\n\r\n") + 4
         ends = {
             "before": 0,
@@ -104,7 +104,7 @@ class FromRequest:
         """Serve the request, or perform the fault."""
         self.met += 1
         if self.met < self.number:
-            await exchange.send(await exchange.serve())
+            await exchange.send(await exchange.call_application())
         else:
             await self.fault.perform(exchange)
 
@@ -126,7 +126,7 @@ async def write_raw(exchange: HttpExchange, data: bytes, *, is_reset: bool = Fal
     if is_reset:
         raw: socket.socket = protocol.transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    await exchange.drop()
+    await exchange.close_connection()
 
 
 LISTS = "/api/v1/candidates"

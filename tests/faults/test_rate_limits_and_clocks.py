@@ -107,9 +107,9 @@ class SteadyWindows:
 
     def __init__(self, sandbox: Sandbox, time: Time) -> None:
         self._time = time
-        self._spend, self._allowance = sandbox.limits.spend, sandbox.limits.allowance
-        sandbox.limits.spend = self.spend  # type: ignore[method-assign]
-        sandbox.limits.allowance = self.allowance  # type: ignore[method-assign]
+        self._spend, self._allowance = sandbox.limits.try_to_count, sandbox.limits.rate_figures
+        sandbox.limits.try_to_count = self.spend  # type: ignore[method-assign]
+        sandbox.limits.rate_figures = self.allowance  # type: ignore[method-assign]
 
     def spend(self, now: datetime) -> bool:
         """Count one request."""
@@ -217,13 +217,13 @@ def test_a_pull_beside_a_client_that_uses_half_of_the_limit_is_exact(
         rate_limit=120,
         behaviours={"rate_window": window},
     ) as sandbox:
-        spend = sandbox.limits.spend
+        spend = sandbox.limits.try_to_count
 
         def spend_for_both(now: datetime) -> bool:
             spend(now)
             return spend(now)
 
-        sandbox.limits.spend = spend_for_both  # type: ignore[method-assign]
+        sandbox.limits.try_to_count = spend_for_both  # type: ignore[method-assign]
         report = pulled(sandbox, tmp_path, "candidates", time=time)
 
         assert "done" == report.outcome, report.as_json()

@@ -114,12 +114,12 @@ def test_replacing_an_unknown_block_raises() -> None:
 
 @dataclass(frozen=True)
 class ProjectCopy:
-    """A copy of the project, whose catalog may be changed."""
+    """Copy of the project whose catalog a test may change."""
 
     root: Path
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Python with the copy's own modules."""
+    def run_python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with the modules of the copy."""
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,
@@ -129,21 +129,21 @@ class ProjectCopy:
             check=False,
         )
 
-    def texts(self) -> Mapping[str, str]:
-        """Every file by its path."""
+    def read_files(self) -> Mapping[str, str]:
+        """Return the text of every file by its path."""
         return {each.path: each.text for each in Repository(self.root).files}
 
-    def generated(self) -> set[str]:
-        """Run the command, and return the paths that it changes."""
-        before = self.texts().items()
-        ended = self.run("-m", "generate")
+    def run_generate(self) -> set[str]:
+        """Run `python -m generate`. Returns the paths of the files that it changes."""
+        before = self.read_files().items()
+        ended = self.run_python("-m", "generate")
         assert 0 == ended.returncode, ended.stderr
-        return {path for path, _ in before ^ self.texts().items()}
+        return {path for path, _ in before ^ self.read_files().items()}
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> ProjectCopy:
-    """A copy of the files that the command reads and writes."""
+def project_copy(tmp_path: Path) -> ProjectCopy:
+    """Copy of the folders that `python -m generate` reads and writes."""
     for name in ("connector", "dbt_like_sql", "docs", "generate", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("simulation"))
     return ProjectCopy(tmp_path)
@@ -151,20 +151,20 @@ def copy(tmp_path: Path) -> ProjectCopy:
 
 @pytest.mark.slow
 def test_a_new_field_or_resource_only_requires_its_declaration(
-    copy: ProjectCopy, tmp_path: Path
+    project_copy: ProjectCopy, tmp_path: Path
 ) -> None:
-    page = copy.root / "connector/catalog/candidate.py"
+    page = project_copy.root / "connector/catalog/candidate.py"
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
 
     assert {
         "dbt_like_sql/staging/stg_candidates.sql",
         *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
-    } == copy.generated()
+    } == project_copy.run_generate()
 
     (page.parent / "errand.py").write_text(PAGE, encoding="utf-8")
     audits = {each.name for each in (ROOT / "dbt_like_sql/audits").glob("*.sql")}
-    changed = copy.generated()
+    changed = project_copy.run_generate()
 
     assert {
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
@@ -176,16 +176,16 @@ def test_a_new_field_or_resource_only_requires_its_declaration(
     assert 5 == len([path for path in changed if Path(path).name in audits])
 
     (tmp_path / "data").mkdir()
-    used = copy.run("-c", USE, str(tmp_path / "data"))
+    used = project_copy.run_python("-c", USE, str(tmp_path / "data"))
     assert 0 == used.returncode, used.stderr
 
 
-def test_a_hand_written_view_is_not_overwritten(copy: ProjectCopy) -> None:
+def test_a_hand_written_view_is_not_overwritten(project_copy: ProjectCopy) -> None:
     page = PAGE.replace("stg_errand_records", "stg_placements")
-    (copy.root / "connector/catalog/errand.py").write_text(page, encoding="utf-8")
-    before = copy.texts()
-    ended = copy.run("-m", "generate")
+    (project_copy.root / "connector/catalog/errand.py").write_text(page, encoding="utf-8")
+    before = project_copy.read_files()
+    ended = project_copy.run_python("-m", "generate")
 
     assert 1 == ended.returncode
-    assert before == copy.texts()
+    assert before == project_copy.read_files()
     assert "stg_placements.sql is written by hand: give the resource a view" in ended.stderr

@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: on loopback, at a free port, in a temporary folder."""
+"""PostgreSQL server for tests, on a free local port and in a temporary folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 
 from connector.publishing.lakehouse_connection import connect_with_extensions
 from connector.warehouse.duckdb_file import literal
+from tests.support.processes import find_free_port
 
 USER = "publisher"
 _SETTINGS = {
@@ -98,7 +98,7 @@ def run_postgres(programs: Path) -> Iterator[PostgresServer]:
             *(str(programs / "initdb"), "-D", str(data), "-U", USER, "-A", "scram-sha-256"),
             *("--pwfile", str(word), "--no-sync", "-E", "UTF8", "--locale", "C"),
         )
-        port = _find_free_port()
+        port = find_free_port()
         options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
         control = (str(programs / "pg_ctl"), "-D", str(data), "-w", "-s")
         call(*control, "-l", str(folder / "log"), "-o", f"-p {port} -k {folder} {options}", "start")
@@ -116,9 +116,3 @@ def _find_user(name: str) -> pwd.struct_passwd | None:
         return pwd.getpwnam(name)
     except KeyError:
         return None
-
-
-def _find_free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])

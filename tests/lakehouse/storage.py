@@ -1,4 +1,4 @@
-"""Object storage for tests: on loopback, at a free port, in the memory of this process."""
+"""Object storage for tests, on a free local port and in the memory of this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
@@ -31,10 +30,6 @@ class ObjectStorage:
             "DUCKDB_S3_ENDPOINT": self.host,
             "DUCKDB_S3_USE_SSL": "false",
         }
-
-    def new_bucket_name(self) -> str:
-        """Return an unused name for a bucket."""
-        return f"agency-{next(_NUMBERS)}"
 
     def create_bucket(self, bucket: str) -> None:
         self._s3_client.create_bucket(Bucket=bucket)
@@ -73,6 +68,3 @@ def run_object_storage() -> Iterator[ObjectStorage]:
         yield ObjectStorage(f"{host}:{port}")
     finally:
         server.stop()
-
-
-_NUMBERS = count(1)

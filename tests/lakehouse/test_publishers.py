@@ -1,4 +1,4 @@
-"""Several processes publish at the same time, or are killed: no row is lost or doubled."""
+"""Processes that publish at the same time or are killed neither lose nor double rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
 
-ACCOUNTS = tuple(f"agency{n}" for n in range(6))
+ACCOUNTS = tuple(f"agency{n}" for n in range(4))
 PROCESSES = 3
 
 PER_ACCOUNT = (
@@ -42,9 +42,9 @@ def publishers() -> Iterator[LakehouseForkServer]:
         yield running
 
 
-def replace_rows(group: AccountGroup, account: str, rows: int, title: str) -> None:
-    """Replace the account's jobs and content items with so many rows each, all with one title."""
-    values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({rows}) AS t(n)"
+def replace_rows(group: AccountGroup, account: str, count: int, title: str) -> None:
+    """Replace the account's jobs and content items with new rows of this number and title."""
+    values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({count}) AS t(n)"
     group.run_sql(
         account,
         *(
@@ -159,19 +159,25 @@ class ConflictingInsert:
                 run_transaction(other, lambda: conflict_with_other_changes(other))
 
 
-@pytest.mark.parametrize(("times", "seconds", "rows"), [(3, 60.0, 29), (1, 0.0, 30)])
+@pytest.mark.parametrize(
+    ("conflicts", "time_limit", "expected_count"), [(3, 60.0, 29), (1, 0.0, 30)]
+)
 def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
-    group: AccountGroup, monkeypatch: pytest.MonkeyPatch, times: int, seconds: float, rows: int
+    group: AccountGroup,
+    monkeypatch: pytest.MonkeyPatch,
+    conflicts: int,
+    time_limit: float,
+    expected_count: int,
 ) -> None:
     replace_rows(group, "acme", 30, "before")
     group.publish("acme")
     group.run_sql("acme", "DELETE FROM landing.jobs WHERE id = '7'")
     publish(group.settings("acme"), to_lakehouse=False)
-    intruder = ConflictingInsert(group, times)
+    intruder = ConflictingInsert(group, conflicts)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
-    monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)
+    monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", time_limit)
 
-    if seconds:
+    if time_limit:
         assert "published" == publish_to_lakehouse(group.settings("acme")).outcome
     else:
         with pytest.raises(
@@ -179,5 +185,5 @@ def test_a_conflict_during_publishing_is_retried_until_the_time_limit(
         ):
             publish_to_lakehouse(group.settings("acme"))
 
-    assert [(rows,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
+    assert [(expected_count,)] == group.query("SELECT count(*) FROM lake.landing.jobs")
     assert 0 == intruder.remaining

@@ -42,7 +42,7 @@ def find_differing_tables(
         columns = ", ".join(f'"{each}"' for each in names)
         held = f"SELECT {columns} FROM lake.{table} WHERE account = '{account}'"
         wanted = f"SELECT {columns} FROM own.{table}"
-        # As many rows, and none on one side alone: then there is none on the other either.
+        # Equal numbers, and no row only in the file: then no row is only in the lakehouse either.
         ((is_same,),) = lake.execute(
             f"SELECT (SELECT count(*) FROM ({held})) = (SELECT count(*) FROM ({wanted}))"
         ).fetchall()
@@ -101,9 +101,9 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: AccountGroup) 
     }
 
 
-def _get_outcome_and_counts(sent: object) -> tuple[object, ...]:
+def _get_outcome_and_counts(result: object) -> tuple[object, ...]:
     """Return outcome, inserted rows and removed rows of a publication to the lakehouse."""
-    return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
+    return tuple(getattr(result, name) for name in ("outcome", "inserted", "removed"))
 
 
 def test_publishing_the_same_file_twice_changes_nothing(group: AccountGroup) -> None:
@@ -156,7 +156,7 @@ def test_publishing_an_older_file_changes_nothing(group: AccountGroup) -> None:
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
 
 
-def test_two_accounts_with_the_same_name_do_not_overwrite_each_other(group: AccountGroup) -> None:
+def test_an_account_does_not_overwrite_another_one_of_the_same_name(group: AccountGroup) -> None:
     group.insert_rows("acme", "jobs", *JOBS)
     key = {"CONNECTOR_API_KEY": "k"}
     group.publish("acme", CONNECTOR_BASE_URL="https://acme.example", **key)
@@ -223,7 +223,7 @@ def test_new_columns_are_added_and_changed_types_are_refused(group: AccountGroup
     assert [("acme", 5_000_000_000), ("globex", None)] == group.query(jobs)
 
 
-def test_every_account_refills_a_dropped_table(group: AccountGroup) -> None:
+def test_every_account_publishes_its_rows_of_a_dropped_table_again(group: AccountGroup) -> None:
     for account in ("acme", "globex"):
         group.insert_rows(account, "jobs", JOBS[0])
         group.publish(account)

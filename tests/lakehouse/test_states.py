@@ -1,4 +1,4 @@
-"""Earlier states can be read until they expire. The commands of the lake."""
+"""Earlier snapshots of the lakehouse until they expire, and its commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' ORDER BY id"
 SAME = "j08"
-"""From which job on none ever changes."""
+"""First of the jobs that never change."""
 
 NOTHING_KEPT = {"CONNECTOR_LAKEHOUSE_KEEP_DAYS": "0"}
 

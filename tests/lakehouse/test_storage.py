@@ -1,4 +1,4 @@
-"""The files of the lake in object storage."""
+"""A lakehouse whose files are in object storage."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def stored_group(
     """Accounts without publications whose lakehouse is in object storage."""
     for name, value in storage.variables.items():
         monkeypatch.setenv(name, value)
-    made = ObjectStorageGroup(AccountGroup(server, tmp_path), storage, storage.new_bucket_name())
+    made = ObjectStorageGroup(AccountGroup(server, tmp_path), storage, "agency-files")
     made.group.shared_environ["CONNECTOR_LAKEHOUSE_DATA"] = f"s3://{made.bucket}/lake/of/agencies/"
     return made
 

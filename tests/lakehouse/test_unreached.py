@@ -1,4 +1,4 @@
-"""An unreachable lakehouse stops nothing else, is reported, and is updated later."""
+"""An unreachable lakehouse is reported, and does not stop the publication of the file."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def make_offline_settings(folder: Path, **more: str) -> Settings:
     )
 
 
-def test_a_file_published_while_the_lakehouse_is_offline_is_shared_later(tmp_path: Path) -> None:
+def test_a_publication_while_the_lakehouse_is_offline_reports_the_error(tmp_path: Path) -> None:
     settings = make_offline_settings(tmp_path, CONNECTOR_MODELS="off")
     settings.make_folder()
     from connector.warehouse.warehouse import Warehouse  # noqa: PLC0415
@@ -111,11 +111,11 @@ def test_a_file_published_while_the_lakehouse_is_offline_is_shared_later(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "catalog",
+    "connection_string",
     ["postgresql://p:{}@127.0.0.1:1/lake", "host=127.0.0.1 port=1 user=p password='{} x'"],
 )
-def test_no_lakehouse_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
-    settings = make_offline_settings(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
+def test_no_lakehouse_error_shows_the_password(tmp_path: Path, connection_string: str) -> None:
+    settings = make_offline_settings(tmp_path, CONNECTOR_LAKEHOUSE=connection_string.format(WRONG))
 
     with pytest.raises(
         LakehouseError, match="Connection refused", check=has_code("lakehouse_offline")

@@ -26,26 +26,28 @@ def make_spender(
     reserve: int = 0,
     billing_day: int = 1,
     keeps_reserve: bool = True,
-    asks_anyway: bool = False,
+    ignores_quota: bool = False,
 ) -> RequestSpender:
-    """Return a spender of requests for a run."""
+    """Return the run whose requests are counted, with its limits. `monthly` is the plan's number of
+    requests, None if unknown; `reserve` is the part that is kept for manual work.
+    """
     terms = Allowance(monthly, reserve, billing_day)
     return RequestSpender(
-        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=asks_anyway
+        run_id, "pull", terms, keeps_reserve=keeps_reserve, ignores_quota=ignores_quota
     )
 
 
-def read_used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
-    """Return the recorded requests of the billing cycle."""
+def read_used_requests(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
+    """Return the number of requests recorded in the billing cycle of that time."""
     return ledger.read_month(Allowance(None, 0, billing_day), utc_day(now)).used
 
 
-def spend_requests(meter: RequestBudget, *requests: Request) -> None:
-    """Spend requests one after another."""
+def spend_requests(budget: RequestBudget, *requests: Request) -> None:
+    """Reserve requests of the budget one after another."""
 
     async def act() -> None:
         for each in requests:
-            await meter.count_attempt(each)
+            await budget.count_attempt(each)
 
     asyncio.run(act())
 

@@ -13,7 +13,13 @@ from connector.errors import LedgerError, WarehouseBusy, WarehouseError
 from connector.ledger import sqlite_file as file
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import LIST, make_spender, read_used, spend_requests, start_program
+from tests.ledger.account import (
+    LIST,
+    make_spender,
+    read_used_requests,
+    spend_requests,
+    start_program,
+)
 from tests.support.clock import START, Clock
 from tests.support.errors import has_code
 
@@ -28,7 +34,7 @@ with Ledger(Path(sys.argv[1])) as ledger:
 
 
 def make_ledger(folder: Path) -> Path:
-    """Create a ledger with some rows, and close it."""
+    """Create a ledger with one counted request, and return its path."""
     with Ledger(folder) as ledger:
         spend_requests(RequestBudget(ledger, make_spender(), now=Clock()), LIST)
         return ledger.path
@@ -55,7 +61,7 @@ def test_several_processes_can_create_the_ledger_at_the_same_time(tmp_path: Path
     ]
 
 
-def write_text(path: Path) -> None:
+def write_non_database(path: Path) -> None:
     """Write a file that is not a database."""
     path.write_text("Dear reader, " * 1000)
 
@@ -68,7 +74,7 @@ def write_foreign_database(path: Path) -> None:
 
 
 def write_newer_ledger(path: Path) -> None:
-    """Write the ledger of a newer version."""
+    """Write a ledger whose version is newer than the connector supports."""
     make_ledger(path.parent)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
@@ -78,7 +84,7 @@ def write_newer_ledger(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "message", "action"),
     [
-        (write_text, "is not an SQLite database", "doctor --new-ledger"),
+        (write_non_database, "is not an SQLite database", "doctor --new-ledger"),
         (write_foreign_database, "another program", "doctor --new-ledger"),
         (
             write_newer_ledger,
@@ -154,7 +160,7 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
         connection.close()
 
     with Ledger(tmp_path) as ledger:
-        assert 50 == read_used(ledger, START)
+        assert 50 == read_used_requests(ledger, START)
 
 
 def test_a_data_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:

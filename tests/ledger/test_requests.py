@@ -18,7 +18,7 @@ from tests.ledger.account import (
     DETAIL,
     LIST,
     make_spender,
-    read_used,
+    read_used_requests,
     spend_requests,
     start_program,
 )
@@ -43,7 +43,7 @@ async def spend():
                 await meter.count_attempt(LIST)
                 print(meter.requests, flush=True)
         except QuotaSpent:
-            await meter.settle()
+            await meter.return_unused()
 
 asyncio.run(spend())
 """
@@ -54,7 +54,7 @@ def test_requests_are_counted_before_they_are_sent(tmp_path: Path) -> None:
         meter = RequestBudget(ledger, make_spender(), now=Clock())
         for paid in range(1, 121):
             spend_requests(meter, LIST)
-            assert paid == meter.requests <= read_used(reader) <= paid + 49
+            assert paid == meter.requests <= read_used_requests(reader) <= paid + 49
 
 
 def test_unused_requests_of_a_block_are_returned(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_unused_requests_of_a_block_are_returned(tmp_path: Path) -> None:
         ) == ledger.read_uses()
         spend_requests(meter, LIST)
         assert RequestUse(day, "pull", UNSETTLED, 50) in ledger.read_uses()
-        assert 53 == read_used(ledger)
+        assert 53 == read_used_requests(ledger)
 
 
 def test_the_block_of_a_killed_run_stays_counted(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_block_of_a_killed_run_stays_counted(tmp_path: Path) -> None:
 
     with Ledger(tmp_path) as ledger:
         sent = len(attempted)
-        assert sent <= read_used(ledger) <= sent + 50
+        assert sent <= read_used_requests(ledger) <= sent + 50
 
 
 def test_processes_share_one_monthly_quota(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_processes_share_one_monthly_quota(tmp_path: Path) -> None:
     sent = [len(each.communicate(timeout=60)[0].splitlines()) for each in processes]
 
     with Ledger(tmp_path) as ledger:
-        assert sum(sent) == read_used(ledger) <= 217
+        assert sum(sent) == read_used_requests(ledger) <= 217
         # What one had not needed when another was turned away may stay unspent.
         assert sum(sent) >= 217 - 3 * 50
         spend_requests(
@@ -119,7 +119,7 @@ def test_the_last_request_of_the_quota_is_sent(tmp_path: Path) -> None:
         with pytest.raises(QuotaSpent, match="monthly limit of 123 requests") as caught:
             spend_requests(meter, *[LIST] * 200)
 
-        assert 123 == meter.requests == read_used(ledger, billing_day=15)
+        assert 123 == meter.requests == read_used_requests(ledger, billing_day=15)
         assert "2026-12-15" in caught.value.action
 
 
@@ -145,7 +145,7 @@ def test_concurrent_requests_stay_within_the_request_limit(tmp_path: Path, budge
             ends = await asyncio.gather(
                 *(meter.count_attempt(LIST) for _ in range(90)), return_exceptions=True
             )
-            assert budget == read_used(ledger)
+            assert budget == read_used_requests(ledger)
             return ends
 
     ends = Counter(type(each) for each in asyncio.run(act()))
@@ -166,7 +166,7 @@ def test_a_block_ends_with_its_billing_cycle(tmp_path: Path) -> None:
             tuple(RequestUse(d, "pull", "list", n) for d, n in zip(days, (2, 1), strict=True))
             == ledger.read_uses()
         )
-        assert 1 == read_used(ledger, clock.now)
+        assert 1 == read_used_requests(ledger, clock.now)
 
 
 def test_requests_count_on_the_servers_day(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_successful_response_reopens_an_exhausted_quota(
         meter = RequestBudget(ledger, make_spender(), now=clock)
         meter.quota_error(LIST, None)
         asyncio.run(meter.return_unused())
-        anyway = RequestBudget(ledger, make_spender("b", asks_anyway=True), now=clock)
+        anyway = RequestBudget(ledger, make_spender("b", ignores_quota=True), now=clock)
         spend_requests(anyway, LIST)
         anyway.record_response(status, clock.now)
         asyncio.run(anyway.return_unused())
@@ -254,7 +254,7 @@ def test_a_run_cancelled_while_reserving_a_block_returns_it(tmp_path: Path) -> N
             paying.cancel()
             await asyncio.gather(paying, return_exceptions=True)
             await meter.return_unused()
-            assert (0, 0) == (meter.requests, read_used(ledger))
+            assert (0, 0) == (meter.requests, read_used_requests(ledger))
 
     asyncio.run(act())
 

@@ -1,4 +1,4 @@
-"""The browser of the tests of the page."""
+"""Browser and server of the tests of the page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
+from connector.sandbox.server import Sandbox
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
@@ -22,3 +24,10 @@ def browser() -> Iterator[Browser]:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """Sandbox without candidates."""
+    with Sandbox() as opened:
+        yield opened

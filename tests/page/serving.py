@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from threading import Thread
 from typing import Any, Self
@@ -27,13 +28,18 @@ HEADINGS = (
     *("Vorname", "Nachname", "E-Mail", "Mobil", "Geburtsdatum", "Beschäftigungsart", "Ort"),
     *("Merkfeld", "Farbe"),
 )
-"""Headings of a German list of people: the last two are fields that nobody knows."""
+"""Headings of a German list of people. The last two match no field."""
 
+COLUMNS = {
+    f"c:{index}": name
+    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
+}
+"""Answers of the columns screen for a file of `make_csv`."""
 ENDS_SECONDS = 60.0
 
 
 def make_environ(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
-    """Return the environment of a command that works on the sandbox."""
+    """Return the environment of a command whose account is the sandbox, with data in the folder."""
     return {
         **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME") if name in os.environ},
         "CONNECTOR_BASE_URL": sandbox.base_url,
@@ -46,7 +52,7 @@ def make_environ(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
 
 
 class PageProcess:
-    """`connector page` in a separate process, which a test can kill."""
+    """`connector page` in a separate process that a test can kill."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path, port: int = 0) -> None:
         command = [sys.executable, "-m", "connector.cli.main", "page", "--port", str(port)]
@@ -77,7 +83,9 @@ class PageProcess:
 
 
 class PageUser:
-    """User of the page without a browser, who submits forms with the fields that are shown."""
+    """Signed-in user who opens screens and submits forms without a browser. `shown` is the response
+    of the current screen.
+    """
 
     def __init__(self, address: str, path: str = "/", **headers: str) -> None:
         self.address = address
@@ -93,32 +101,33 @@ class PageUser:
         self.client.close()
 
     def open(self, path: str) -> httpx.Response:
-        """Open a screen, and wait until it has finished loading."""
+        """Open a screen, and return its response once it no longer reloads itself."""
         self.shown = self.client.get(path)
-        return self._read()
+        return self._wait_until_loaded()
 
-    def _read(self) -> httpx.Response:
+    def _wait_until_loaded(self) -> httpx.Response:
+        """Reload the current screen until it no longer reloads itself."""
         while 'http-equiv="refresh"' in self.shown.text:
             self.shown = self.client.get(self.shown.url)
         return self.shown
 
-    def keys(self) -> dict[str, str]:
-        """Return the hidden keys of the first form for a draft, or of any form."""
+    def read_hidden_fields(self) -> dict[str, str]:
+        """Return the hidden fields `form_key` and `version` of the current screen."""
         text = self.shown.text
         found = dict(re.findall(r'type="hidden" name="(form_key|version)" value="([^"]+)"', text))
         return {str(name): str(value) for name, value in found.items()}
 
     def post(
-        self, path: str, fields: Mapping[str, str] | None = None, **more: Any
+        self, path: str, fields: Mapping[str, str] | None = None, **options: Any
     ) -> httpx.Response:
-        """Submit a form of the current page with its hidden keys."""
-        data = {**self.keys(), **(fields or {})}
-        headers = {"Origin": self.address, **more.pop("headers", {})}
-        self.shown = self.client.post(path, data=data, headers=headers, **more)
-        return self._read()
+        """Submit a form with the current screen's hidden fields; `options` are those of httpx."""
+        data = {**self.read_hidden_fields(), **(fields or {})}
+        headers = {"Origin": self.address, **options.pop("headers", {})}
+        self.shown = self.client.post(path, data=data, headers=headers, **options)
+        return self._wait_until_loaded()
 
     def upload(self, name: str, content: bytes, **fields: str) -> str:
-        """Upload a file. Returns the path of the import."""
+        """Start an import with a file. Returns its path, empty if the page rejects the file."""
         self.open("/")
         form = {"resource": "candidates", "mode": "create", **fields}
         self.post("/imports", form, files={"file": (name, content)})
@@ -128,16 +137,16 @@ class PageUser:
 
 @contextmanager
 def serve_page(
-    sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **flags: Any
+    sandbox: Sandbox, folder: Path, access_rules: Mapping[str, Any] | None = None, **flags: Any
 ) -> Iterator[tuple[ImportPage, str]]:
-    """Serve the page in a thread. Yields the page and its address."""
+    """Serve the page in a thread; `flags` are settings. Yields the page and its address."""
     settings = settings_of(sandbox, folder, **flags)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    # Who comes before the server does waits in the queue, and is not refused.
+    # A client that connects before the server starts waits in the queue.
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    options = PageOptions(AccessRules(address, **(rules or {})), "session", "Ann")
+    options = PageOptions(AccessRules(address, **(access_rules or {})), "session", "Ann")
     page = ImportPage(settings, options)
     page.start()
     config = uvicorn.Config(page.app, log_config=None, lifespan="off", proxy_headers=False)
@@ -154,20 +163,18 @@ def serve_page(
 
 @contextmanager
 def serve_and_sign_in(
-    sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **headers: Any
+    sandbox: Sandbox, folder: Path, **flags: Any
 ) -> Iterator[tuple[ImportPage, PageUser]]:
-    """Serve the page in a thread. Yields the page and a user signed in by link or by proxy
-    headers.
-    """
-    flags = {name: headers.pop(name) for name in [*headers] if name.islower()}
-    with serve_page(sandbox, folder, rules, **flags) as (page, address):
-        path = "/" if headers else page.access.new_link()
-        with PageUser(address, path, **headers) as person:
-            yield page, person
+    """Serve the page in a thread. Yields the page and a user who signed in with a link."""
+    with (
+        serve_page(sandbox, folder, **flags) as (page, address),
+        PageUser(address, page.access.create_link()) as user,
+    ):
+        yield page, user
 
 
 def write_german_workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
-    """Write a workbook with a title above the headings and a total below."""
+    """Write a workbook with a title, the headings in `HEADINGS`, these rows, and their total."""
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
@@ -182,6 +189,11 @@ def write_german_workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
 
 
 def make_csv(*lines: str) -> bytes:
-    """Return a CSV file of candidates."""
+    """Return a CSV file of candidates with first name, last name, email and employment type."""
     headings = "First name,Last name,Email,Employment type"
     return "\n".join((headings, *lines)).encode()
+
+
+def strip_tags(page: str) -> str:
+    """Return the text of a page without its tags."""
+    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())

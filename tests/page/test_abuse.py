@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from connector.page.access import TRIES_MAX, add_person
+from connector.page.access import TRIES_MAX, set_password
 from connector.sandbox.server import Sandbox
 from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
 
@@ -30,7 +30,7 @@ def sandbox() -> Iterator[Sandbox]:
 def test_forms_sent_from_another_site_are_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         serve_page(sandbox, tmp_path) as (page, address),
-        PageUser(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.create_link()) as ann,
     ):
         fields = {"resource": "candidates", "mode": "create", "pasted": "a,b\n1,2"}
         for origin in ("https://evil.example", "null", ""):
@@ -46,12 +46,12 @@ def test_forms_sent_from_another_site_are_rejected(sandbox: Sandbox, tmp_path: P
         )
         rebound = ann.client.get("/", headers={"Host": "evil.example"})
         assert 403 == rebound.status_code
-        assert [] == page.drafts.all()
+        assert [] == page.drafts.load_all()
 
 
 def test_used_links_and_signed_out_cookies_are_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_page(sandbox, tmp_path) as (page, address):
-        link = page.access.new_link()
+        link = page.access.create_link()
         with PageUser(address, "/enter/guessed") as stranger:
             assert 403 == stranger.shown.status_code
             assert 403 == stranger.open("/").status_code
@@ -72,7 +72,7 @@ def test_used_links_and_signed_out_cookies_are_rejected(sandbox: Sandbox, tmp_pa
 @pytest.mark.slow
 def test_a_thousand_wrong_passwords_are_rate_limited(sandbox: Sandbox, tmp_path: Path) -> None:
     passwords = tmp_path / "people.txt"
-    add_person(passwords, "Ann", "a long enough word")
+    set_password(passwords, "Ann", "a long enough word")
     assert 0o600 == stat.S_IMODE(passwords.stat().st_mode)
     assert "long enough" not in passwords.read_text()
     with serve_page(sandbox, tmp_path, {"passwords": passwords}) as (_, address):
@@ -123,20 +123,20 @@ def make_zip_bomb() -> bytes:
 def test_malicious_and_oversized_uploads_are_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         serve_page(sandbox, tmp_path, import_file_mb=1) as (page, address),
-        PageUser(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.create_link()) as ann,
     ):
         ann.upload("bomb.xlsx", make_zip_bomb())
         assert "unusually large" in ann.shown.text
         assert str(tmp_path) not in ann.shown.text
         path = ann.upload("../../../etc/passwd.csv", make_csv("Ann,Lee,ann@example.com,permanent"))
-        folder = page.drafts.path(path.rpartition("/")[2])
+        folder = page.drafts.folder_of(path.rpartition("/")[2])
         assert {"passwd.csv", "draft.json"} == {each.name for each in folder.iterdir()}
         assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
         assert {0o600} == {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
-        count = len(page.drafts.all())
+        count = len(page.drafts.load_all())
         assert "" == ann.upload("large.csv", b"x" * 4_000_000)
         assert 413 == ann.shown.status_code
-        assert count == len(page.drafts.all())
+        assert count == len(page.drafts.load_all())
         for path in ("/imports/..%2f..", "/imports/0000000000000000/get/file"):
             assert 404 == ann.open(path).status_code
 
@@ -147,7 +147,7 @@ def test_markup_in_cells_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None:
     )
     with (
         serve_page(sandbox, tmp_path) as (page, address),
-        PageUser(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.create_link()) as ann,
     ):
         path = ann.upload("<script>alert(1).csv", lines.encode())
         columns = {f"c:{n}": name for n, name in enumerate(("first_name", "last_name", "email"))}
@@ -181,7 +181,7 @@ def test_markup_in_an_error_is_escaped(sandbox: Sandbox, tmp_path: Path) -> None
 def test_a_stale_form_of_a_changed_import_is_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         serve_page(sandbox, tmp_path) as (page, address),
-        PageUser(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.create_link()) as ann,
     ):
         path = ann.upload("two.csv", make_csv("Ann,Lee,two.tabs@example.com,permanent"))
         with PageUser(ann.address) as bo:
@@ -212,7 +212,7 @@ def test_a_stale_form_of_a_changed_import_is_rejected(sandbox: Sandbox, tmp_path
 def test_every_screen_is_forbidden_without_a_session(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_page(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as nobody:
         page.drafts.create("a.csv", io.BytesIO(b"a"), resource="jobs", mode="create", made_by="Ann")
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         for path in ("/", "/history", f"/imports/{draft.id}", f"/imports/{draft.id}/get/file"):
             answer = nobody.get(path)
             assert 403 == answer.status_code

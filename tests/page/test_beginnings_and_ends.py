@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import openpyxl
 import pytest
 from playwright.sync_api import Browser, expect
 
-from connector.page.draft_sender import RunningWork
+from connector.page.draft_sender import DraftRun
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
 from tests.page.serving import PageProcess, make_csv, make_environ, serve_and_sign_in, serve_page
 from tests.page.test_ways import prepare_import
 
 ROW = "Bo,Li,bo@example.com,permanent"
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -37,7 +29,7 @@ def test_a_rejected_start_form_keeps_its_answers(sandbox: Sandbox, tmp_path: Pat
         assert "Title\nCook</textarea>" in ann.shown.text
         ann.post("/imports", {"resource": "jobs", "mode": "create", "pasted": " "})
         assert 'role="alert" id="wrong">Choose a file, or paste cells.' in ann.shown.text
-        assert [] == page.drafts.all()
+        assert [] == page.drafts.load_all()
 
 
 def test_an_unreadable_file_creates_no_import(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -46,9 +38,9 @@ def test_an_unreadable_file_creates_no_import(sandbox: Sandbox, tmp_path: Path) 
             assert "" == ann.upload(name, b"%PDF-1.7 \x00\x01")
             assert 422 == ann.shown.status_code
             assert 'id="wrong"' in ann.shown.text
-        assert [] == page.drafts.all()
+        assert [] == page.drafts.load_all()
         assert "" != ann.upload("headings.csv", b"First name,Last name\n")
-        assert 1 == len(page.drafts.all())
+        assert 1 == len(page.drafts.load_all())
 
 
 def test_the_size_limit_is_shown_on_the_first_screen_and_in_the_error(
@@ -98,7 +90,7 @@ def test_a_completed_import_shows_links_to_the_records(sandbox: Sandbox, tmp_pat
 
 
 def test_the_progress_bar_only_moves_forward() -> None:
-    run, shown = RunningWork("send"), list[int]()
+    run, shown = DraftRun("send"), list[int]()
     events = [
         Progress("candidates"),
         *(Progress("candidates", n, 9 - n, batch="b") for n in (0, 9)),
@@ -123,7 +115,7 @@ def test_a_file_can_be_dropped_anywhere_on_the_page(
     }"""
     with serve_page(sandbox, tmp_path, import_file_mb=1) as (page, address):
         shown = browser.new_page()
-        shown.goto(address + page.access.new_link())
+        shown.goto(address + page.access.create_link())
         wrong = "document.querySelector('#file').validationMessage"
         assert "Choose a file, or paste cells." == shown.evaluate(wrong)
         assert "Brief.csv" == shown.evaluate(drop, "Brief.csv")

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.page.access import add_person, read_passwords
+from connector.page.access import read_passwords, set_password
 from connector.sandbox.server import Sandbox
 from tests.page.serving import make_environ
 
@@ -32,8 +32,8 @@ def test_a_public_page_without_sign_in_is_refused(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    add_person(Path("people.txt"), "Ann", "a long enough word")
-    add_person(Path("wide.txt"), "Ann", "a long enough word")
+    set_password(Path("people.txt"), "Ann", "a long enough word")
+    set_password(Path("wide.txt"), "Ann", "a long enough word")
     Path("wide.txt").chmod(0o644)
     with Sandbox() as sandbox:
         typed = "a long enough word\n" * 2

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 
-import pytest
-
 from connector.sandbox.server import Sandbox
-from tests.page.serving import serve_and_sign_in
+from tests.page.serving import COLUMNS as FIRST_COLUMNS
+from tests.page.serving import serve_and_sign_in, strip_tags
 
 LINES = (
     "First name,Last name,Email,Employment type,Date of birth",
@@ -19,25 +16,13 @@ LINES = (
     "Di,My,di,permanent,1991-31-02",
     "Bo,Li,bo@example.com,permanent,2092-01-02",
 )
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(
-        ("first_name", "last_name", "email", "employment_type", "date_of_birth")
-    )
-}
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
+COLUMNS = {**FIRST_COLUMNS, "c:4": "date_of_birth"}
 
 
 def read_problem_kinds(page: str) -> list[str]:
-    """Return the kinds of problems in the list with their counts."""
+    """Return each kind of problem that the page lists, with its count."""
     found = re.findall(r'<li><a href="\?kind=.*?</li>', page, re.DOTALL)
-    return [" ".join(unescape(re.sub("<[^>]+>", " ", each)).split()) for each in found]
+    return [strip_tags(each) for each in found]
 
 
 def test_counters_of_problems_decrease_with_corrections(sandbox: Sandbox, tmp_path: Path) -> None:

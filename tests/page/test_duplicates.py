@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, serve_and_sign_in
+from tests.page.serving import COLUMNS as FIRST_COLUMNS
+from tests.page.serving import PageUser, serve_and_sign_in, strip_tags
 
 HEADINGS = "First name,Last name,Email,Employment type,City"
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(("first_name", "last_name", "email", "employment_type", "city"))
-}
+COLUMNS = {**FIRST_COLUMNS, "c:4": "city"}
 LINES = (
     *("Bo,Li,bo@example.com,permanent,Bath", "Cy,Lo,cy@example.com,permanent,York"),
     *("Bo,Li,BO@example.com,permanent,Leeds", "Cy,Lo,cy@example.com,permanent,York"),
@@ -24,23 +19,11 @@ LINES = (
 )
 
 
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
-
-
-def start_import(person: PageUser) -> str:
+def start_import(user: PageUser) -> str:
     """Start an import whose rows 4 and 6 duplicate row 2, and row 5 row 3. Returns its path."""
-    path = person.upload("people.csv", "\n".join((HEADINGS, *LINES)).encode())
-    person.post(f"{path}/columns", COLUMNS)
+    path = user.upload("people.csv", "\n".join((HEADINGS, *LINES)).encode())
+    user.post(f"{path}/columns", COLUMNS)
     return path
-
-
-def strip_tags(page: str) -> str:
-    """Return the text of a page without its tags."""
-    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
 def read_cities(sandbox: Sandbox) -> list[str]:
@@ -48,12 +31,12 @@ def read_cities(sandbox: Sandbox) -> list[str]:
     return sorted(each["city"] for each in sandbox.store.records("candidates").values())
 
 
-def send_import(person: PageUser, path: str) -> None:
-    """Send the remaining rows."""
-    person.post(f"{path}/rows", {"go": "on"})
-    person.open(f"{path}/look")
-    person.post(f"{path}/send")
-    person.open(f"{path}/progress")
+def send_import(user: PageUser, path: str) -> None:
+    """Continue an import from its rows, and send it."""
+    user.post(f"{path}/rows", {"go": "on"})
+    user.open(f"{path}/look")
+    user.post(f"{path}/send")
+    user.open(f"{path}/progress")
 
 
 def test_duplicate_rows_are_shown_and_the_user_chooses_one(

@@ -51,26 +51,26 @@ class RecruiterInBrowser:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def assert_page_fits(self) -> None:
-        """Check that the page fits the width and has one heading."""
+        """Assert that the page is not wider than both screens and has one main heading."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 900})
             wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert 0 == self.page.evaluate(wide), (self.page.url, width)
         assert 1 == self.page.get_by_role("heading", level=1).count()
 
-    def press_continue(self, name: str = "Continue") -> None:
-        """Press the button that continues to the next screen."""
+    def check_and_press(self, name: str = "Continue") -> None:
+        """Check the page, and press the button of this name."""
         self.assert_page_fits()
         self.page.get_by_role("button", name=name).click()
 
-    def choose(self, heading: str, field: str) -> None:
-        """Choose the field of a column."""
+    def choose_field(self, heading: str, field: str) -> None:
+        """Choose the field of the column with this heading."""
         row = self.page.locator("li", has=self.page.locator(f"b:text-is('{heading}')"))
         row.locator("select").first.select_option(field)
 
 
 class ServerGate:
-    """Blocks the server's responses once it has so many candidates."""
+    """Blocks the server's responses as soon as it has `count` candidates, until `opened` is set."""
 
     def __init__(self, count: int) -> None:
         self.count, self.reached, self.opened = count, Event(), Event()
@@ -83,7 +83,7 @@ class ServerGate:
 
 
 def correct_cells(recruiter: RecruiterInBrowser) -> int:
-    """Correct every invalid cell. Returns the number of corrections."""
+    """Correct every cell in `MENDED`. Returns the number of corrected cells."""
     page, mended = recruiter.page, 0
     for kind in range(page.locator(".kinds a").count()):
         with page.expect_navigation():
@@ -97,7 +97,7 @@ def correct_cells(recruiter: RecruiterInBrowser) -> int:
                 cell.press("Tab")
                 row = page.locator(".row", has=page.locator(f"#{id}"))
                 expect(row.get_by_text("Fixed")).to_be_visible()
-                # Whoever works by keyboard is where Tab has led, though the row is another one.
+                # Tab has moved the focus to a cell, although the rows changed.
                 assert page.evaluate("document.activeElement.id").startswith("o")
                 mended += 1
         recruiter.assert_page_fits()
@@ -109,18 +109,18 @@ def prepare_import(recruiter: RecruiterInBrowser, link: str, book: Path) -> None
     page = recruiter.page
     page.goto(link)
     page.set_input_files("#file", book)
-    recruiter.press_continue("Upload file")
+    recruiter.check_and_press("Upload file")
     page.wait_for_url("**/columns")
-    recruiter.choose("Merkfeld", "internal_notes")
-    recruiter.choose("Farbe", "-")
-    recruiter.press_continue()
+    recruiter.choose_field("Merkfeld", "internal_notes")
+    recruiter.choose_field("Farbe", "-")
+    recruiter.check_and_press()
     page.wait_for_url("**/values")
     page.get_by_label("frei").select_option("contractor")
     page.get_by_role("radio", name="Day first").check()
-    recruiter.press_continue()
+    recruiter.check_and_press()
     page.wait_for_url("**/rows")
     assert 5 == correct_cells(recruiter)
-    recruiter.press_continue()
+    recruiter.check_and_press()
     page.wait_for_url("**/look")
     expect(page.locator(".tiles .create b")).to_have_text(str(CREATED))
     expect(page.locator(".tiles .duplicate b")).to_have_text("1")
@@ -132,9 +132,9 @@ def download_report_and_undo(recruiter: RecruiterInBrowser) -> None:
     with page.expect_download() as report:
         page.get_by_role("link", name="Download report").click()
     assert report.value.suggested_filename.endswith(".xlsx")
-    recruiter.press_continue("Undo import")
+    recruiter.check_and_press("Undo import")
     page.wait_for_url("**/undo")
-    recruiter.press_continue("Undo import")
+    recruiter.check_and_press("Undo import")
     expect(page.get_by_role("heading", level=1)).to_have_text("These changes were undone")
 
 
@@ -150,7 +150,7 @@ def test_a_messy_file_can_be_imported_corrected_and_undone(
             recruiter = RecruiterInBrowser(context)
             prepare_import(recruiter, server.link, book)
             sandbox.between = gate
-            recruiter.press_continue(f"Create {CREATED}")
+            recruiter.check_and_press(f"Create {CREATED}")
             recruiter.page.wait_for_url("**/progress")
             assert gate.reached.wait(60)
             state, progress = context.storage_state(), recruiter.page.url

@@ -20,7 +20,7 @@ from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import Operation, RowOutcome
 from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
-from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, language
+from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, load_language
 from connector.pushes.push_row import DOUBTS
 from connector.pushes.undo_report import _OUTCOMES_WITHOUT_READ
 from connector.sandbox.server import Sandbox
@@ -46,14 +46,14 @@ SHARED = {
 """Words that are spelled alike."""
 
 
-def find_english_words(text: str, code: str) -> set[str]:
-    """Return the English words of a text."""
+def find_english_words(text: str, language: str) -> set[str]:
+    """Return the English words and names with underscores in a text of the language `code`."""
     words = re.findall(r"[^\W\d]+", text.lower())
-    return {w for w in words if (w in ENGLISH and w not in SHARED[code]) or "_" in w}
+    return {w for w in words if (w in ENGLISH and w not in SHARED[language]) or "_" in w}
 
 
-def make_errors() -> Iterator[type[ConnectorError]]:
-    """Return one error of every kind."""
+def find_error_classes() -> Iterator[type[ConnectorError]]:
+    """Yield every error class except those of the page."""
     left = [ConnectorError]
     while left:
         error = left.pop()
@@ -63,24 +63,24 @@ def make_errors() -> Iterator[type[ConnectorError]]:
 
 
 def make_problems() -> Iterator[Problem]:
-    """Return a problem of every code with English values."""
+    """Yield problems of every code, with English values."""
     codes = {
         *PROBLEMS,
         *WARNINGS,
         *DOUBTS,
         *SENT,
         *_OUTCOMES_WITHOUT_READ,
-        *(each.code for each in make_errors()),
+        *(each.code for each in find_error_classes()),
     }
     for code in sorted(codes):
-        own = "" if code in {each.code for each in make_errors()} else "the row was not told"
+        own = "" if code in {each.code for each in find_error_classes()} else "the row was not told"
         for values in ({"column": "Ort"}, {"field": "city"}, {"field": "city", "found": "Lyon"}):
             yield Problem(code, own, fix="Run it with --mode update.", **values)
 
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_problems_of_rows_are_translated(code: str) -> None:
-    spoken = language(code)
+    spoken = load_language(code)
     for each in make_problems():
         text = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert not find_english_words(text, code), (each.code, text)
@@ -90,8 +90,8 @@ def test_problems_of_rows_are_translated(code: str) -> None:
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_errors_are_translated(code: str) -> None:
-    spoken = language(code)
-    for each in make_errors():
+    spoken = load_language(code)
+    for each in find_error_classes():
         error = each.__new__(each)
         ConnectorError.__init__(error, "POST /api was not sent", action="Try --ask-anyway.")
         text = " ".join(spoken.describe_error(error))
@@ -100,7 +100,7 @@ def test_errors_are_translated(code: str) -> None:
 
 
 def test_english_errors_on_the_page_name_no_command_line_option() -> None:
-    spoken = language("en")
+    spoken = load_language("en")
     for each in make_problems():
         text = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert "--" not in text, (each.code, text)
@@ -109,18 +109,18 @@ def test_english_errors_on_the_page_name_no_command_line_option() -> None:
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_every_text_of_a_catalogue_is_translated(code: str) -> None:
-    spoken = language(code)
+    spoken = load_language(code)
     for text, translation in load_catalogue(code):
         assert not find_english_words(translation, code), (text, translation)
     assert {*get_args(RowOutcome), *get_args(Operation)} == {*ROW_OUTCOMES}
     assert {spoken.gettext(each) for each in UNDONE.values()}.isdisjoint(UNDONE.values())
-    assert spoken.counted(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
+    assert spoken.format_record_count(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
 
 
-def load_catalogue(code: str) -> Iterator[tuple[str, str]]:
-    """Return the texts of a catalogue with their translations."""
-    with (Path(connector.page.__file__).parent / "locale" / f"{code}.po").open("rb") as file:
-        for each in read_po(file, locale=code):
+def load_catalogue(language: str) -> Iterator[tuple[str, str]]:
+    """Yield each text of a language's catalogue with each translation."""
+    with (Path(connector.page.__file__).parent / "locale" / f"{language}.po").open("rb") as file:
+        for each in read_po(file, locale=language):
             translations = each.string if isinstance(each.string, tuple) else (each.string,)
             for one in map(str, translations) if each.id else ():
                 yield str(each.id), re.sub(r"%\(\w+\)s|connector page", "", one)

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from connector.page.words import language
+from connector.page.words import load_language
 from connector.sandbox.server import Sandbox
-from tests.page.serving import make_csv, serve_and_sign_in
+from tests.page.serving import COLUMNS, make_csv, serve_and_sign_in, strip_tags
 from tests.tiers import first_fast
 
 HEADINGS = "First name,Last name,Email,Employment type"
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
-}
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def read_people(sandbox: Sandbox) -> list[tuple[str, str, str | None]]:
-    """Return names and first day of all candidates."""
+    """Return first name, last name and first day of availability of all candidates."""
     return sorted(
         (each["first_name"], each["last_name"], each.get("available_from"))
         for each in sandbox.store.records("candidates").values()
     )
-
-
-def strip_tags(page: str) -> str:
-    """Return the text of a page without its tags."""
-    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
 @pytest.mark.parametrize("code", first_fast(["en", "de", "fr"]))
@@ -51,12 +31,11 @@ def test_ambiguous_dates_are_sent_after_confirmation(
         "Bo,Li,bo@example.com,permanent,2026-04-03",
         "Cy,Lo,cy@example.com,permanent,25/12/2026",
     )
-    text = language(code).gettext(
+    text = load_language(code).gettext(
         "A spreadsheet program may have swapped day and month of the dates in this column:"
     )
-    headers: dict[str, Any] = {"Accept-Language": code}
-    with serve_and_sign_in(sandbox, tmp_path, **headers) as (page, ann):
-        ann.client.get(page.access.new_link())
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        ann.client.headers["Accept-Language"] = code
         path = ann.upload("dates.csv", "\n".join(lines).encode())
         ann.post(f"{path}/columns", {**COLUMNS, "c:4": "available_from"})
         assert f"{text} Available from" in strip_tags(ann.open(f"{path}/look").text)

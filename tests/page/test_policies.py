@@ -35,11 +35,13 @@ def read_notes(sandbox: Sandbox) -> str:
     return str(found["notes"])
 
 
-def start_import(person: PageUser, **fields: str) -> str:
-    """Start an import with these choices, up to the preview. Returns its path."""
-    path = person.upload("changes.csv", CONTENT, mode="update")
-    person.post(f"{path}/columns", {**FIELDS, **fields})
-    person.open(f"{path}/look")
+def start_import(user: PageUser, **fields: str) -> str:
+    """Start an import up to its preview; `fields` are answers of the columns screen. Returns its
+    path.
+    """
+    path = user.upload("changes.csv", CONTENT, mode="update")
+    user.post(f"{path}/columns", {**FIELDS, **fields})
+    user.open(f"{path}/look")
     return path
 
 
@@ -47,7 +49,7 @@ def test_long_texts_fill_only_empty_fields_by_default(sandbox: Sandbox, tmp_path
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = ann.upload("changes.csv", CONTENT, mode="update")
         ann.post(f"{path}/columns", FIELDS)
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         saved = page.drafts.saved_map(draft)
         assert saved is not None
         policies = {name: options.policy for name, options in saved.columns.values()}
@@ -105,7 +107,7 @@ def test_the_policy_is_shown_as_soon_as_a_field_is_chosen(
 ) -> None:
     with serve_page(sandbox, tmp_path) as (served_page, address):
         page = browser.new_page(locale="en-GB")
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         page.locator("input[name=mode][value=update]").click()
         page.set_input_files(
             "#file", {"name": "changes.csv", "mimeType": "text/csv", "buffer": CONTENT}

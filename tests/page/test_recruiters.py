@@ -32,33 +32,35 @@ pytestmark = pytest.mark.slow
 
 
 class CountedActions:
-    """Actions of a recruiter on the page, with the number of clicks and typed cells."""
+    """Actions of a recruiter on the page. `clicks` and `typed` count clicks and typed cells."""
 
     def __init__(self, page: Page) -> None:
         self.page, self.clicks, self.typed = page, 0, 0
 
-    def click(self, place: Locator) -> None:
+    def click(self, element: Locator) -> None:
         """Click a button or a checkbox."""
-        place.click()
+        element.click()
         self.clicks += 1
 
-    def choose(self, place: Locator, value: str) -> None:
-        place.select_option(value)
+    def select_option(self, element: Locator, value: str) -> None:
+        """Select an option of a list, which counts as one click."""
+        element.select_option(value)
         self.clicks += 1
 
-    def type(self, place: Locator, text: str) -> None:
+    def type_text(self, element: Locator, text: str) -> None:
         """Type into a cell and leave it with the keyboard."""
-        place.fill(text)
-        place.press("Tab")
+        element.fill(text)
+        element.press("Tab")
         self.typed += 1
 
-    def button(self, name: str) -> None:
+    def press_button(self, name: str) -> None:
+        """Click the button of this name."""
         self.click(self.page.get_by_role("button", name=name))
 
-    def column(self, heading: str, field: str) -> None:
-        """Choose the field of a column."""
+    def choose_column_field(self, heading: str, field: str) -> None:
+        """Choose the field of the column with this heading."""
         row = self.page.locator("ul.columns > li", has=self.page.get_by_text(heading, exact=True))
-        self.choose(row.locator("select").first, field)
+        self.select_option(row.locator("select").first, field)
 
 
 @pytest.fixture
@@ -78,30 +80,30 @@ def test_a_german_export_is_imported_with_few_clicks(
     ):
         page = context.new_page()
         hand = CountedActions(page)
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         page.set_input_files("#file", write_german_export(tmp_path / "kandidaten_export.csv"))
         hand.clicks += 1
         hand.click(page.locator("button.go"))
         page.wait_for_url("**/columns")
-        hand.column("Kündigungsfrist", "notice_period_days")
+        hand.choose_column_field("Kündigungsfrist", "notice_period_days")
         hand.click(page.locator("button[name=rest]"))
         page.wait_for_url("**/values")
         for value in ("befristet", "Zeitarbeit", "Festanstellung (Vollzeit)", "Teilzeit"):
-            hand.choose(page.get_by_label(value, exact=True), "permanent")
-        hand.choose(page.get_by_label("bedingt", exact=True), "")
+            hand.select_option(page.get_by_label(value, exact=True), "permanent")
+        hand.select_option(page.get_by_label("bedingt", exact=True), "")
         for value in ("VB", "1.200 €/Tag"):
             hand.click(page.get_by_label(f"Leer lassen {value}"))
-        hand.type(page.get_by_label("6 Wochen zum Quartalsende", exact=True), "42")
-        hand.button("Weiter")
+        hand.type_text(page.get_by_label("6 Wochen zum Quartalsende", exact=True), "42")
+        hand.press_button("Weiter")
         page.wait_for_url("**/rows")
         for place in (11, 23):
-            hand.type(page.locator(f"#e{place + 2}-4"), f"k{place}@beispiel.example")
+            hand.type_text(page.locator(f"#e{place + 2}-4"), f"k{place}@beispiel.example")
         with page.expect_navigation():
             hand.click(page.locator("button[name=later]"))
         for _ in range(3):
             missing = page.locator("#e33-4")
             if missing.count() and missing.input_value() == WRONG_EMAILS[31]:
-                hand.type(missing, "k31@beispiel.example")
+                hand.type_text(missing, "k31@beispiel.example")
                 button = page.locator("button[name=later]")
             else:
                 button = page.locator("button[name=empty]")
@@ -109,8 +111,8 @@ def test_a_german_export_is_imported_with_few_clicks(
                 hand.click(button)
             expect(page.locator("nav.kinds")).to_be_visible()
         with page.expect_navigation():
-            hand.button("Jeweils die erste Zeile importieren")
-        hand.button("Weiter")
+            hand.press_button("Jeweils die erste Zeile importieren")
+        hand.press_button("Weiter")
         page.wait_for_url("**/look")
         hand.click(page.locator("input[name=accept]"))
         hand.click(page.locator("button.go"))
@@ -126,7 +128,7 @@ def test_a_german_export_is_imported_with_few_clicks(
 def test_a_french_list_with_durations_is_imported_completely(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    # The browser has a loop of its own in this thread.
+    # The browser runs an event loop in this thread.
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, pull(settings_of(sandbox, tmp_path), ["candidates"])).result()
     people = {each["email"]: each for each in sandbox.store.records("candidates").values()}
@@ -137,16 +139,16 @@ def test_a_french_list_with_durations_is_imported_completely(
     ):
         page = context.new_page()
         hand = CountedActions(page)
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         hand.click(page.locator("input[name=mode][value=update]"))
         page.set_input_files("#file", book)
         hand.click(page.locator("button.go"))
         page.wait_for_url("**/columns")
-        hand.column("Préavis", "notice_period_days")
+        hand.choose_column_field("Préavis", "notice_period_days")
         hand.click(page.locator("button[name=rest]"))
         page.wait_for_url("**/values")
-        hand.choose(page.get_by_label("à voir", exact=True), "")
-        hand.button("Continuer")
+        hand.select_option(page.get_by_label("à voir", exact=True), "")
+        hand.press_button("Continuer")
         page.wait_for_url("**/rows")
         kinds = page.locator("nav.kinds li b").all_inner_texts()
         assert "Préavis" not in kinds
@@ -179,7 +181,7 @@ def test_an_english_list_of_leads_is_converted_with_few_clicks(
         ):
             page = context.new_page()
             hand = CountedActions(page)
-            page.goto(address + served_page.access.new_link())
+            page.goto(address + served_page.access.create_link())
             hand.click(page.locator("input[name=resource][value=leads]"))
             hand.click(page.locator("input[name=mode][value=convert]"))
             page.set_input_files(
@@ -192,8 +194,8 @@ def test_an_english_list_of_leads_is_converted_with_few_clicks(
             with page.expect_navigation():
                 hand.click(page.locator("button[name=later]"))
             with page.expect_navigation():
-                hand.button("Import the first row of each group")
-            hand.button("Continue")
+                hand.press_button("Import the first row of each group")
+            hand.press_button("Continue")
             page.wait_for_url("**/look")
             expect(page.locator(".tiles .convert b")).to_have_text(str(LEADS - len(MISTYPED)))
             expect(page.locator(".tiles .invalid b")).to_have_text(str(len(MISTYPED)))

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, make_csv, serve_and_sign_in
+from tests.page.serving import COLUMNS, PageUser, make_csv, serve_and_sign_in
 
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
-}
 LINES = (
     *("Bo,Li,bo(at)example.com,permanent", "Cy,Lo,cy(at)example.com,permanent"),
     *("Di,My,di@example.com,permanent", "Ed,Wu,ed(at)example.com,permanent"),
@@ -21,17 +14,10 @@ LINES = (
 KIND = "problem~email_format~Email"
 
 
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
-
-
-def start_import(person: PageUser) -> str:
-    """Start an import with three invalid email addresses. Returns its path."""
-    path = person.upload("people.csv", make_csv(*LINES))
-    person.post(f"{path}/columns", COLUMNS)
+def start_import(user: PageUser) -> str:
+    """Start an import with three invalid email addresses up to its rows. Returns its path."""
+    path = user.upload("people.csv", make_csv(*LINES))
+    user.post(f"{path}/columns", COLUMNS)
     return path
 
 
@@ -59,6 +45,6 @@ def test_an_empty_answer_for_a_group_of_cells_changes_nothing(
         assert 400 == ann.post(f"{path}/replace", {"column": "2", "find": ""}).status_code
         ann.open(f"{path}/rows")
         ann.post(f"{path}/group", {"kind": KIND, "fill": " "})
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         assert {} == draft.edits
         assert draft.file == draft.original

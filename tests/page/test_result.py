@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 
 import pytest
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import make_csv, serve_and_sign_in
-from tests.page.test_ways import COLUMNS
+from tests.page.serving import COLUMNS, make_csv, serve_and_sign_in, strip_tags
 from tests.support.agency import settings_of
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
-
-
-def strip_tags(page: str) -> str:
-    """Return the text of a page without its tags."""
-    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
 def test_a_correction_import_contains_only_the_rows_to_correct(
@@ -77,7 +62,7 @@ def test_a_correction_import_contains_only_the_rows_to_correct(
         assert "al@example.com" not in shown
         assert "7 di" in strip_tags(ann.open(f"{rest[0]}/look?show=invalid").text)
         draft = page.drafts.load(rest[0].rpartition("/")[2])
-        assert {"invalid": 2, "update": 1} == dict(page.checked(draft).preview.summary.counts)
+        assert {"invalid": 2, "update": 1} == dict(page.checked_file(draft).preview.summary.counts)
 
 
 def test_a_completed_import_cannot_be_sent_again(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -87,14 +72,14 @@ def test_a_completed_import_cannot_be_sent_again(sandbox: Sandbox, tmp_path: Pat
         ann.open(f"{path}/look")
         ann.post(f"{path}/send")
         ann.open(f"{path}/progress")
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         # As a request that loaded the draft before its import ended.
         page.sender.send(draft)
-        run = page.sender.running(draft.id)
+        run = page.sender.latest_run(draft.id)
         assert run is not None
         assert run.ended.wait(30)
         shown = strip_tags(ann.open(f"{path}/result").text)
-        (after,) = page.drafts.all()
+        (after,) = page.drafts.load_all()
 
     assert draft.batch == after.batch
     assert "1 Created" in shown

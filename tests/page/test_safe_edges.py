@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
-from tests.page.test_ways import COLUMNS
+from tests.page.serving import COLUMNS, PageUser, make_csv, serve_and_sign_in, serve_page
 
 DIGITS = "9" * 5_000
 SCREENS = ("table", "columns", "values", "rows", "rows/2", "look")
@@ -27,19 +26,19 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def read_response_to_head(address: str, *lines: str) -> str:
+def read_response_to_head(address: str, *header_lines: str) -> str:
     """Return the response to the headers of a request whose body is never sent."""
     place = urlsplit(address)
     with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as opened:
-        head = (*lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
+        head = (*header_lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
         opened.sendall("\r\n".join(head).encode())
         return opened.recv(4_096).decode()
 
 
-def find_form_fields(screen: str) -> list[tuple[str, str]]:
-    """Return the address and the name of every field of a screen's forms."""
+def find_form_fields(html: str) -> list[tuple[str, str]]:
+    """Return the action and the name of each field in the forms of a screen."""
     found = []
-    for form in re.findall(r"<form .*?</form>", screen, re.DOTALL):
+    for form in re.findall(r"<form .*?</form>", html, re.DOTALL):
         action = re.search(r'<form [^>]*action="([^"]+)"', form)
         names = dict.fromkeys(re.findall(r'\bname="([^"]+)"', form))
         found += [(action[1] if action else "", name) for name in names if name != "form_key"]
@@ -93,7 +92,7 @@ def test_5000_digits_in_any_form_field_cause_no_server_error(
 
 def test_a_head_request_does_not_use_up_a_sign_in_link(sandbox: Sandbox, tmp_path: Path) -> None:
     with serve_page(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as mail:
-        link = page.access.new_link()
+        link = page.access.create_link()
         looked = mail.head(link)
         assert 200 == looked.status_code
         assert "set-cookie" not in looked.headers
@@ -110,7 +109,7 @@ def test_an_upload_without_a_session_is_rejected_before_its_body(
     with serve_page(sandbox, tmp_path) as (page, address):
         answer = read_response_to_head(address, "POST /imports HTTP/1.1", kind, length)
         assert answer.startswith("HTTP/1.1 403 "), answer
-        assert [] == page.drafts.all()
+        assert [] == page.drafts.load_all()
 
 
 def test_a_login_with_a_large_body_is_rejected(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -128,5 +127,5 @@ def test_pasted_cells_can_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path
         ann.open("/")
         ann.post("/imports", form, files={"file": ("", b"")})
         assert 200 == ann.shown.status_code
-        (draft,) = page.drafts.all()
-        assert len(pasted) == page.drafts.file(draft).stat().st_size
+        (draft,) = page.drafts.load_all()
+        assert len(pasted) == page.drafts.file_path(draft).stat().st_size

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.page.serving import serve_and_sign_in
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def test_a_column_with_a_field_name_is_preselected_and_needs_confirmation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -11,17 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from connector.page.import_page import ImportPage
 from connector.sandbox.server import Sandbox
-from tests.page.serving import PageUser, make_csv, serve_and_sign_in, serve_page
-from tests.page.test_ways import COLUMNS
+from tests.page.serving import COLUMNS, PageUser, make_csv, serve_and_sign_in, serve_page
 
 ROWS = 30
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def make_file_with_wrong_emails() -> bytes:
@@ -29,16 +21,16 @@ def make_file_with_wrong_emails() -> bytes:
     return make_csv(*(f"Bo{n},Li,bo{n},permanent" for n in range(ROWS)))
 
 
-def start_import(ann: PageUser) -> str:
+def start_import(user: PageUser) -> str:
     """Start an import with mapped columns. Returns its path."""
-    path = ann.upload("people.csv", make_file_with_wrong_emails())
-    ann.post(f"{path}/columns", COLUMNS)
+    path = user.upload("people.csv", make_file_with_wrong_emails())
+    user.post(f"{path}/columns", COLUMNS)
     return path
 
 
 def read_edited_emails(page: ImportPage) -> dict[str, str]:
     """Return the edited emails by row."""
-    (draft,) = page.drafts.all()
+    (draft,) = page.drafts.load_all()
     return {row: edit["2"] for row, edit in draft.edits.items() if edit}
 
 
@@ -46,7 +38,7 @@ def test_several_forms_of_one_screen_cause_no_conflict(sandbox: Sandbox, tmp_pat
     with serve_and_sign_in(sandbox, tmp_path) as (page, ann):
         path = start_import(ann)
         ann.open(f"{path}/rows")
-        keys = ann.keys()
+        keys = ann.read_hidden_fields()
         for number in (2, 3, 4):
             fields = {**keys, f"e:{number}:2": f"bo{number}@example.com", "kind": "problem~x~"}
             answer = ann.post(f"{path}/rows", fields, headers={"X-Part": "rows"})
@@ -61,7 +53,7 @@ def test_a_conflict_names_the_person_and_links_to_the_latest_version(
         path = start_import(ann)
         cy.client.cookies.set("session", page.access.start_session("cy"))
         cy.open(f"{path}/rows")
-        stale = cy.keys()
+        stale = cy.read_hidden_fields()
         ann.open(f"{path}/rows")
         ann.post(f"{path}/rows", {"e:2:2": "ann@example.com"})
         assert 409 == cy.post(f"{path}/rows", {**stale, "e:2:2": "cy@e.com"}).status_code
@@ -98,11 +90,11 @@ def test_a_typed_cell_is_saved_when_the_user_leaves_the_screen(
 ) -> None:
     leave, wanted = WAYS[way]
     with serve_page(sandbox, tmp_path) as (served_page, address):
-        with PageUser(address, served_page.access.new_link()) as ann:
+        with PageUser(address, served_page.access.create_link()) as ann:
             path = start_import(ann)
         with browser.new_context() as context:
             page = context.new_page()
-            page.goto(address + served_page.access.new_link())
+            page.goto(address + served_page.access.create_link())
             page.goto(f"{address}/history")
             page.goto(f"{address}{path}/rows")
             page.locator("#e3-2").fill("")
@@ -119,10 +111,10 @@ def test_twenty_quickly_typed_cells_are_all_saved(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_page(sandbox, tmp_path) as (served_page, address):
-        with PageUser(address, served_page.access.new_link()) as ann:
+        with PageUser(address, served_page.access.create_link()) as ann:
             path = start_import(ann)
         page = browser.new_page()
-        page.goto(address + served_page.access.new_link())
+        page.goto(address + served_page.access.create_link())
         page.goto(f"{address}{path}/rows")
         page.locator("#e2-2").focus()
         for number in range(2, 22):

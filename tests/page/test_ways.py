@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,22 +25,18 @@ from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
-from tests.page.serving import PageUser, make_csv, make_environ, serve_and_sign_in, serve_page
+from tests.page.serving import (
+    COLUMNS,
+    PageUser,
+    make_csv,
+    make_environ,
+    serve_and_sign_in,
+    serve_page,
+)
 from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
 
 SETTLE_SECONDS = 0.2
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
-}
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Sandbox without candidates."""
-    with Sandbox() as opened:
-        yield opened
 
 
 def read_emails(sandbox: Sandbox) -> list[str]:
@@ -49,11 +44,11 @@ def read_emails(sandbox: Sandbox) -> list[str]:
     return sorted(each["email"] for each in sandbox.store.records("candidates").values())
 
 
-def prepare_import(person: PageUser, *lines: str) -> str:
+def prepare_import(user: PageUser, *lines: str) -> str:
     """Prepare an import of these rows up to the preview. Returns its path."""
-    path = person.upload("people.csv", make_csv(*lines))
-    person.post(f"{path}/columns", COLUMNS)
-    person.open(f"{path}/look")
+    path = user.upload("people.csv", make_csv(*lines))
+    user.post(f"{path}/columns", COLUMNS)
+    user.open(f"{path}/look")
     return path
 
 
@@ -62,13 +57,13 @@ def test_an_import_that_needs_approval_is_sent_by_another_user(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_page(sandbox, tmp_path, approvals="on") as (page, address):
-        with PageUser(address, page.access.new_link()) as ann, PageUser(address) as cy:
+        with PageUser(address, page.access.create_link()) as ann, PageUser(address) as cy:
             path = prepare_import(ann, "Bo,Li,bo@example.com,permanent")
             assert "Send to a colleague for approval" in ann.shown.text
             ann.post(f"{path}/send")
             assert "Ann prepared this import" in ann.shown.text
             assert "Create 1 candidate<" not in ann.shown.text
-            seen = {"version": str(page.drafts.all()[0].version)}
+            seen = {"version": str(page.drafts.load_all()[0].version)}
             assert 400 == ann.post(f"{path}/send", seen).status_code
             assert [] == read_emails(sandbox)
             cy.client.cookies.set("session", page.access.start_session("Cy"))
@@ -105,7 +100,7 @@ def test_a_file_in_the_inbox_can_be_opened_as_an_import(sandbox: Sandbox, tmp_pa
         ann.open("/")
         (shown,) = re.findall(r'name="digest" value="(\w+)"', ann.shown.text)
         ann.post("/inbox", {"resource": "candidates", "name": "new.csv", "digest": shown})
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         assert ("upsert", ["email"]) == (draft.mode, draft.options["match"])
         assert not (inbox / "new.csv").exists()
         assert "new.csv" in ann.shown.text
@@ -145,8 +140,8 @@ def test_the_user_can_resolve_unconfirmed_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def push_without_waits(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
-        terms = replace(manner.terms, settle_seconds=SETTLE_SECONDS)
-        return await push(settings, files, replace(manner, terms=terms), **more)
+        terms = replace(manner.policy, settle_seconds=SETTLE_SECONDS)
+        return await push(settings, files, replace(manner, policy=terms), **more)
 
     monkeypatch.setattr(draft_sender, "push", push_without_waits)
     monkeypatch.setattr(batch, "settle_seconds_min", lambda _: SETTLE_SECONDS)
@@ -242,8 +237,10 @@ def test_the_choice_between_companies_of_one_name_applies_to_all_rows(
         ann.post(f"{path}/values", answers)
         assert ann.shown.url.path.endswith("/look")
         assert "Create 3 jobs" in ann.shown.text
-        (draft,) = page.drafts.all()
-        meant = page.reader.values_to_send(page.checked(draft), [*page.checked(draft).rows.rows()])
+        (draft,) = page.drafts.load_all()
+        meant = page.reader.values_to_send(
+            page.checked_file(draft), [*page.checked_file(draft).rows.rows()]
+        )
         assert {made[1]["id"]} == {each["company_id"] for each in meant.values()}
         assert f'<option value="{made[1]["id"]}" selected>' in ann.open(f"{path}/values").text
 
@@ -261,7 +258,7 @@ def test_a_corrected_company_name_can_be_cleared_later(sandbox: Sandbox, tmp_pat
         for answer in ({"value:4:0": "Acme"}, {"value:4:0": "Acme", "empty:4:0": "on"}):
             ann.open(f"{path}/values")
             ann.post(f"{path}/values", answer)
-            (draft,) = page.drafts.all()
+            (draft,) = page.drafts.load_all()
             saved = page.drafts.saved_map(draft)
             assert saved is not None
             expected = "" if len(answer) > 1 else "Acme"
@@ -282,7 +279,7 @@ def test_a_conversion_needs_confirmation_and_offers_no_undo(
         ann.open(f"{path}/look")
         ann.post(f"{path}/send", {"final": "yes"})
         assert "Converted" in ann.open(f"{path}/progress").text
-        (draft,) = page.drafts.all()
+        (draft,) = page.drafts.load_all()
         with page.drafts.open_for_change(draft.id, "Ann") as draft:
             draft.sent_at = "2026-01-02T03:04:00+00:00"
         shown = ann.open(f"{path}/result").text

@@ -22,10 +22,10 @@ from connector.page.words import (
     ERRORS,
     LANGUAGES,
     PageError,
-    field_words,
-    language,
-    language_of,
-    resource_names,
+    choose_language,
+    field_name_in_english,
+    importable_resources,
+    load_language,
 )
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
@@ -39,7 +39,7 @@ REFUSALS = (PageError, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
 
 
 def find_rejection_texts() -> Iterator[str]:
-    """Return the texts of rejections on the page."""
+    """Yield the messages and actions of errors that the page raises."""
     names = {each.__name__ for each in REFUSALS}
     for path in FOLDER.glob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -59,7 +59,7 @@ def find_page_texts() -> list[str | tuple[str, ...]]:
 
 
 def find_check_texts() -> Iterator[str]:
-    """Return the texts and actions for invalid rows."""
+    """Yield the messages and actions for invalid rows."""
     for code, text in {**PROBLEMS, **WARNINGS}.items():
         wrong, _, cure = text.partition(": ")
         yield f"{wrong}."
@@ -67,13 +67,13 @@ def find_check_texts() -> Iterator[str]:
 
 
 def find_catalog_names() -> Iterator[str]:
-    """Return the display names of resources, fields and values."""
+    """Yield the display names of resources, fields and values."""
     yield from ("Full name", "yes", "no")
-    for resource in resource_names():
-        yield field_words(resource)
+    for resource in importable_resources():
+        yield field_name_in_english(resource)
         for mode in ("create", "update", "upsert", "convert"):
             for column in target_columns(CATALOG[resource], mode):
-                yield field_words(column.name)
+                yield field_name_in_english(column.name)
                 yield from (
                     e.replace("_", " ") for e in column.accepted_values(mode) if e[0].isalpha()
                 )
@@ -107,10 +107,10 @@ def test_every_text_of_the_page_is_in_the_catalogues(code: str) -> None:
 def test_errors_are_shown_in_the_users_language(
     code: str, kind: str, error: ConnectorError
 ) -> None:
-    message, action = language(code).describe_error(error)
+    message, action = load_language(code).describe_error(error)
     assert str(error) not in message
-    assert language(code).gettext(ERRORS[kind])[1:] in message
-    assert action in {language(code).gettext(each) for each in ACTIONS.values()}
+    assert load_language(code).gettext(ERRORS[kind])[1:] in message
+    assert action in {load_language(code).gettext(each) for each in ACTIONS.values()}
     assert action not in ACTIONS.values()
 
 
@@ -120,7 +120,7 @@ def test_old_and_new_values_are_shown_in_the_users_language() -> None:
         ("expected_salary", 122625.0, 38000),
         ("available_from", None, "2026-12-01"),
     )
-    shown = language("fr").changes(changes, "candidates")
+    shown = load_language("fr").format_changes(changes, "candidates")
     assert [
         ["willing_to_relocate", "non", "oui"],
         ["expected_salary", "122 625", "38 000"],
@@ -128,12 +128,12 @@ def test_old_and_new_values_are_shown_in_the_users_language() -> None:
     ] == [[" ".join(each.split()) for each in change] for change in shown]
     # An undo has the same values by field.
     by_field = {name: values for name, *values in changes}
-    assert shown == language("fr").changes(by_field, "candidates")
+    assert shown == load_language("fr").format_changes(by_field, "candidates")
 
 
 def test_the_differing_end_of_long_texts_is_shown() -> None:
     before = "Called on Monday. " * 10
-    ((_, now, then),) = language("en").changes(
+    ((_, now, then),) = load_language("en").format_changes(
         {"notes": (before, f"{before}\n\nMet.")}, "candidates"
     )
     assert now.startswith("…")
@@ -142,7 +142,7 @@ def test_the_differing_end_of_long_texts_is_shown() -> None:
 
 def test_the_language_follows_the_browser(tmp_path: Path) -> None:
     assert ["de", "fr", "en", "en"] == [
-        language_of(each).code for each in ("de-AT,de;q=0.9", "nl;q=0.1,fr-CH", "nl", ";;q=x")
+        choose_language(each).code for each in ("de-AT,de;q=0.9", "nl;q=0.1,fr-CH", "nl", ";;q=x")
     ]
     with Sandbox() as sandbox, serve_and_sign_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "de"

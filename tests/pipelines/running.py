@@ -47,25 +47,17 @@ nightly_pull = next(
 inbox_sensor = create_inbox_sensor(UNNAMED)
 
 KEY = "planted-key-91d3b7"
-"""A key that is looked for wherever it must not be."""
+"""Key that tests search in places where it must not be."""
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Completed run as recorded in its event log."""
+    """Result of a materialization: its assets and checks by asset name, and its error, if any."""
 
     success: bool
     materialized: dict[str, dg.AssetMaterialization]
     checks: dict[str, dg.AssetCheckEvaluation]
-    failure: dg.DagsterEvent | None
-
-    @property
-    def reason(self) -> str:
-        """Return the reason of the failure in the log."""
-        assert self.failure is not None
-        data = self.failure.step_failure_data.user_failure_data
-        assert data is not None
-        return str(data.description)
+    failure_reason: str
 
 
 @contextmanager
@@ -79,7 +71,7 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
 
 @cache
 def _make_template_home() -> tempfile.TemporaryDirectory[str]:
-    """Create an unused home. Copying it is faster than creating a new one."""
+    """Return a Dagster home without runs. Copying it is faster than creating one."""
     home = tempfile.TemporaryDirectory(prefix="dagster-home-")
     Path(home.name, "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     with dg.DagsterInstance.from_config(home.name):
@@ -87,7 +79,7 @@ def _make_template_home() -> tempfile.TemporaryDirectory[str]:
 
 
 def make_account(base_url: str, folder: Path, key: str = KEY) -> Account:
-    """Return the account of a sandbox, with its files in the folder."""
+    """Return the account of the server at this address, with its data in the folder."""
     environ = variables(base_url, folder, key)
     return Account(environ=environ, cwd=folder)
 
@@ -99,7 +91,9 @@ def materialize_resources(
     selection: dg.AssetSelection | None = None,
     instance: dg.DagsterInstance | None = None,
 ) -> FinishedRun:
-    """Materialize the named resources, or all, or a selection. Failures are returned."""
+    """Materialize the landing of the named resources, of all, or of a selection. Failures do not
+    raise.
+    """
     chosen = [KEYS[name] for name in names] or None
     result = dg.materialize(
         [landing],
@@ -112,10 +106,16 @@ def materialize_resources(
         event.step_materialization_data.materialization
         for event in result.get_asset_materialization_events()
     ]
-    failures = result.get_step_failure_events()
     return FinishedRun(
         success=result.success,
         materialized={each.asset_key.path[-1]: each for each in landed},
         checks={each.asset_key.path[-1]: each for each in result.get_asset_check_evaluations()},
-        failure=failures[0] if failures else None,
+        failure_reason="" if result.success else read_failure_reason(result),
     )
+
+
+def read_failure_reason(result: dg.ExecuteInProcessResult) -> str:
+    """Return the message of the first step that failed."""
+    failure = result.get_step_failure_events()[0].step_failure_data.user_failure_data
+    assert failure is not None
+    return str(failure.description)

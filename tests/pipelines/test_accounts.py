@@ -15,7 +15,7 @@ from pipelines.graph import KEYS, PUBLISHED
 from pipelines.jobs import INTRADAY, NIGHTLY
 from pipelines.pushes import NAME as PUSH
 from pipelines.sensors import create_inbox_sensor
-from tests.pipelines.running import COUNTS, UNNAMED
+from tests.pipelines.running import COUNTS, UNNAMED, read_failure_reason
 from tests.support.agency import differences
 
 ACCOUNTS = """
@@ -52,21 +52,18 @@ def sandboxes() -> Iterator[dict[str, Sandbox]]:
         yield {"acme": acme, "glo-bex": globex}
 
 
-def write_project(folder: Path, acme: str = "https://a.example", globex: str = "") -> Account:
-    """Write the project file and all but one of its key files."""
-    text = ACCOUNTS.format(acme=acme, globex=globex or acme)
+def write_project(
+    folder: Path, acme_url: str = "https://a.example", globex_url: str = ""
+) -> Account:
+    """Write a project file with four accounts, two of which are invalid. `acme` and `globex` are
+    the addresses of the valid ones.
+    """
+    text = ACCOUNTS.format(acme=acme_url, globex=globex_url or acme_url)
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     for name in ("acme", "globex"):
         (folder / f"{name}.key").write_text(f"key-of-{name}\n", encoding="utf-8")
         (folder / f"{name}.key").chmod(0o600)
     return Account(environ={}, cwd=folder)
-
-
-def read_failure_reason(result: dg.ExecuteInProcessResult) -> str:
-    """Return the reason of a run's failure."""
-    data = result.get_step_failure_events()[0].step_failure_data.user_failure_data
-    assert data is not None
-    return str(data.description)
 
 
 def test_each_account_is_a_partition_of_every_asset(tmp_path: Path) -> None:

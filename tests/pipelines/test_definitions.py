@@ -126,8 +126,8 @@ def test_the_nightly_schedule_is_stopped_and_has_a_time_zone() -> None:
     assert ["15 2 * * *"] == nightly_pull.cron_schedule
 
 
-def evaluate_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
-    """Return the runs that the schedule requests now."""
+def evaluate_nightly_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
+    """Return the run that the nightly schedule requests now, or why it requests none."""
     with dg.build_schedule_context(instance=instance) as context:
         result = nightly_pull(context)
     assert isinstance(result, dg.RunRequest | dg.SkipReason)
@@ -137,11 +137,11 @@ def evaluate_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipRe
 def test_the_schedule_skips_while_a_pull_is_running(tmp_path: Path) -> None:
     job = definitions.resolve_job_def(nightly_pull_job.name)
     with open_instance(tmp_path) as instance:
-        result = evaluate_schedule(instance)
+        result = evaluate_nightly_schedule(instance)
         first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-        skipped = evaluate_schedule(instance)
+        skipped = evaluate_nightly_schedule(instance)
         instance.report_run_canceled(first)
-        again = evaluate_schedule(instance)
+        again = evaluate_nightly_schedule(instance)
 
     assert isinstance(result, dg.RunRequest)
     assert isinstance(skipped, dg.SkipReason)

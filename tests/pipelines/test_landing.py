@@ -101,8 +101,8 @@ def test_a_missing_scope_fails_the_run_after_other_resources_are_loaded(tmp_path
     assert not ran.success
     assert set(COUNTS) - {"leads"} == set(ran.materialized) - {"published"}
     assert {"leads", "published"} == {name for name, each in ran.checks.items() if not each.passed}
-    assert ran.reason.startswith("leads skipped: ")
-    assert "Give the key the scope 'leads.read', or exclude this resource." in ran.reason
+    assert ran.failure_reason.startswith("leads skipped: ")
+    assert "Give the key the scope 'leads.read', or exclude this resource." in ran.failure_reason
 
 
 def test_a_wrong_key_fails_the_run_with_the_next_step(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_wrong_key_fails_the_run_with_the_next_step(tmp_path: Path) -> None:
         ran = materialize_resources(make_account(sandbox.base_url, tmp_path, "another-key"))
 
     assert (False, {}) == (ran.success, ran.materialized)
-    assert "generate a new key" in ran.reason
+    assert "generate a new key" in ran.failure_reason
 
 
 def test_a_used_up_quota_fails_the_run_and_names_missing_resources(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_a_used_up_quota_fails_the_run_and_names_missing_resources(tmp_path: Pat
 
     assert not ran.success
     assert {"jobs", "published"} == set(ran.materialized)
-    assert " Not loaded: candidates, " in ran.reason
-    assert "Run the same command again" in ran.reason
+    assert " Not loaded: candidates, " in ran.failure_reason
+    assert "Run the same command again" in ran.failure_reason
 
 
 def test_missing_settings_fail_the_run_with_their_names(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_missing_settings_fail_the_run_with_their_names(tmp_path: Path) -> None:
     ran = materialize_resources(type(nothing)(environ=environ, cwd=tmp_path))
 
     assert not ran.success
-    assert "base_url is not set. Set CONNECTOR_BASE_URL" in ran.reason
+    assert "base_url is not set. Set CONNECTOR_BASE_URL" in ran.failure_reason
 
 
 def test_the_check_fails_if_rows_and_the_apis_total_differ(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
     assert "\n" not in description.replace("\n\n", "")
 
 
-def test_each_dbt_test_is_an_asset_check_with_its_name() -> None:
+def test_each_dbt_test_is_an_asset_check_of_the_same_name() -> None:
     blocking = {each.name: each.severity == "error" for each in PROJECT.checks}
 
     assert blocking == {each.key.name: each.spec(UNNAMED).blocking for each in CHECKS.values()}

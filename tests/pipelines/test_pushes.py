@@ -17,7 +17,7 @@ from pipelines.accounts import Account
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS
 from pipelines.pushes import NAME, push_from_query_asset
-from tests.pipelines.running import KEY, UNNAMED, inbox_sensor, make_account
+from tests.pipelines.running import KEY, UNNAMED, inbox_sensor, make_account, read_failure_reason
 from tests.pipelines.test_secrecy import find_files_with
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
@@ -45,13 +45,6 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    """In-memory Dagster instance."""
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def data_folder(tmp_path: Path) -> Path:
     """Data folder with an inbox for candidates."""
     (tmp_path / "data" / "inbox" / "candidates").mkdir(parents=True)
@@ -61,7 +54,7 @@ def data_folder(tmp_path: Path) -> Path:
 def run_push_job(
     account: Account, instance: dg.DagsterInstance, request: dg.RunRequest | dict[str, Any]
 ) -> dg.ExecuteInProcessResult:
-    """Run the job with this configuration or with the sensor's request. Failures are returned."""
+    """Run the push job with a configuration or the sensor's request. A failure does not raise."""
     if isinstance(request, dg.RunRequest):
         config, tags = dict(request.run_config), request.tags
     else:
@@ -75,18 +68,10 @@ def run_push_job(
     )
 
 
-def read_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    """Return the metadata of a successful run."""
+def read_output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """Return the metadata of the only output of a successful run."""
     (event,) = [each for each in result.all_events if each.is_successful_output]
     return {name: value.value for name, value in event.step_output_data.metadata.items()}
-
-
-def read_failure_reason(result: dg.ExecuteInProcessResult) -> str:
-    """Return the reason of a run's failure."""
-    (event,) = result.get_step_failure_events()
-    failure = event.step_failure_data.user_failure_data
-    assert failure is not None
-    return str(failure.description)
 
 
 def read_stored_run(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> str:
@@ -98,7 +83,7 @@ def read_stored_run(instance: dg.DagsterInstance, result: dg.ExecuteInProcessRes
 def run_inbox_sensor(
     account: Account, instance: dg.DagsterInstance, cursor: str | None
 ) -> tuple[dg.RunRequest | None, str, str | None]:
-    """Run the sensor; returns its requests, its reason to skip, and its cursor."""
+    """Run the sensor once. Returns its request, its skip message, and its next cursor."""
     with dg.build_sensor_context(
         instance=instance,
         cursor=cursor,
@@ -115,7 +100,7 @@ def run_inbox_sensor(
 def run_inbox_sensor_twice(
     account: Account, instance: dg.DagsterInstance
 ) -> tuple[dg.RunRequest | None, str]:
-    """Return the requests of the sensor's second run."""
+    """Run the sensor twice. Returns the request and the skip message of the second run."""
     *_, cursor = run_inbox_sensor(account, instance, None)
     request, skipped, _ = run_inbox_sensor(account, instance, cursor)
     return request, skipped
@@ -139,7 +124,7 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     kept = f"{kept} {shown_on.out} {shown_on.err}"
 
     assert ran.success
-    shown = read_metadata(ran)
+    shown = read_output_metadata(ran)
     assert ("partial", 2, 1, 1) == tuple(
         shown[name] for name in ("outcome", "rows", "rows/created", "rows/invalid")
     )
@@ -163,7 +148,7 @@ def test_preview_sends_nothing(
 ) -> None:
     (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
-    shown = read_metadata(
+    shown = read_output_metadata(
         run_push_job(make_account(sandbox.base_url, data_folder), instance, config)
     )
 
@@ -302,7 +287,10 @@ def test_an_unchanged_inbox_file_is_pushed_once_and_moved_away(
     assert nothing.startswith("No new files.")
     assert same is not None
     assert request.run_key == same.run_key
-    assert ("done", 1) == (read_metadata(ran)["outcome"], read_metadata(ran)["rows/created"])
+    assert ("done", 1) == (
+        read_output_metadata(ran)["outcome"],
+        read_output_metadata(ran)["rows/created"],
+    )
     observed = {
         each.asset_key: each.asset_observation_data.asset_observation.metadata
         for each in ran.all_events
@@ -312,7 +300,7 @@ def test_an_unchanged_inbox_file_is_pushed_once_and_moved_away(
     assert 1 == observed[API_KEYS["candidates"]]["rows/created"].value
     assert 1 == len(sandbox.store.records("candidates"))
     assert {"push.toml", "link.csv", "done"} == {each.name for each in folder.iterdir()}
-    kept = [Path(read_metadata(ran)[name]) for name in ("put_away", "report")]
+    kept = [Path(read_output_metadata(ran)[name]) for name in ("put_away", "report")]
     assert sorted(kept) == sorted((folder / "done").iterdir())
 
 
@@ -341,6 +329,6 @@ def test_a_failed_push_run_is_repeated_later(
     assert resting is None
     assert "Files that wait for another attempt after a failed run: 1." in skipped
     assert request.run_key != again.run_key
-    assert "previewed" == read_metadata(done)["outcome"]
+    assert "previewed" == read_output_metadata(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]
     assert [] == sandbox.log

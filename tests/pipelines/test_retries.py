@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +24,14 @@ from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED
 from pipelines.landing import RETRY_TAG, landing_assets
-from tests.pipelines.running import COUNTS, KEY, UNNAMED, make_account, published
+from tests.pipelines.running import (
+    COUNTS,
+    KEY,
+    UNNAMED,
+    make_account,
+    published,
+    read_failure_reason,
+)
 from tests.support.agency import rows
 from tests.support.clock import Time
 
@@ -32,31 +39,24 @@ LEADS = KEYS["leads"]
 
 
 @pytest.fixture
-def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries and waits of the client take no time."""
+def skip_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let retries of a step and waits of the client take no time."""
     monkeypatch.setattr(module, "RETRIES", dg.RetryPolicy(max_retries=2))
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
     monkeypatch.setattr(module, "pull", partial(pull, connect=connect))
 
 
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    """In-memory Dagster instance."""
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
 def materialize_landing(
-    account: Account, instance: dg.DagsterInstance | None = None, **given: Any
+    account: Account, instance: dg.DagsterInstance | None = None, **options: Any
 ) -> dg.ExecuteInProcessResult:
-    """Materialize the landing and the published file. Failures are returned."""
+    """Materialize all resources and the published file. A failure does not raise."""
     return dg.materialize(
         [landing_assets(UNNAMED), published],
         resources={"account": account},
         instance=instance,
         raise_on_error=False,
-        **given,
+        **options,
     )
 
 
@@ -65,22 +65,22 @@ def count_events(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -
     return len(result.filter_events(lambda event: event.event_type is kind))
 
 
-def act_after_first_pull(first: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a function after the first pull."""
+def act_after_first_pull(act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the pull of the assets by one that calls `act` after its first time."""
     whole: Callable[..., Any] = vars(module)["pull"]
     calls: list[PullReport] = []
 
     async def pull_and_act(*given: Any, **named: Any) -> PullReport:
         report: PullReport = await whole(*given, **named)
         if not calls:
-            first()
+            act()
         calls.append(report)
         return report
 
     monkeypatch.setattr(module, "pull", pull_and_act)
 
 
-@pytest.mark.usefixtures("without_waits")
+@pytest.mark.usefixtures("skip_waits")
 def test_a_retry_pulls_only_the_failed_resources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_retry_pulls_only_the_failed_resources(
 
 @pytest.mark.slow
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_waits")
+@pytest.mark.usefixtures("skip_waits")
 def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
@@ -114,11 +114,9 @@ def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> No
 
     assert not result.success
     assert 2 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
-    (failure,) = result.get_step_failure_events()
-    data = failure.step_failure_data.user_failure_data
-    assert data is not None
-    assert str(data.description).startswith("GET /api/v1/leads was answered 503: ")
-    assert str(data.description).endswith(" Not loaded: leads.")
+    assert 1 == len(result.get_step_failure_events())
+    assert read_failure_reason(result).startswith("GET /api/v1/leads was answered 503: ")
+    assert read_failure_reason(result).endswith(" Not loaded: leads.")
     keys = {event.asset_key for event in result.get_asset_materialization_events()}
     assert {*KEYS.values(), PUBLISHED} - {LEADS} == keys
     warehouse = Warehouse(tmp_path)
@@ -133,7 +131,7 @@ def hold_the_lease(folder: Path) -> None:
         ledger.take_lease("pull", LeaseOwner.of_this_process("run-1", "pull"), datetime.now(UTC))
 
 
-@pytest.mark.usefixtures("without_waits")
+@pytest.mark.usefixtures("skip_waits")
 @pytest.mark.parametrize("cause", ["wrong key", "spent month", "another run's lease"])
 def test_errors_that_need_user_action_are_not_retried(tmp_path: Path, cause: str) -> None:
     with Sandbox(
@@ -154,7 +152,7 @@ def test_errors_that_need_user_action_are_not_retried(tmp_path: Path, cause: str
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_waits")
+@pytest.mark.usefixtures("skip_waits")
 def test_the_run_after_a_killed_run_waits_for_its_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,26 +54,29 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def load_schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
+    """Return the schedules of a project by name."""
     return {each.name: each for each in create_schedules(Accounts.read(account))}
 
 
 def evaluate_tick(
-    made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
+    definitions: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
 ) -> Tick:
-    """Return the runs that Dagster's daemon starts for a schedule at that time."""
+    """Return what the schedule of this name requests at that time."""
     with dg.build_schedule_context(
-        instance=instance, scheduled_execution_time=at, repository_def=made.get_repository_def()
+        instance=instance,
+        scheduled_execution_time=at,
+        repository_def=definitions.get_repository_def(),
     ) as context:
-        return made.resolve_schedule_def(name).evaluate_tick(context)
+        return definitions.resolve_schedule_def(name).evaluate_tick(context)
 
 
 def find_requested_accounts(
-    made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
+    definitions: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
 ) -> list[str] | str:
-    """Return the accounts of the requested runs (an empty name without accounts), or the skip
+    """Return the accounts for which the schedule requests runs ("" without accounts), or its skip
     message.
     """
-    tick = evaluate_tick(made, name, instance, at)
+    tick = evaluate_tick(definitions, name, instance, at)
     if tick.skip_message is not None:
         return tick.skip_message
     return [each.partition_key or "" for each in tick.run_requests or ()]

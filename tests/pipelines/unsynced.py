@@ -13,6 +13,7 @@ from sqlalchemy.engine import Engine
 
 
 @event.listens_for(Engine, "connect")
-def _is_not_synced(connection: object, _: object) -> None:
+def _disable_sync(connection: object, _: object) -> None:
+    """Let a new SQLite connection not wait for the disk."""
     if isinstance(connection, sqlite3.Connection):
         connection.execute("PRAGMA synchronous = OFF")

@@ -41,7 +41,9 @@ MAILBOXES = ("jobs@acme.example", "ann@x.example")
 
 
 class RandomAgency:
-    """Random agency in a folder. `records` are the records of the last load, by resource and id."""
+    """Random agency in a data folder, loaded twice and with a push. `records` are the records of
+    the last load, by resource and id.
+    """
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.settings: Settings = load_folder_settings(folder)
@@ -53,122 +55,129 @@ class RandomAgency:
         self.warehouse.write(begin_run, Run("the-run", "pull", started_at=AT))
         self._make_records()
         with self.warehouse.keep_open():
-            self._land(AT)
+            self._load_records(AT)
             self._change_people()
-            self._land(AT + timedelta(hours=1))
-            gone = {self._pick_record("candidates")["id"]: DeletionProof(AT + timedelta(hours=2))}
-            events = (Event("unknown_value", f"source {self._mention()!r} is not documented"),)
+            self._load_records(AT + timedelta(hours=1))
+            gone = {self._choose_record("candidates")["id"]: DeletionProof(AT + timedelta(hours=2))}
+            events = (Event("unknown_value", f"source {self._make_mention()!r} is not documented"),)
             stream = Stream(CATALOG["candidates"])
             self.warehouse.commit(stream, Commit(gone=gone, events=events), "the-run", AT)
-        self._push()
+        self._write_journal()
 
     # -- records ----------------------------------------------------------------------------------
 
     def people(self) -> list[dict[str, Any]]:
-        """Return candidates and leads."""
+        """Return the records of all candidates and leads."""
         return [*self.records["candidates"].values(), *self.records["leads"].values()]
 
-    def _pick(self, *of: Any) -> Any:
-        return self._random.choice(of)
+    def _choose(self, *options: Any) -> Any:
+        """Return one of the options at random."""
+        return self._random.choice(options)
 
-    def _pick_record(self, resource: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._pick(*self.records[resource].values())
+    def _choose_record(self, resource: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._choose(*self.records[resource].values())
         return found
 
     def _make_phone_number(self) -> str:
+        """Return a new phone number or that of an office."""
         own = f"+44 7700 9{self._random.randrange(10_000, 99_999)}"
-        return str(self._pick(own, own, own.replace("+44 ", "0"), *DESKS))
+        return str(self._choose(own, own, own.replace("+44 ", "0"), *DESKS))
 
     def _add_record(self, resource: str, **fields: Any) -> None:
+        """Add a record with the next free id."""
         id = f"{resource}-{len(self.records[resource]):08}"
         dates = {"created_at": AT.isoformat(), "updated_at": AT.isoformat()}
         self.records[resource][id] = {"id": id, **fields, **dates}
 
-    def _person(self, resource: str, number: int) -> dict[str, Any]:
-        first, last = self._pick(*FIRSTS), self._pick(*LASTS)
+    def _make_person(self, resource: str, number: int) -> dict[str, Any]:
+        """Return the personal fields of a candidate or lead; many values are shared by several
+        people.
+        """
+        first, last = self._choose(*FIRSTS), self._choose(*LASTS)
         own = f"{first.split()[-1].lower()}.{number}@x.example"
         return {
             "first_name": first,
             "last_name": last,
-            "email": self._pick(own, own, own, f"jo{own}", *MAILBOXES),
-            "phone": self._pick(None, self._make_phone_number()),
-            "mobile": self._pick(None, self._make_phone_number()),
-            "network_url": self._pick(
+            "email": self._choose(own, own, own, f"jo{own}", *MAILBOXES),
+            "phone": self._choose(None, self._make_phone_number()),
+            "mobile": self._choose(None, self._make_phone_number()),
+            "network_url": self._choose(
                 None, *PROFILES, f"https://people.example/{resource}/{number}"
             ),
-            "city": self._pick(*CITIES),
-            "source": self._pick("fair", "fair / stand 3", "Baker Tilly"),
+            "city": self._choose(*CITIES),
+            "source": self._choose("fair", "fair / stand 3", "Baker Tilly"),
         }
 
     def _make_records(self) -> None:
+        """Add candidates, leads, companies, jobs and bookings that refer to each other."""
         for number in range(9):
             self._add_record(
                 "candidates",
-                **self._person("candidates", number),
-                address_line1=self._pick(*STREETS),
-                current_job_title=self._pick(*TITLES),
-                current_company=self._pick(*EMPLOYERS),
-                cv_file_path=self._pick("cv/shared.pdf", f"cv/{number}.pdf"),
+                **self._make_person("candidates", number),
+                address_line1=self._choose(*STREETS),
+                current_job_title=self._choose(*TITLES),
+                current_company=self._choose(*EMPLOYERS),
+                cv_file_path=self._choose("cv/shared.pdf", f"cv/{number}.pdf"),
                 status="screening",
             )
         for number in range(5):
-            person = self._person("leads", number + 100)
+            person = self._make_person("leads", number + 100)
             self._add_record(
-                "leads", **person, address=self._pick(*STREETS), company_name="A/S Nord"
+                "leads", **person, address=self._choose(*STREETS), company_name="A/S Nord"
             )
         for employer in EMPLOYERS:
-            someone = self._pick(*self.people())
+            someone = self._choose(*self.people())
             self._add_record(
                 "companies",
                 name=employer,
                 legal_name=f"{employer} Ltd",
-                email=self._pick("office@acme.example", someone["email"]),
-                phone=self._pick(*DESKS, someone["phone"]),
-                website=self._pick(None, *PROFILES),
-                **self._contact("primary_contact", someone),
+                email=self._choose("office@acme.example", someone["email"]),
+                phone=self._choose(*DESKS, someone["phone"]),
+                website=self._choose(None, *PROFILES),
+                **self._make_contact("primary_contact", someone),
             )
         for number in range(6):
             self._add_record(
                 "jobs",
-                title=self._pick(*TITLES),
-                location=self._pick(*CITIES),
+                title=self._choose(*TITLES),
+                location=self._choose(*CITIES),
                 reference_code=f"J/{number}",
             )
         for _ in range(9):
             self._add_record(
                 "bookings",
                 booking_type="interview",
-                candidate_id=self._pick_record("candidates")["id"],
-                lead_id=self._pick(None, self._pick_record("leads")["id"]),
-                interview_panel=self._pick("Mr / Mrs Panel", *EMPLOYERS, "Ann Lee, Tom Smith"),
-                **self._contact("contact", self._pick(*self.people())),
+                candidate_id=self._choose_record("candidates")["id"],
+                lead_id=self._choose(None, self._choose_record("leads")["id"]),
+                interview_panel=self._choose("Mr / Mrs Panel", *EMPLOYERS, "Ann Lee, Tom Smith"),
+                **self._make_contact("contact", self._choose(*self.people())),
             )
         self._write_free_texts()
 
-    def _contact(self, prefix: str, someone: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a contact: a known person, an unknown one, or a mixture of both."""
-        name = f"{someone['first_name']} {someone['last_name']}"
-        stranger = f"{self._pick(*FIRSTS)} {self._pick(*LASTS)}"
+    def _make_contact(self, prefix: str, person: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a contact: a known person, an unknown one, or a mixture of both."""
+        name = f"{person['first_name']} {person['last_name']}"
+        stranger = f"{self._choose(*FIRSTS)} {self._choose(*LASTS)}"
         return {
-            f"{prefix}_name": self._pick(name, stranger, None),
-            f"{prefix}_email": self._pick(None, someone["email"], "c@firm.example"),
-            f"{prefix}_phone": self._pick(None, someone["phone"], *DESKS),
+            f"{prefix}_name": self._choose(name, stranger, None),
+            f"{prefix}_email": self._choose(None, person["email"], "c@firm.example"),
+            f"{prefix}_phone": self._choose(None, person["phone"], *DESKS),
         }
 
-    def _mention(self) -> str:
+    def _make_mention(self) -> str:
         """Return a sentence that names a person, or only seems to."""
-        someone = self._pick(*self.people())
+        someone = self._choose(*self.people())
         first, last, email = (someone[name] for name in ("first_name", "last_name", "email"))
         number = someone["phone"] or someone["mobile"] or DESKS[0]
         digits = "".join(filter(str.isdigit, number))
         return str(
-            self._pick(
+            self._choose(
                 f"Recommended by {first} {last} <{email}>, tel {number}.",
                 f"See {last}, {first} / {someone['network_url']}.",
                 f"Ask {first} {last}s or jo{first.lower()} {last}.",
                 f"Account GB29NWBK{digits}, code R-{digits}, order 7712{digits}31.",
                 f"Mail xx{email} or {email}.uk; profile {someone['network_url']}-old",
-                f"The team / the {self._pick(*TITLES)} of {self._pick(*EMPLOYERS)}",
+                f"The team / the {self._choose(*TITLES)} of {self._choose(*EMPLOYERS)}",
             )
         )
 
@@ -183,17 +192,18 @@ class RandomAgency:
         }
         for resource, names in proses.items():
             for record in self.records[resource].values():
-                record.update({name: self._mention() for name in names})
+                record.update({name: self._make_mention() for name in names})
 
     def _change_people(self) -> None:
         """Change phone numbers, names and notes of some people."""
         for record in self._random.sample(self.people(), 4):
-            record |= {"phone": self._make_phone_number(), "notes": self._mention()}
+            record |= {"phone": self._make_phone_number(), "notes": self._make_mention()}
             record["updated_at"] = (AT + timedelta(minutes=30)).isoformat()
-        married = self._pick_record("candidates")
-        married |= {"last_name": self._pick(*LASTS), "mobile": self._pick(*DESKS)}
+        married = self._choose_record("candidates")
+        married |= {"last_name": self._choose(*LASTS), "mobile": self._choose(*DESKS)}
 
-    def _land(self, at: datetime) -> None:
+    def _load_records(self, at: datetime) -> None:
+        """Load all records as a pull at that time does."""
         for resource in RESOURCES:
             declared = CATALOG[resource]
             records = [declared.record(dict(each)) for each in self.records[resource].values()]
@@ -202,12 +212,12 @@ class RandomAgency:
 
     # -- the journal ------------------------------------------------------------------------------
 
-    def _push(self) -> None:
-        """Push rows about some of the people, and about people who were never loaded."""
+    def _write_journal(self) -> None:
+        """Write a push to the journal, with rows about loaded people and about unknown people."""
         tasks = []
         for number in range(2, 6):
-            someone = self._pick_record("candidates")
-            fields = {"notes": self._mention(), "phone": self._make_phone_number()}
+            someone = self._choose_record("candidates")
+            fields = {"notes": self._make_mention(), "phone": self._make_phone_number()}
             base, identity = {"phone": someone["phone"]}, {"email": someone["email"]}
             tasks.append(
                 Task(
@@ -221,11 +231,14 @@ class RandomAgency:
                 )
             )
         for number in range(6, 9):
-            fields = {**self._person("candidates", number + 200), "notes": self._mention()}
+            fields = {
+                **self._make_person("candidates", number + 200),
+                "notes": self._make_mention(),
+            }
             identity = {"email": fields["email"]}
             tasks.append(Task(number, "create", "candidates", fields, identity=identity))
         problem = Problem(
-            "email_format", "It is no address.", "Notes", self._mention(), field="notes"
+            "email_format", "It is no address.", "Notes", self._make_mention(), field="notes"
         )
         verdict = RowResult(9, "invalid", (problem,), "email_format")
         plan = PushPlan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
@@ -248,7 +261,9 @@ class RandomAgency:
 
 
 def read_all_rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return every version of every record, every event and every journal row, by key."""
+    """Return all versions of records, events and journal rows. A key is the schema, the table, the
+    id of the row, and what distinguishes rows of one id.
+    """
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     with open_file(agency.warehouse.work) as connection:
         for schema, key in (("landing", "1"), ("history", "_version")):

@@ -62,7 +62,7 @@ def load_folder_settings(folder: Path, **environ: str) -> Settings:
 
 @cache
 def make_template_agency() -> PopulatedAgency:
-    """Create the agency before any erasure. Tests only copy it."""
+    """Return an agency before any erasure, created once per process. Tests copy it."""
     folder = Path(mkdtemp(prefix="erasure-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return PopulatedAgency(folder)
@@ -81,48 +81,53 @@ def copy_populated_agency(folder: Path, *, models: str = "off") -> PopulatedAgen
 
 
 class PopulatedAgency:
-    """Folder of an agency with the person under the id of one of its candidates."""
+    """Data folder of an agency. One of its candidates (`id`) is the person, whose data is in every
+    place that can contain personal data.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
         self.settings = load_folder_settings(folder)
         self.warehouse = load_generated_records(self.folder, FEW)
         with self.warehouse.keep_open():
-            self.id = self._someone_with_a_booking()
-            self._land_person()
-        self._push_person()
-        self._file_person()
+            self.id = self._find_candidate_with_booking()
+            self._load_person()
+        self._write_journal()
+        self._write_files()
         publish(self.settings, now=lambda: AT)
         (self.folder / REPORT_FILE).write_text(f"<p>{FIRST} {LAST}</p>", encoding="utf-8")
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Query the work file."""
+    def query_work_file(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query of the work file."""
         with open_file(self.warehouse.work) as connection:
             return connection.execute(sql).fetchall()
 
     # -- the landing ------------------------------------------------------------------------------
 
-    def record(self, resource: str, id: str) -> dict[str, Any]:
+    def read_record(self, resource: str, id: str) -> dict[str, Any]:
+        """Return the last loaded version of a record."""
         sql = f"SELECT _record::VARCHAR FROM landing.{resource} WHERE id = '{id}'"
-        ((text,),) = self.rows(sql)
+        ((text,),) = self.query_work_file(sql)
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def land(self, resource: str, record: Mapping[str, Any], at: datetime) -> None:
+    def load(self, resource: str, record: Mapping[str, Any], at: datetime) -> None:
         """Load a record as a pull does."""
         load_record(self.warehouse, resource, record, at)
 
-    def _someone_with_a_booking(self) -> str:
-        ((id,),) = self.rows(
+    def _find_candidate_with_booking(self) -> str:
+        """Return the id of a candidate who has a booking."""
+        ((id,),) = self.query_work_file(
             "SELECT candidate_id FROM landing.bookings WHERE candidate_id IN "
             "(SELECT id FROM landing.candidates) ORDER BY booking_type, id LIMIT 1"
         )
         assert isinstance(id, str)
         return id
 
-    def _land_person(self) -> None:
+    def _load_person(self) -> None:
+        """Load the person twice, and records and an event that name the person."""
         person = {
-            **self.record("candidates", self.id),
+            **self.read_record("candidates", self.id),
             "first_name": FIRST,
             "last_name": LAST,
             "email": FORMER_EMAIL,
@@ -132,37 +137,40 @@ class PopulatedAgency:
             "updated_at": LATER.isoformat(),
             "nickname": f"{LAST} of old",
         }
-        self.land("candidates", person, LATER)
+        self.load("candidates", person, LATER)
         person |= {"email": EMAIL, "updated_at": (LATER + timedelta(hours=1)).isoformat()}
-        self.land("candidates", person, LATER + timedelta(hours=1))
-        for (id,) in self.rows(f"SELECT id FROM landing.bookings WHERE candidate_id = '{self.id}'"):
-            booking = self.record("bookings", id)
+        self.load("candidates", person, LATER + timedelta(hours=1))
+        for (id,) in self.query_work_file(
+            f"SELECT id FROM landing.bookings WHERE candidate_id = '{self.id}'"
+        ):
+            booking = self.read_record("bookings", id)
             texts = {"title": f"{LAST} meets the client", "internal_notes": f"call {PHONE}"}
-            self.land("bookings", {**booking, **texts}, LATER)
-        ((other,),) = self.rows(
+            self.load("bookings", {**booking, **texts}, LATER)
+        ((other,),) = self.query_work_file(
             f"SELECT id FROM landing.candidates WHERE id <> '{self.id}' ORDER BY id LIMIT 1"
         )
         self.other = str(other)
-        ((company,),) = self.rows("SELECT id FROM landing.companies ORDER BY id LIMIT 1")
+        ((company,),) = self.query_work_file("SELECT id FROM landing.companies ORDER BY id LIMIT 1")
         self.company = str(company)
         contact = {"primary_contact_name": f"{FIRST} {LAST}", "primary_contact_email": EMAIL}
-        firm = self.record("companies", self.company)
-        self.land("companies", {**firm, **contact, "email": "office@firm.example"}, LATER)
+        firm = self.read_record("companies", self.company)
+        self.load("companies", {**firm, **contact, "email": "office@firm.example"}, LATER)
         event = Commit(events=(Event("unknown_value", f"source {EMAIL!r} is not documented"),))
         stream = Stream(CATALOG["candidates"])
         self.warehouse.commit(stream, event, "the-run", LATER)
 
-    def mention(self) -> str:
-        """Mention the person in the notes of another candidate, and return the text."""
+    def load_mention(self) -> str:
+        """Load another candidate whose notes mention the person. Returns the notes."""
         notes = f"Was recommended by {FIRST} {LAST} <{EMAIL.lower()}>, tel {PHONE}."
-        record = {**self.record("candidates", self.other), "notes": notes}
+        record = {**self.read_record("candidates", self.other), "notes": notes}
         with self.warehouse.keep_open():
-            self.land("candidates", record, LATER)
+            self.load("candidates", record, LATER)
         return notes
 
     # -- the journal ------------------------------------------------------------------------------
 
-    def _push_person(self) -> None:
+    def _write_journal(self) -> None:
+        """Write a push to the journal, with applied, invalid and planned rows about the person."""
         made = {"first_name": FIRST, "last_name": LAST, "email": FORMER_EMAIL}
         fields = {**made, "employment_type": "permanent", "source": "fair"}
         update = Task(
@@ -186,13 +194,16 @@ class PopulatedAgency:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
             journal = JournalWriter(ledger, "r1", now=lambda: AT)
             self.batch = journal.create_batch(plan, PushPolicy())
-            self._apply(journal, create, None)
-            self._apply(journal, update, {**fields, "id": self.id, "phone": PHONE})
+            self._record_accepted_row(journal, create, None)
+            self._record_accepted_row(journal, update, {**fields, "id": self.id, "phone": PHONE})
             journal.record_run_end(self.batch, "partial", requests=2, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, "r1")
         copy_journal(self.settings)
 
-    def _apply(self, journal: JournalWriter, task: Task, before: Mapping[str, Any] | None) -> None:
+    def _record_accepted_row(
+        self, journal: JournalWriter, task: Task, before: Mapping[str, Any] | None
+    ) -> None:
+        """Record that a row was sent and accepted; `before` is the record before it."""
         body = json.dumps(dict(task.fields)).encode()
         path = f"/api/v1/candidates/{task.record_id or ''}"
         request = Request("candidates", task.operation, "PUT", path, "candidates.write", body=body)
@@ -204,7 +215,8 @@ class PopulatedAgency:
 
     # -- files ------------------------------------------------------------------------------------
 
-    def _file_person(self) -> None:
+    def _write_files(self) -> None:
+        """Write a report, a workbook and temporary files with data of the person."""
         self.table, self.workbook = self.folder / TABLE, self.folder / WORKBOOK
         self.table.parent.mkdir(parents=True)
         rows = [
@@ -229,15 +241,15 @@ class PopulatedAgency:
 def load_record(
     warehouse: Warehouse, resource: str, record: Mapping[str, Any], at: datetime
 ) -> None:
-    """Load a record as a pull does."""
+    """Load a record as a pull at that time does."""
     declared = CATALOG[resource]
     found = FoundDetail(declared.record(dict(record)), at)
     warehouse.commit(Stream(declared), Commit(records=(found,)), "the-run", at)
 
 
 def find_traces(folder: Path, *texts: str) -> Iterator[str]:
-    """Yield the files whose bytes contain one of the texts in any letter case, with unpacked
-    workbooks.
+    """Yield FILE: TEXT for each file that contains one of the texts (default: `TRACES`), in any
+    letter case. Workbooks are unpacked.
     """
     needles = [each.lower().encode() for each in texts or TRACES]
     for path in sorted(folder.rglob("*")):
@@ -253,7 +265,7 @@ def find_traces(folder: Path, *texts: str) -> Iterator[str]:
                     yield f"{path.relative_to(folder)}: {needle.decode()}"
 
 
-def run_in_folder(folder: Path, *arguments: str) -> Result:
+def run_in_folder(folder: Path, *words: str) -> Result:
     """Run a command for the account with the data folder `data` in this folder."""
     environ = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off"}
-    return CliRunner().invoke(main, list(arguments), env=environ)
+    return CliRunner().invoke(main, list(words), env=environ)

@@ -45,11 +45,11 @@ erase(load_settings({}, given, folder), sys.argv[3], applies=True)
 
 
 class SimulatedKill(BaseException):
-    """Ends an erasure immediately, uncaught by any handler."""
+    """Exception that no handler of the erasure catches."""
 
 
 def raise_simulated_kill(*given: Any, **named: Any) -> None:
-    """Replace a step that the erasure does not reach."""
+    """End the erasure; tests replace one of its steps by this function."""
     raise SimulatedKill
 
 
@@ -112,7 +112,7 @@ def test_an_erasure_is_refused_while_rows_are_unconfirmed(tmp_path: Path) -> Non
 
 
 def leave_row_unconfirmed(agency: PopulatedAgency) -> None:
-    """Send the planned row without receiving a response."""
+    """Record the planned row as sent, without a response."""
     with Ledger(agency.folder) as ledger:
         ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r2", "push"), AT)
         journal = JournalWriter(ledger, "r2", now=lambda: AT)

@@ -31,7 +31,7 @@ from tests.privacy.populated_agency import (
 
 
 class ErasedAgency:
-    """State of the agency before the erasure, the places found, and the result of the erasure."""
+    """Agency before and after an erasure, with its preview and its result."""
 
     def __init__(self, folder: Path) -> None:
         self.agency = copy_populated_agency(folder, models="on")
@@ -54,7 +54,7 @@ def erased_agency(tmp_path_factory: pytest.TempPathFactory) -> ErasedAgency:
 
 
 def sum_figures(published: Path) -> Mapping[str, Any]:
-    """Return the row counts and sums of every mart, except salaries of candidates."""
+    """Return the row count and the sum of each number column of every mart, except salaries."""
     found: dict[str, Any] = {}
     marts = [each for each in list_tables(published) if each.startswith("marts.")]
     with open_snapshot(published) as ask:
@@ -131,22 +131,26 @@ def test_an_erasure_keeps_row_counts_and_sums_of_marts(erased_agency: ErasedAgen
 
 def test_erased_records_stay_as_rows_without_personal_data(erased_agency: ErasedAgency) -> None:
     agency = erased_agency.agency
-    left = agency.record("candidates", agency.id)
-    marked = agency.rows("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
+    left = agency.read_record("candidates", agency.id)
+    marked = agency.query_work_file("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
 
     assert {"id", "status", "source", "created_at", "updated_at", "industry"} <= left.keys()
     assert not {"first_name", "email", "phone", "expected_salary", "nickname"} & left.keys()
-    assert 3 == len(agency.rows(f"SELECT 1 FROM history.candidates WHERE id = '{agency.id}'"))
+    assert 3 == len(
+        agency.query_work_file(f"SELECT 1 FROM history.candidates WHERE id = '{agency.id}'")
+    )
     assert {"bookings", "candidates", "companies"} == {resource for resource, _ in marked}
     assert {NOW} == {at for _, at in marked}
-    assert "office@firm.example" == agency.record("companies", agency.company)["email"]
+    assert "office@firm.example" == agency.read_record("companies", agency.company)["email"]
 
 
 def test_the_journal_keeps_the_outcome_of_pushed_rows(erased_agency: ErasedAgency) -> None:
-    rows = erased_agency.agency.rows(
+    rows = erased_agency.agency.query_work_file(
         "SELECT number, state, code, record_id FROM push.rows ORDER BY 1"
     )
-    bodies = erased_agency.agency.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
+    bodies = erased_agency.agency.query_work_file(
+        "SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1"
+    )
 
     assert [
         (2, "applied", "", erased_agency.agency.id),
@@ -179,14 +183,14 @@ def test_an_erasure_deletes_rows_of_csv_files_and_complete_workbooks(
 
 def test_mentions_in_texts_of_others_are_listed_and_kept(tmp_path: Path) -> None:
     agency = copy_populated_agency(tmp_path)
-    notes = agency.mention()
+    notes = agency.load_mention()
     mention = Mention("landing.candidates", agency.other, "notes")
 
     assert (mention,) == locate_person(agency.settings, EMAIL).mentions
     erased = erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
 
     (receipt,) = erased.receipts
-    assert notes == agency.record("candidates", agency.other)["notes"]
+    assert notes == agency.read_record("candidates", agency.other)["notes"]
     assert (mention,) == receipt.mentions
     assert f"landing.candidates {agency.other}: notes\n" in receipt.as_text()
     assert () == receipt.left
@@ -195,7 +199,7 @@ def test_mentions_in_texts_of_others_are_listed_and_kept(tmp_path: Path) -> None
 
 def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
     agency = copy_populated_agency(tmp_path)
-    agency.mention()
+    agency.load_mention()
 
     for name in (f"{FIRST} {LAST}", f" {FIRST.upper()}  {LAST.lower()}", LAST):
         found = locate_person(agency.settings, name)

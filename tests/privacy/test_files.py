@@ -20,22 +20,24 @@ PERSON = Person(emails=frozenset((EMAIL.lower(),)), names=frozenset((NAME.lower(
 
 
 def add_row(workbook: Workbook) -> None:
-    """Add a row to the first sheet."""
+    """Add a row with the person's email to the first sheet."""
     workbook.worksheets[0].append([EMAIL, "x"])
 
 
 def add_hidden_row(workbook: Workbook) -> None:
-    """Add a row to a hidden sheet."""
+    """Add a row with the person's email to a hidden sheet."""
     sheet = workbook.create_sheet("kept")
     sheet.append([EMAIL])
     sheet.sheet_state = "veryHidden"
 
 
 def set_author(workbook: Workbook) -> None:
+    """Set the person as the author of the workbook."""
     workbook.properties.creator = NAME
 
 
 def set_sheet_name(workbook: Workbook) -> None:
+    """Add a sheet named after the person."""
     workbook.create_sheet(NAME)
 
 
@@ -49,12 +51,12 @@ def mention_in_cell(workbook: Workbook) -> None:
     workbook.worksheets[0]["B2"] = f"knows {NAME}"
 
 
-def save_workbook(path: Path, *puts: Callable[[Workbook], None], **parts: str | bytes) -> Path:
-    """Save a workbook with the person in these places and in parts of the zip file."""
+def save_workbook(path: Path, *changes: Callable[[Workbook], None], **parts: str | bytes) -> Path:
+    """Save a workbook after the `changes`, and add `parts` to its zip file."""
     workbook = Workbook()
     for each in (["Email", "Name"], ["bob@mail.example", "Bob"]):
         workbook.worksheets[0].append(each)
-    for put in puts:
+    for put in changes:
         put(workbook)
     path.parent.mkdir(parents=True, exist_ok=True)
     workbook.save(path)

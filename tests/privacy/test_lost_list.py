@@ -25,9 +25,7 @@ COUNTS = {"jobs": 1, "candidates": 3}
 
 
 class ErasedPeopleAccount:
-    """Account that pulled and erased two people, while the server still has them and changed
-    one.
-    """
+    """Account that pulled and erased two people, whose records on the server were changed later."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self.sandbox, self.data = sandbox, folder / "data"
@@ -36,25 +34,25 @@ class ErasedPeopleAccount:
         self.environ["CONNECTOR_MODELS"] = "off"
         self.before = len(sandbox.log)
 
-    def begin(self) -> None:
-        """Prepare the account for the first time."""
+    def pull_and_erase_people(self) -> None:
+        """Create two people on the server, pull and erase them, and change them on the server."""
         ids = [self.create(EMAIL, NAME), self.create(OTHER, "Qqworth")]
         assert 0 == self.call("pull", "candidates").status
         for email in (EMAIL, OTHER):
             assert 0 == self.call("erase", email, "--apply").status
-        assert [] == self.traces()
+        assert [] == self.find_traces()
         for id in ids:
             self.sandbox.store.update("candidates", id, {"city": "Leeds"})
 
     def create(self, email: str, name: str) -> str:
-        """Create a candidate on the server."""
+        """Create a candidate on the server, and return its id."""
         person = {"first_name": "O", "last_name": name, "email": email}
         record = self.sandbox.store.create("candidates", person | {"employment_type": "permanent"})
         return str(record.record["id"])
 
-    def call(self, *arguments: str) -> CommandResult:
+    def call(self, *words: str) -> CommandResult:
         """Call a command."""
-        return call(arguments, self.environ)
+        return call(words, self.environ)
 
     def push(self) -> CommandResult:
         """Push a row about the first person, without a pull."""
@@ -65,6 +63,9 @@ class ErasedPeopleAccount:
         return self.call(*words, "--json")
 
     def lose_list(self, how: str) -> None:
+        """Delete the list's rows if `how` is "emptied", else the whole ledger, and confirm its
+        loss.
+        """
         if how == "emptied":
             with closing(sqlite3.connect(self.ledger, isolation_level=None)) as connection:
                 connection.execute("DELETE FROM suppressed")
@@ -76,13 +77,16 @@ class ErasedPeopleAccount:
         self.call("doctor", "--new-ledger")
         self.before = len(self.sandbox.log)
 
-    def traces(self, *wanted: str) -> list[object]:
-        """Return the files with data of the first person, or of the given one."""
-        return list(find_traces(self.data, *(wanted or (EMAIL, NAME))))
+    def find_traces(self, *texts: str) -> list[object]:
+        """Return FILE: TEXT for each file with data of the first person, or with one of these
+        texts.
+        """
+        return list(find_traces(self.data, *(texts or (EMAIL, NAME))))
 
     def count_hashes(self) -> int:
+        """Return the number of identifier hashes in the list of erased people."""
         with Ledger(self.data) as ledger:
-            return len(Erasures(ledger).listed())
+            return len([*Erasures(ledger).listed_hashes()])
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +94,13 @@ def agency_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int
     """Folder of an agency and of its server, and the server's port. Tests use copies."""
     folder = tmp_path_factory.mktemp("agency")
     with Sandbox(counts=COUNTS, data=folder / "platform") as sandbox:
-        ErasedPeopleAccount(sandbox, folder).begin()
+        ErasedPeopleAccount(sandbox, folder).pull_and_erase_people()
         return folder, int(sandbox.base_url.rsplit(":", 1)[1])
 
 
 @pytest.fixture
 def agency(tmp_path: Path, agency_template: tuple[Path, int]) -> Iterator[ErasedPeopleAccount]:
+    """Copy of the template, whose server runs at the same port."""
     folder, port = agency_template
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     # The data folder belongs to one address.
@@ -112,7 +117,7 @@ def test_a_lost_suppression_list_is_restored_from_the_receipts(
 
     pulled = agency.call("pull", "candidates")
 
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
     assert listed == agency.count_hashes() > 0
     assert f"{listed} hashes of erased people were missing" in pulled.err
     again = agency.call("pull", "candidates", "--json")
@@ -129,7 +134,7 @@ def test_a_push_restores_the_suppression_list_without_a_pull(agency: ErasedPeopl
 
     assert (3, 1) == (pushed.status, pushed.object["invalid"]), pushed
     assert [] == [each for each in agency.sandbox.log if each.method == "POST"]
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
 
 
 @pytest.mark.parametrize("lost", ["key", "receipt"])
@@ -152,7 +157,7 @@ def test_a_missing_key_or_receipt_stops_pulls_and_pushes(
     assert 1 == agency.call("doctor").status
     path.write_bytes(before)
     assert 0 == agency.call("pull", "candidates").status
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
 
 
 @pytest.mark.slow
@@ -167,7 +172,7 @@ def test_the_documented_steps_after_a_lost_key_work(agency: ErasedPeopleAccount)
         assert 0 == agency.call("erase", email, "--apply").status
 
     assert 0 == agency.call("pull", "candidates", "--full").status
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
 
 
 @pytest.mark.slow
@@ -195,7 +200,7 @@ def test_a_missing_receipt_is_reported_and_written_again(agency: ErasedPeopleAcc
     assert 0 == agency.call("status", "--check").status
     agency.lose_list("removed")
     assert 0 == agency.call("pull", "candidates", "--full").status
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
 
 
 def test_the_status_check_reports_a_lost_key(agency: ErasedPeopleAccount) -> None:
@@ -233,7 +238,7 @@ def test_a_damaged_key_stops_pulls_and_pushes(agency: ErasedPeopleAccount, damag
     assert 1 == agency.call("doctor").status
     path.write_bytes(before)
     assert 0 == agency.call("pull", "candidates", "--full").status
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
 
 
 def test_a_receipt_of_another_account_is_reported(agency: ErasedPeopleAccount) -> None:
@@ -256,12 +261,12 @@ def test_released_people_stay_released_after_a_lost_list(agency: ErasedPeopleAcc
 
     agency.call("pull", "candidates", "--full")
 
-    assert [] != agency.traces()
-    assert [] == agency.traces(OTHER)
+    assert [] != agency.find_traces()
+    assert [] == agency.find_traces(OTHER)
     assert 0 == agency.call("erase", EMAIL, "--apply").status
     agency.lose_list("removed")
     agency.call("pull", "candidates", "--full")
-    assert [] == agency.traces()
+    assert [] == agency.find_traces()
 
 
 def test_a_lost_work_file_does_not_restore_erased_people(agency: ErasedPeopleAccount) -> None:
@@ -277,4 +282,4 @@ def test_a_lost_work_file_does_not_restore_erased_people(agency: ErasedPeopleAcc
     assert 0 == agency.call("pull", "candidates").status
 
     assert id in agency.sandbox.store.records("candidates")
-    assert [] == agency.traces("new.yy@mail.example", "Yyworth")
+    assert [] == agency.find_traces("new.yy@mail.example", "Yyworth")

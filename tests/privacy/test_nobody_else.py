@@ -32,18 +32,18 @@ Key = tuple[str, ...]
 
 
 def extract_phone_digits(number: str | None) -> str:
-    """Return the significant digits of a phone number."""
+    """Return the last nine digits of a phone number."""
     return re.sub(r"\D", "", number or "")[-9:]
 
 
 class ExpectedErasure:
-    """Owner of each row, and the identifiers that belong only to the person, derived from the
-    rows.
+    """Identifiers that belong to the person only, derived from all rows before the erasure, and
+    what the erasure may change.
     """
 
-    def __init__(self, before: Mapping[Key, Row], ids: set[str]) -> None:
-        self.ids = ids
-        mine = [each for key, each in before.items() if self.is_own(key)]
+    def __init__(self, before: Mapping[Key, Row], person_ids: set[str]) -> None:
+        self.ids = person_ids
+        mine = [each for key, each in before.items() if self.is_of_person(key)]
         own = [each for each in mine if each["email"] is not None]
         self.emails = {each["email"].lower() for each in own}
         self.numbers = {
@@ -53,7 +53,7 @@ class ExpectedErasure:
         self.names = {f"{each['first_name']} {each['last_name']}".lower() for each in own}
         all_emails = set(self.emails)
         for key, row in before.items():
-            for shown in self._own_fields(key, row, all_emails):
+            for shown in self._read_fields_of_others(key, row, all_emails):
                 self.emails -= {(shown.get("email") or "").lower()}
                 self.numbers -= {
                     extract_phone_digits(shown.get("phone")),
@@ -62,17 +62,17 @@ class ExpectedErasure:
                 self.profiles -= {(shown.get(name) or "").rstrip("/") for name in URLS}
 
     @staticmethod
-    def is_landed(key: Key) -> bool:
+    def is_record_version(key: Key) -> bool:
         """Return True if the row is a version of a record."""
         return key[0] in ("landing", "history")
 
-    def is_own(self, key: Key) -> bool:
-        """Return True if the row is a version of the person's own record."""
-        return self.is_landed(key) and key[2] in self.ids
+    def is_of_person(self, key: Key) -> bool:
+        """Return True if the row is a version of the person's record."""
+        return self.is_record_version(key) and key[2] in self.ids
 
-    def _own_fields(self, key: Key, row: Row, emails: set[str]) -> Iterator[Row]:
-        """Return the fields with which others describe themselves."""
-        if self.is_landed(key) and not self.is_own(key) and key[1] != "bookings":
+    def _read_fields_of_others(self, key: Key, row: Row, emails: set[str]) -> Iterator[Row]:
+        """Yield the fields of a row that describe another person. `emails` are the person's own."""
+        if self.is_record_version(key) and not self.is_of_person(key) and key[1] != "bookings":
             yield row
         if key[0] == "journal" and row.get("task") and row["record_id"] not in self.ids:
             task = json.loads(row["task"])
@@ -85,7 +85,7 @@ class ExpectedErasure:
             if record["id"] not in self.ids:
                 yield record
 
-    def names_them(self, text: str) -> bool:
+    def may_name_person(self, text: str) -> bool:
         """Return True if a text may name the person."""
         lowered = text.lower()
         turned = (f"{last}, {first}" for first, _, last in (n.rpartition(" ") for n in self.names))
@@ -93,8 +93,8 @@ class ExpectedErasure:
             each in lowered for each in (*self.emails, *self.names, *self.profiles, *turned)
         ) or any(each in re.sub(r"\D", "", text) for each in self.numbers)
 
-    def may_be_erased(self, key: Key, row: Row, field: str) -> bool:
-        """Return True if a field of another record describes the person."""
+    def describes_person(self, key: Key, row: Row, field: str) -> bool:
+        """Return True if a field of another record may be erased, since it describes the person."""
         refers = {row.get("candidate_id"), row.get("lead_id")} & self.ids
         if key[1] == "bookings" and field in OF_BOOKING and refers:
             return True
@@ -108,7 +108,7 @@ class ExpectedErasure:
 
 
 def flatten_texts(row: Row) -> dict[str, Any]:
-    """Return the fields of a row, including those of nested bodies and records."""
+    """Return the fields of a row; fields of nested objects are named OUTER.INNER."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if name in ("task", "body", "record") and value is not None:
@@ -124,20 +124,21 @@ def flatten_texts(row: Row) -> dict[str, Any]:
 
 
 def find_faults(
-    before: Mapping[Key, Row], after: Mapping[Key, Row], done: ErasureResult | None, ids: set[str]
+    before: Mapping[Key, Row],
+    after: Mapping[Key, Row],
+    result: ErasureResult | None,
+    person_ids: set[str],
 ) -> Iterator[str]:
-    """Return every field of other people that changed, and every field of the person that
-    remained.
-    """
-    expected = ExpectedErasure(before, ids)
-    receipts = [] if done is None else done.receipts
+    """Yield each wrong change of other people's data, and each field of the person that remains."""
+    expected = ExpectedErasure(before, person_ids)
+    receipts = [] if result is None else result.receipts
     named = {(each.where, each.row, each.field) for r in receipts for each in r.mentions}
     if before.keys() != after.keys():
         yield f"rows came or went: {before.keys() ^ after.keys()}"
     for key, row in after.items():
         yield from find_remains(key, row, expected, named)
     for key in before.keys() & after.keys():
-        if expected.is_own(key) or is_about_person(key, before, expected):
+        if expected.is_of_person(key) or is_about_person(key, before, expected):
             continue
         one, other = flatten_texts(before[key]), flatten_texts(after[key])
         for name in sorted(one.keys() | other.keys()):
@@ -149,10 +150,12 @@ def find_faults(
 
 
 def find_remains(
-    key: Key, row: Row, expected: ExpectedErasure, named: set[tuple[str, str, str]]
+    key: Key, row: Row, expected: ExpectedErasure, listed: set[tuple[str, str, str]]
 ) -> Iterator[str]:
-    """Return identifiers that remain in a contact, and mentions that the receipt does not list."""
-    if not expected.is_landed(key):
+    """Yield the person's identifiers that remain in a contact, and mentions that are not `listed`
+    in the receipt.
+    """
+    if not expected.is_record_version(key):
         return
     contact = CONTACT.get(key[1])
     if contact is not None and (
@@ -162,7 +165,7 @@ def find_remains(
         yield f"{key}: the contact is left"
     for name, text in row.items():
         is_named = any(f"<{email}>" in str(text).lower() for email in expected.emails)
-        is_listed = (f"landing.{key[1]}", key[2], name) in named
+        is_listed = (f"landing.{key[1]}", key[2], name) in listed
         if key[0] == "landing" and is_named and name != "_record" and not is_listed:
             yield f"{key} {name}: the receipt does not list it"
 
@@ -183,14 +186,16 @@ def is_about_person(key: Key, before: Mapping[Key, Row], expected: ExpectedErasu
 def is_allowed_change(
     key: Key, row: Row, change: tuple[str, Any, Any], expected: ExpectedErasure
 ) -> bool:
-    """Return True if a field of another person's row may change: it describes the erased
-    person, or it is a message that names them.
+    """Return True if the change (field, before, after) of another person's row is allowed: the
+    field describes the erased person, or is a message that names them.
     """
     name, one, other = change
-    if expected.is_landed(key):
-        return other is None and expected.may_be_erased(key, row, name.rsplit(".", maxsplit=1)[-1])
+    if expected.is_record_version(key):
+        return other is None and expected.describes_person(
+            key, row, name.rsplit(".", maxsplit=1)[-1]
+        )
     is_message = name in ("detail", "file", "message", "reason", "received", "found", "fix")
-    return is_message and other == MARK and expected.names_them(str(one))
+    return is_message and other == MARK and expected.may_name_person(str(one))
 
 
 @pytest.mark.parametrize("seed", first_fast(SEEDS))

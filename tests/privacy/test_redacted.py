@@ -23,8 +23,8 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import load_record
-from tests.pushes.pushing import list_writes, make_create, make_update
-from tests.pushes.test_undo import Undoer, map_undo_outcomes
+from tests.pushes.pushing import list_writes, make_create, make_update, map_outcomes
+from tests.pushes.test_undo import Undoer
 from tests.support.clock import Time
 
 EMAIL, NAME = "olwen@mail.example", "Olwen Zzyzxworth"
@@ -33,7 +33,7 @@ NAMING = f"Was recommended by {NAME} <{EMAIL}>."
 
 
 class RedactedAccount(Undoer):
-    """Account that pushes, erases one person, and undoes the push."""
+    """Account with a person to erase, and another person whose notes name the first."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time) -> None:
         super().__init__(sandbox, folder, time)
@@ -43,21 +43,21 @@ class RedactedAccount(Undoer):
         )
         self.other = self.create_candidate(email="bob@mail.example", notes=NAMING)
 
-    def change(self, number: int, id: str, **wanted: Any) -> Any:
-        """Push a row that changes a candidate, and load the candidate."""
-        record = self.record(id)
-        self.land(id)
+    def load_and_make_update(self, number: int, id: str, **wanted: Any) -> Any:
+        """Load a candidate, and return a row that changes it."""
+        record = self.read_candidate(id)
+        self.load_candidate(id)
         return make_update(number, id, record, **wanted)
 
-    def land(self, id: str) -> None:
-        """Load a candidate in its current state."""
+    def load_candidate(self, id: str) -> None:
+        """Load a candidate as it is on the server."""
         warehouse = Warehouse(self.settings.folder)
         with warehouse.keep_open():
-            load_record(warehouse, "candidates", self.record(id), self.time.local_now())
+            load_record(warehouse, "candidates", self.read_candidate(id), self.time.local_now())
 
     def erase(self) -> None:
-        """Erase the person from the account's folder; the server keeps the records."""
-        self.land(self.person)
+        """Load the person, erase them from the data folder, and let three minutes pass."""
+        self.load_candidate(self.person)
         erase(self.settings, EMAIL, applies=True)
         self.time.pass_minutes(3)
 
@@ -66,7 +66,8 @@ class RedactedAccount(Undoer):
         records = self.sandbox.store.records("candidates")
         return [id for id, record in records.items() if MARK in str(record)]
 
-    def push_table(self, mode: Mode, *rows: dict[str, str], saved: SavedMap) -> PushReport:
+    def push_csv(self, mode: Mode, *rows: dict[str, str], saved: SavedMap) -> PushReport:
+        """Push and apply a CSV file of these rows with a saved column mapping."""
         path = self.folder / "people.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
@@ -81,7 +82,7 @@ class RedactedAccount(Undoer):
 
 @pytest.fixture
 def redacted_account(tmp_path: Path) -> Iterator[RedactedAccount]:
-    """Account with a person, and another whose notes name the person."""
+    """Account before the erasure."""
     time = Time()
     with Sandbox(clock=time.server_now) as sandbox:
         yield RedactedAccount(sandbox, tmp_path, time)
@@ -89,9 +90,13 @@ def redacted_account(tmp_path: Path) -> Iterator[RedactedAccount]:
 
 def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount) -> None:
     rows = (
-        redacted_account.change(2, redacted_account.other, notes="clean", source="fair"),
-        redacted_account.change(4, redacted_account.person, city="Leeds", source="fair"),
-        redacted_account.change(5, redacted_account.person, phone="+44 20 7946 0000"),
+        redacted_account.load_and_make_update(
+            2, redacted_account.other, notes="clean", source="fair"
+        ),
+        redacted_account.load_and_make_update(
+            4, redacted_account.person, city="Leeds", source="fair"
+        ),
+        redacted_account.load_and_make_update(5, redacted_account.person, phone="+44 20 7946 0000"),
     )
     pushed = redacted_account.push(rows)
     assert {"updated": 3} == dict(pushed.counts)
@@ -99,20 +104,20 @@ def test_an_undo_does_not_write_erased_values(redacted_account: RedactedAccount)
 
     left = {4: "partly", 5: "redacted"}
     preview = redacted_account.undo(pushed.batch, applies=False)
-    assert {2: "restore", **left} == map_undo_outcomes(preview)
+    assert {2: "restore", **left} == map_outcomes(preview)
     report = redacted_account.undo(pushed.batch)
 
-    assert {2: "restored", **left} == map_undo_outcomes(report)
+    assert {2: "restored", **left} == map_outcomes(report)
     assert (3, 3) == (sum(report.counts.values()), report.exit_status)
     assert [(4, "city", f"city {REDACTED}"), (5, "phone", f"phone {REDACTED}")] == [
         (row.number, each.field, each.message) for row in report.rows for each in row.problems
     ]
     assert {"value_erased"} == {each.code for row in report.rows for each in row.problems}
     assert (NAMING, None) == tuple(
-        redacted_account.record(redacted_account.other)[n] for n in ("notes", "source")
+        redacted_account.read_candidate(redacted_account.other)[n] for n in ("notes", "source")
     )
     assert ("Leeds", None) == tuple(
-        redacted_account.record(redacted_account.person)[n] for n in ("city", "source")
+        redacted_account.read_candidate(redacted_account.person)[n] for n in ("city", "source")
     )
     assert [] == redacted_account.find_marked_ids()
 
@@ -122,8 +127,10 @@ def test_a_row_of_an_erased_person_is_never_sent(redacted_account: RedactedAccou
         make_create(2),
         make_create(3, notes=NAMING),
         make_create(4, status="screening"),
-        redacted_account.change(5, redacted_account.person, city="Leeds", source="fair"),
-        redacted_account.change(6, redacted_account.other, internal_notes=NAMING),
+        redacted_account.load_and_make_update(
+            5, redacted_account.person, city="Leeds", source="fair"
+        ),
+        redacted_account.load_and_make_update(6, redacted_account.other, internal_notes=NAMING),
     )
     begun = redacted_account.push(rows, budget=1)
     assert 1 < begun.counts["not_sent"]
@@ -157,7 +164,7 @@ def test_a_redacted_value_does_not_count_as_a_conflicting_change(
 def test_a_cell_with_the_redaction_mark_is_rejected(
     redacted_account: RedactedAccount, mode: Mode
 ) -> None:
-    redacted_account.land(redacted_account.other)
+    redacted_account.load_candidate(redacted_account.other)
     full = {"first_name": "Ann", "last_name": "Lee", "employment_type": "permanent"}
     by = {"id": redacted_account.other} if mode == "update" else {}
     rows = [
@@ -168,7 +175,7 @@ def test_a_cell_with_the_redaction_mark_is_rejected(
     before = list_writes(redacted_account.sandbox)
     saved = SavedMap("candidates", constants={"source": "fair"})
 
-    report = redacted_account.push_table(mode, *rows, saved=saved)
+    report = redacted_account.push_csv(mode, *rows, saved=saved)
 
     assert [(2, "invalid"), (4, "invalid")] == [(e.number, e.outcome) for e in report.results]
     problems = [problem for each in report.results for problem in each.problems]

@@ -81,20 +81,21 @@ def test_retention_rules_come_from_the_project_file(tmp_path: Path) -> None:
         load_settings({}, {}, tmp_path)
 
 
-def load_settings_with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
+def set_retention_rules(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
+    """Replace the agency's retention rules by these, by resource. Returns the agency."""
     agency.settings = replace(agency.settings, retention=Setting(rules, "connector.toml"))
     return agency
 
 
 @pytest.mark.slow
 def test_retention_erases_expired_people_except_placed_ones(tmp_path: Path) -> None:
-    agency = load_settings_with_rule(
+    agency = set_retention_rules(
         copy_populated_agency(tmp_path), candidates="1 days after created_at"
     )
-    ids = {id for (id,) in agency.rows("SELECT id FROM landing.candidates")}
+    ids = {id for (id,) in agency.query_work_file("SELECT id FROM landing.candidates")}
     placed = {
         id
-        for (id,) in agency.rows(
+        for (id,) in agency.query_work_file(
             "SELECT id FROM landing.candidates WHERE status IN ('placed', 'offer_accepted') OR "
             "employment_status = 'placed' OR id IN (SELECT candidate_id FROM landing.bookings "
             "WHERE booking_type IN ('contract', 'permanent') AND status NOT IN "
@@ -114,7 +115,10 @@ def test_retention_erases_expired_people_except_placed_ones(tmp_path: Path) -> N
     (receipt,) = done.erased.receipts
     assert () == receipt.left
     erased = {
-        id for (id,) in agency.rows("SELECT id FROM landing.candidates WHERE last_name IS NULL")
+        id
+        for (id,) in agency.query_work_file(
+            "SELECT id FROM landing.candidates WHERE last_name IS NULL"
+        )
     }
     assert set(due.ids[:2]) == erased
     (after,) = apply_retention(agency.settings, now=lambda: NOW).due

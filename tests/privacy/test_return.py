@@ -42,7 +42,7 @@ PERSON = {
 
 
 class ErasedPersonAccount(SandboxAccount):
-    """Account that pulled a person and then erased them."""
+    """Account that pulled a person and erased them. `id` is their candidate on the server."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
@@ -52,13 +52,14 @@ class ErasedPersonAccount(SandboxAccount):
         erase(self.settings, EMAIL, applies=True)
 
     def read_loaded_row(self, resource: str, id: str) -> dict[str, Any]:
-        """Return the loaded row of a record."""
+        """Return the row of a record in the landing."""
         with open_file(self.data / "work.duckdb") as connection:
             sql = f"SELECT * FROM landing.{resource} WHERE id = '{id}'"
             (row,) = connection.execute(sql).to_arrow_table().to_pylist()
         return dict(row)
 
     def push_row(self, **row: str) -> PushReport:
+        """Push a file with this row: an update if it has an id, else a create."""
         path = self.write_csv("people.csv", [row])
         file = PushFile("candidates", path, "update" if "id" in row else "create")
         return self.push(file, pulls=False)

@@ -24,7 +24,7 @@ from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
-"""The moment that everything is true of: a Tuesday."""
+"""Time of all records, pulls and publications: a Tuesday."""
 
 SEED = 7
 
@@ -37,7 +37,7 @@ FEW = {
     "content_types": 3,
     "content_items": 9,
 }
-"""How many records make an agency in which every model has rows."""
+"""Number of records per resource; enough for rows in every model."""
 
 
 def load_demonstration_settings(folder: Path) -> Settings:

@@ -17,10 +17,10 @@ from tests.repository import ROOT
 from tests.support.processes import ForkServer, kill_this_process, serve_forks, start_python
 
 LOOKS = 3
-"""Number of queries that a reader sends per request: for about as long as a publication takes."""
+"""Number of reads per request; they take about as long as a publication."""
 
 QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(detail) FROM sync.events)"
-"""Two tables that are always changed together."""
+"""Two values that are always changed together."""
 
 
 class PublisherForkServer(ForkServer):

@@ -45,6 +45,7 @@ def format_as_markdown(file: Path, sql: str) -> str:
 
 
 def format_value(value: Any) -> str:
+    """Format a value for a cell of a Markdown table; None is empty."""
     if value is None:
         return ""
     if isinstance(value, Decimal):

@@ -1,4 +1,4 @@
-"""Building the small project in a real file: what stands afterwards, and what goes wrong."""
+"""Building the small project in a database file: its tables and its errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.support.errors import has_code
 
 
 def find_check(built: BuildResult, name: str) -> CheckResult:
+    """Return the only check with this name."""
     (one,) = (each for each in built.checks if each.name == name)
     return one
 
@@ -90,17 +91,17 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_each_kind_of_check_finds_a_planted_fault(tmp_path: Path, name: str) -> None:
-    row, examples = FAULTS[name]
+@pytest.mark.parametrize("check", FAULTS)
+def test_each_kind_of_check_finds_a_planted_fault(tmp_path: Path, check: str) -> None:
+    row, examples = FAULTS[check]
     built = SmallProject(tmp_path, (*JOBS, row)).build()
 
     assert (1, examples, "error") == (
-        find_check(built, name).failing,
-        find_check(built, name).examples,
-        find_check(built, name).severity,
+        find_check(built, check).failing,
+        find_check(built, check).examples,
+        find_check(built, check).severity,
     )
-    assert find_check(built, name) in built.blocking
+    assert find_check(built, check) in built.blocking
 
 
 def test_a_failed_check_of_severity_warn_does_not_block(tmp_path: Path) -> None:
@@ -122,9 +123,9 @@ SQL_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", SQL_FAULTS)
-def test_invalid_sql_is_reported_with_file_and_line(small: SmallProject, name: str) -> None:
-    old, new, place, problem = SQL_FAULTS[name]
+@pytest.mark.parametrize("fault", SQL_FAULTS)
+def test_invalid_sql_is_reported_with_file_and_line(small: SmallProject, fault: str) -> None:
+    old, new, place, problem = SQL_FAULTS[fault]
     path = small.replace("marts/fct_jobs.sql", old, new)
 
     with pytest.raises(ModelFailed) as caught:

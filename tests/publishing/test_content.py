@@ -1,4 +1,4 @@
-"""A typed view for each content type, whatever its slug, its fields and its values are called."""
+"""A typed view for each content type, for any slugs, fields and values."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MISFITS: tuple[tuple[str, Any], ...] = (
     ("text", {"a": 1}),
     ("multi_select", {"a": 1}),
 )
-"""Values that their fields cannot hold."""
+"""Field types with values that do not belong to them."""
 
 KEYS = ("a/b", "c~d", 'e"f', "g'h", "$.i", "*", "0", "")
-"""Keys that would mean something in a path, in SQL or in JSON."""
+"""Keys that have a meaning in a path, in SQL or in JSON."""
 
 Field = tuple[str, str]
 """A field's key and its type."""
@@ -63,6 +63,7 @@ class ContentWarehouse:
                 )
 
     def add_item(self, id: str, type: str, **fields: Any) -> None:
+        """Insert an item of the type with these values, by key of the field."""
         with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_items (id, title, fields, _content_type_id) "

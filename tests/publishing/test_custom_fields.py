@@ -1,4 +1,4 @@
-"""Fields that the API sends and the catalog does not name are columns of a view."""
+"""Fields that the API sends and does not document are columns of a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents for those who query: equal to the declarations, and to what comes back."""
+"""The documents for analysts agree with the declarations and with the results of their queries."""
 
 from __future__ import annotations
 

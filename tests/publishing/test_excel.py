@@ -1,4 +1,4 @@
-"""Tables of the published file as sheets: true types, nothing run, nothing lost silently."""
+"""Tables of the published file as Excel sheets: types are kept, and losses are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a project folder: what is wrong with it is told with its place and what to do."""
+"""Loading a project folder: errors name the file, the line and an action."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("braces", BROKEN)
-def test_a_template_error_is_reported_with_file_and_line(small: SmallProject, braces: str) -> None:
-    sql = f"{FCT_JOBS.partition('from')[0]}from {braces}\n"
+@pytest.mark.parametrize("template", BROKEN)
+def test_a_template_error_is_reported_with_file_and_line(
+    small: SmallProject, template: str
+) -> None:
+    sql = f"{FCT_JOBS.partition('from')[0]}from {template}\n"
     path = small.write("marts/fct_jobs.sql", sql)
 
     with pytest.raises(
@@ -34,7 +36,7 @@ def test_a_template_error_is_reported_with_file_and_line(small: SmallProject, br
         small.load_project()
 
     assert (path, 8) == (caught.value.path, caught.value.line)
-    assert BROKEN[braces] in str(caught.value)
+    assert BROKEN[template] in str(caught.value)
     assert "{{ ref('model') }}" in caught.value.action
 
 
@@ -100,11 +102,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("fault", WRONG)
 def test_invalid_project_files_are_rejected_with_file_and_line(
-    small: SmallProject, name: str
+    small: SmallProject, fault: str
 ) -> None:
-    file, old, new, line, problem = WRONG[name]
+    file, old, new, line, problem = WRONG[fault]
     path = small.replace(file, old, new)
 
     with pytest.raises(ModelError, check=has_code("model_invalid")) as caught:
@@ -131,7 +133,7 @@ def test_an_unknown_reference_is_rejected_with_the_nearest_name(small: SmallProj
         assert f"Did you mean {nearest}" in str(caught.value)
 
 
-def test_a_circular_reference_is_rejected_with_the_whole_cycle(small: SmallProject) -> None:
+def test_a_circular_reference_is_rejected_and_the_cycle_is_named(small: SmallProject) -> None:
     small.replace(
         "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
     )
@@ -157,7 +159,7 @@ def test_a_duplicate_model_or_check_is_rejected(small: SmallProject) -> None:
         small.load_project()
 
 
-def test_a_selection_takes_names_folders_parents_and_children(small: SmallProject) -> None:
+def test_models_are_selected_by_name_folder_parents_and_children(small: SmallProject) -> None:
     project = small.load_project()
 
     assert ("stg_jobs",) == project.selected(["stg_jobs"])

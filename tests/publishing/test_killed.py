@@ -1,4 +1,4 @@
-"""A publisher is killed while it builds models, checks them, or masks what it has built."""
+"""A publisher is killed while it builds, checks or masks models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.kill_points import IS_ALL, SHARES
 KEY = "planted-hash-key-77aa"
 NAME = "Zebediah"
 LAST = 40
-"""As many steps of a publication are its last ones: in them files are recorded and renamed."""
+"""Number of last steps of a publication, in which files are recorded and renamed."""
 
 _STATE = """
     SELECT (SELECT count(*) FROM landing.jobs) AS landed, (SELECT count(*) FROM marts.fct_jobs)
@@ -39,7 +39,7 @@ def choose_kill_points(steps: int, share: int) -> list[int]:
 # What is masked was built before, so that a few deaths try both.
 @pytest.mark.parametrize("share", range(SHARES if IS_ALL else 1))
 @pytest.mark.parametrize("personal", ["keep", "hash"] if IS_ALL else ["hash"])
-def test_a_killed_publication_leaves_the_old_or_the_new_file_whole(
+def test_a_killed_publication_leaves_the_old_or_the_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, personal: str, share: int
 ) -> None:
     """The file has landing and marts of one publication, and no name that must be masked. The next

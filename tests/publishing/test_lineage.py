@@ -1,4 +1,4 @@
-"""Column lineage of queries of many forms."""
+"""Column lineage of queries in many forms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from connector.publishing.columns import Shapes
 from connector.publishing.lineage import Lineage
-from connector.publishing.project import ColumnType
+from connector.warehouse.schema import Column
 from tests.publishing.small import FCT_JOBS, SmallProject
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")
@@ -58,16 +58,16 @@ def make_shapes(**more: tuple[str, ...]) -> Shapes:
         **more,
     }
     return {
-        table: tuple(ColumnType(column, "VARCHAR", "") for column in columns)
+        table: tuple(Column(column, "VARCHAR", "") for column in columns)
         for table, columns in names.items()
     }
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("query_name", QUERIES)
 def test_the_parents_of_a_column_are_the_columns_it_is_computed_from(
-    small: SmallProject, name: str
+    small: SmallProject, query_name: str
 ) -> None:
-    sql, columns = QUERIES[name]
+    sql, columns = QUERIES[query_name]
     head = FCT_JOBS.partition("\n\n")[0]
     jobs = "{{ source('landing', 'jobs') }}"
     small.write("marts/fct_jobs.sql", f"{head}\n\n{sql.format(jobs=jobs)}\n")

@@ -1,4 +1,4 @@
-"""What is left out of a published file is nowhere in it: not in a table, and not in its bytes."""
+"""Data that is left out of a published file is in none of its tables and not in its bytes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName, WarehouseError
 from connector.publishing.columns import describe_project, personal_columns
-from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
+from connector.warehouse.schema import Column
 from tests.publishing.agency import PublishingAccount, list_columns
 from tests.support.errors import has_code
 
@@ -264,7 +264,7 @@ def test_a_masked_table_is_not_copied_into_a_partial_build(
 
 
 @pytest.mark.parametrize(
-    ("table", "name", "expected"),
+    ("table", "column", "is_personal"),
     [
         ("landing.jobs", "_record", True),
         ("landing.companies", "name", False),
@@ -279,11 +279,11 @@ def test_a_masked_table_is_not_copied_into_a_partial_build(
     ],
 )
 def test_the_catalog_decides_which_columns_of_landing_are_personal(
-    table: str, name: str, expected: bool
+    table: str, column: str, is_personal: bool
 ) -> None:
-    shapes = {table: (ColumnType(name, "BIGINT", ""),)}
+    shapes = {table: (Column(column, "BIGINT", ""),)}
 
-    assert expected == bool(personal_columns(None, shapes))
+    assert is_personal == bool(personal_columns(None, shapes))
 
 
 PEOPLE_COLUMNS = """\

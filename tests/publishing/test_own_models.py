@@ -1,4 +1,4 @@
-"""Models of the user's own folder: read, built, checked, masked, and reported when wrong."""
+"""Models in the user's folder are read, built, checked and masked, and their errors reported."""
 
 from __future__ import annotations
 
@@ -300,9 +300,9 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_errors_in_own_models_name_file_and_line(own_agency: PublishingAccount, name: str) -> None:
-    file, text, error, message = WRONG[name]
+@pytest.mark.parametrize("fault", WRONG)
+def test_errors_in_own_models_name_file_and_line(own_agency: PublishingAccount, fault: str) -> None:
+    file, text, error, message = WRONG[fault]
     write_models(own_agency, stages_sql="select candidate_id, status from {{ ref('dim_people') }}")
     (own_agency.folder / "my_models" / file).write_text(text, encoding="utf-8")
 

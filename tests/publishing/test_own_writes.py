@@ -1,4 +1,4 @@
-"""Checks of the published file after a push and its undo, which change the proven copy."""
+"""Checks of the published file after a push and its undo, which change the local copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 AUDIT = "landing_agrees_with_the_api"
 
 
-def test_a_push_and_its_undo_do_not_count_as_differences_to_the_api(tmp_path: Path) -> None:
+def test_a_push_and_its_undo_do_not_fail_the_comparison_with_the_api(tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     head = "first_name,last_name,email,employment_type"
     people.write_text(f"{head}\nAnn,Lee,ann@mail.example,permanent\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Publishing: what the file has, what refuses it, and what is recorded either way."""
+"""Publishing: the content of the file, reasons to refuse it, and the recorded outcome."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_a_refused_draft_is_kept_with_keeps_draft(agency: PublishingAccount) -> None:
+def test_a_refused_draft_is_kept_if_keeps_draft_is_set(agency: PublishingAccount) -> None:
     agency.insert_rows("jobs", {"id": "j3", "title": LONG})
 
     with pytest.raises(PublishingRefused):

@@ -1,5 +1,5 @@
-"""Readers in other processes, while the file is published again and again and publishers are
-killed in the middle of it; and readers of older versions of DuckDB.
+"""Readers in other processes during publications, some of them killed, and older DuckDB
+versions.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: P
 
 
 VERSIONS = ("1.2.2", "1.3.2", "1.4.1", "1.4.4")
+PULLS = 5
 READERS = [Path(__file__).parents[2] / ".venv-readers" / version for version in VERSIONS]
 
 READ = """\
@@ -117,10 +118,10 @@ def test_older_duckdb_versions_read_every_table(tmp_path: Path) -> None:
                     connection.execute(f"UPDATE wide_{table} SET c0 = c0 + 1")
     with Sandbox(counts={"jobs": 9, "candidates": 30, "content_types": 2}) as sandbox:
         environ = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
-        for number in range(11):
-            id = list(sandbox.store.records("jobs"))[number % 9]
+        for number in range(PULLS):
+            id = list(sandbox.store.records("jobs"))[number]
             sandbox.store.update("jobs", id, {"title": f"Renamed {number}"})
-            is_read = number in (0, 10)
+            is_read = number in (0, PULLS - 1)
             # What is between two readings needs no models.
             options = {} if is_read else {"models": "off"}
             settings = load_settings({"data_dir": str(tmp_path), **options}, environ, tmp_path)
@@ -142,7 +143,7 @@ import sys, duckdb
 from tests.tiers import first_fast
 connection = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read only")
 connection.execute("SELECT 1")
-if sys.argv[2] == "with a table of its own":
+if sys.argv[2] == "with its own table":
     connection.execute("CREATE TABLE mine AS SELECT 1 AS x")
 print("open", flush=True)
 sys.stdin.read()
@@ -150,17 +151,19 @@ sys.stdin.read()
 """A reader that has the published file open until its input ends."""
 
 
-@pytest.mark.parametrize("mode", ["read only", "default", "with a table of its own"])
+@pytest.mark.parametrize("reader_mode", ["read only", "default", "with its own table"])
 @pytest.mark.parametrize(
-    "select", [(), pytest.param(("dim_people",), marks=pytest.mark.slow)], ids=["all", "selected"]
+    "selected_models",
+    [(), pytest.param(("dim_people",), marks=pytest.mark.slow)],
+    ids=["all", "selected"],
 )
 def test_publications_succeed_while_a_reader_has_the_file(
-    agency: PublishingAccount, mode: str, select: tuple[str, ...]
+    agency: PublishingAccount, reader_mode: str, selected_models: tuple[str, ...]
 ) -> None:
     insert_into_two_tables(agency, 0)
     agency.publish()
     for number in (1, 2):
-        command = (sys.executable, "-c", HOLD, str(agency.published_file), mode)
+        command = (sys.executable, "-c", HOLD, str(agency.published_file), reader_mode)
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as reader:
@@ -168,7 +171,7 @@ def test_publications_succeed_while_a_reader_has_the_file(
             assert reader.stdin is not None
             assert "open\n" == reader.stdout.readline()
             insert_into_two_tables(agency, number)
-            agency.publish(select=select)
+            agency.publish(select=selected_models)
             reader.stdin.close()
 
     assert "0002" in {row["id"] for row in agency.query("SELECT id FROM landing.jobs")}

@@ -1,4 +1,4 @@
-"""What a published file is read by: dataframes, and Parquet in folders."""
+"""Reading a published file as data frames, and its export to Parquet files."""
 
 from __future__ import annotations
 

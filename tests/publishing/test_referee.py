@@ -36,7 +36,7 @@ from tests.support.kill_points import IS_ALL
 DBT = ROOT / ".venv-referee" / "bin" / "dbt"
 
 COUNTS = demo.COUNTS if IS_ALL else FEW
-"""How many records are pulled: with FAULTS=all as many as the demonstration has."""
+"""Number of records per resource. With FAULTS=all, they are those of the demonstration."""
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,4 +1,4 @@
-"""Seeds: whose file counts, what a person's file may look like, and copies to fill in."""
+"""Seeds: a user's file replaces the shipped one, and copies get rows to fill in."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("case", READ)
 def test_a_users_seed_file_is_read_with_its_delimiter_and_encoding(
-    small: SmallProject, seeds_folder: Path, name: str
+    small: SmallProject, seeds_folder: Path, case: str
 ) -> None:
-    content, rows = READ[name]
+    content, rows = READ[case]
     assert rows == build_with_seed(small, seeds_folder, content)
 
 
@@ -64,11 +64,11 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_an_invalid_seed_row_is_reported_with_its_line_but_no_value(
-    small: SmallProject, seeds_folder: Path, name: str
+    small: SmallProject, seeds_folder: Path, fault: str
 ) -> None:
-    content, line, problem = FAULTS[name]
+    content, line, problem = FAULTS[fault]
     with pytest.raises(ModelError, match=problem, check=has_code("seed_invalid")) as caught:
         build_with_seed(small, seeds_folder, content)
 

@@ -1,4 +1,4 @@
-"""Publishing only if something has changed: what counts as a change, and what does not."""
+"""Publishing only if something has changed, and which changes count."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) 
 
 
 @pytest.mark.parametrize(
-    "sql",
+    "change",
     first_fast(
         [
             MOVE_PROOF.format("2026-03-04T14:59:00Z"),
@@ -87,15 +87,15 @@ def test_an_unchanged_account_is_not_published_again(agency: PublishingAccount) 
     ),
 )
 def test_a_newer_verification_time_alone_is_not_published(
-    agency: PublishingAccount, sql: str
+    agency: PublishingAccount, change: str
 ) -> None:
-    agency.run_sql(sql)
+    agency.run_sql(change)
 
     assert "unchanged" == publish_if_changed(agency)
 
 
 @pytest.mark.parametrize(
-    "sql",
+    "change",
     first_fast(
         [
             "INSERT INTO landing.jobs (id, title) VALUES ('j3', 'Driver')",
@@ -121,9 +121,9 @@ def test_a_newer_verification_time_alone_is_not_published(
     ),
 )
 def test_changed_records_or_sync_states_are_published_once(
-    agency: PublishingAccount, sql: str
+    agency: PublishingAccount, change: str
 ) -> None:
-    agency.run_sql(sql)
+    agency.run_sql(change)
 
     assert "published" == publish_if_changed(agency)
     assert "unchanged" == publish_if_changed(agency)
@@ -150,7 +150,7 @@ def test_an_interview_that_started_since_is_published(agency: PublishingAccount)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "changed_setting",
     first_fast(
         [
             {"CONNECTOR_PUBLISH_PERSONAL": "drop"},
@@ -163,10 +163,10 @@ def test_an_interview_that_started_since_is_published(agency: PublishingAccount)
     ),
 )
 def test_a_changed_setting_is_published_once(
-    agency: PublishingAccount, given: dict[str, str]
+    agency: PublishingAccount, changed_setting: dict[str, str]
 ) -> None:
-    assert "published" == publish_if_changed(agency, **given)
-    assert "unchanged" == publish_if_changed(agency, **given)
+    assert "published" == publish_if_changed(agency, **changed_setting)
+    assert "unchanged" == publish_if_changed(agency, **changed_setting)
 
 
 def test_a_changed_hash_key_is_published_but_not_contained_in_the_file(
@@ -219,6 +219,7 @@ def _overwrite_file(agency: PublishingAccount) -> None:
 
 
 def _damage_blocks(agency: PublishingAccount) -> None:
+    """Overwrite the published file except its header."""
     content = agency.published_file.read_bytes()
     agency.published_file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
 
@@ -234,6 +235,7 @@ def _restore_older_file(agency: PublishingAccount) -> None:
 
 
 def _publish_with_broken_model(agency: PublishingAccount) -> None:
+    """Fail to publish because of an invalid model, and correct the model."""
     path = agency.project_folder / "marts/fct_jobs.sql"
     text = path.read_text()
     path.write_text(text.replace("length(title)", "lengthh(title)"))
@@ -254,7 +256,7 @@ def _publish_one_model(agency: PublishingAccount) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm",
+    "damage_file",
     first_fast(
         [
             _overwrite_file,
@@ -269,19 +271,19 @@ def _publish_one_model(agency: PublishingAccount) -> None:
     ),
 )
 def test_a_lost_damaged_or_incomplete_published_file_is_replaced(
-    agency: PublishingAccount, harm: Callable[[PublishingAccount], None]
+    agency: PublishingAccount, damage_file: Callable[[PublishingAccount], None]
 ) -> None:
-    harm(agency)
+    damage_file(agency)
 
     assert "published" == publish_if_changed(agency)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("without", ["sync", "sync,push"])
+@pytest.mark.parametrize("left_out", ["sync", "sync,push"])
 def test_an_unchanged_file_without_the_sync_tables_is_not_replaced(
-    agency: PublishingAccount, without: str
+    agency: PublishingAccount, left_out: str
 ) -> None:
-    given = {"CONNECTOR_PUBLISH_WITHOUT": without}
+    given = {"CONNECTOR_PUBLISH_WITHOUT": left_out}
     assert "published" == publish_if_changed(agency, **given)
     assert "unchanged" == publish_if_changed(agency, **given)
 

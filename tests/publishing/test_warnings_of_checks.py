@@ -1,4 +1,4 @@
-"""Checks that warn: a new account without names has none, and deletions are no broken relation."""
+"""Checks with warnings: seeds that are not filled in and deleted records cause none."""
 
 from __future__ import annotations
 

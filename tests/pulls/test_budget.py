@@ -27,14 +27,19 @@ COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_
 
 
 def pull_with_budget(
-    sandbox: Sandbox, folder: Path, budget: int | None, *, asks_anyway: bool = False, **limits: int
+    sandbox: Sandbox,
+    folder: Path,
+    budget: int | None,
+    *,
+    ignores_quota: bool = False,
+    **limits: int,
 ) -> PullReport:
     """Pull within a budget, and compare the report with the requests that reached the server."""
     before = len(sandbox.log)
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
     given = settings_of(sandbox, folder, None, **limits)
-    report = asyncio.run(pull(given, budget=budget, asks_anyway=asks_anyway, connect=connect))
+    report = asyncio.run(pull(given, budget=budget, ignores_quota=ignores_quota, connect=connect))
     assert len(sandbox.log) - before == report.requests
     assert budget is None or report.requests <= budget
     return report
@@ -114,7 +119,7 @@ def test_a_pull_stops_at_the_monthly_quota_of_the_api(tmp_path: Path) -> None:
             assert isinstance(stopped.error, QuotaSpent)
             assert (4, 4, 0) == (stopped.exit_status, silent.exit_status, silent.requests)
             sandbox.limits.per_month = None
-            resumed = pull_with_budget(sandbox, folder, None, asks_anyway=True)
+            resumed = pull_with_budget(sandbox, folder, None, ignores_quota=True)
             assert "done" == resumed.outcome
             assert [] == differences(sandbox, published(folder))
 

@@ -23,7 +23,7 @@ class IdInCapitals:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve the request with a changed id."""
-        response = await exchange.serve()
+        response = await exchange.call_application()
         document = json.loads(bytes(response.body))
         document["data"]["id"] = document["data"]["id"].upper()
         await exchange.send(JSONResponse(document, response.status_code))

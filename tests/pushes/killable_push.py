@@ -30,8 +30,10 @@ STEPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A place at which a push can be killed: its number, its kind, and the writes begun before."""
+class KillPoint:
+    """Step of a push at which it can be killed; `writes` is the number of write requests begun
+    before.
+    """
 
     number: int
     kind: str
@@ -54,43 +56,46 @@ def make_push_order(
     rows: int,
     *,
     connections: int,
-    dies_at: int | None = None,
-    undoes: str | None = None,
+    kill_at: int | None = None,
+    undo_batch: str | None = None,
 ) -> PushOrder:
-    """Return the order to push a file with so many rows, or to undo a batch."""
+    """Return an order to push `rows` creates, or to undo the batch `undo_batch`, in a process that
+    is killed at the kill point of the number `kill_at`.
+    """
     environ = variables(sandbox.base_url, folder / "data", sandbox.key)
     environ["CONNECTOR_CONNECTIONS"] = str(connections)
-    return {"environ": environ, "rows": rows, "dies_at": dies_at, "undoes": undoes}
+    return {"environ": environ, "rows": rows, "kill_at": kill_at, "undo_batch": undo_batch}
 
 
-def parse_points(result: ChildResult) -> list[Point]:
-    """Parse the kill points from the output of a push that was not killed."""
+def parse_kill_points(result: ChildResult) -> list[KillPoint]:
+    """Return the kill points that a push printed because it was not killed."""
     assert 0 == result.status, result
-    return [Point(**each) for each in json.loads(result.output.splitlines()[-1])]
+    return [KillPoint(**each) for each in json.loads(result.output.splitlines()[-1])]
 
 
 # -- in the server process ------------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Fork a push for each order read from the input."""
+    """Run each order read from standard input in a forked process."""
     # Imported before the first fork, or each child would import it.
     import connector.pushes.undo  # noqa: F401, PLC0415
     import tests.pushes.pushing  # noqa: F401, PLC0415
 
-    serve_forks(_run)
+    serve_forks(_run_order)
 
 
-def _run(order: PushOrder) -> int:
+def _run_order(order: PushOrder) -> int:
+    """Push or undo as ordered, print the kill points, and return the exit status."""
     from connector.pushes.batch import apply  # noqa: PLC0415
     from connector.pushes.undo import undo  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.pushes.pushing import make_creates, make_plan  # noqa: PLC0415
 
-    points = count_steps(order["dies_at"])
+    points = record_kill_points(order["kill_at"])
     settings = load_settings({}, order["environ"], Path())
-    if order["undoes"] is not None:
-        status = asyncio.run(undo(settings, order["undoes"], applies=True)).exit_status
+    if order["undo_batch"] is not None:
+        status = asyncio.run(undo(settings, order["undo_batch"], applies=True)).exit_status
     else:
         plan = make_plan(make_creates(order["rows"]))
         status = asyncio.run(apply(settings, plan, sleep=end_at_first_wait)).exit_status
@@ -99,14 +104,18 @@ def _run(order: PushOrder) -> int:
 
 
 async def end_at_first_wait(seconds: float) -> None:
-    """Print no points and end the process: a waiting push has no further kill point."""
+    """Print no kill points and end the process. Replaces the push's wait, after which it would have
+    no further kill point.
+    """
     sys.stdout.write("[]\n")
     sys.stdout.flush()
     kill_this_process()
 
 
-def count_steps(dies_at: int | None) -> list[dict[str, Any]]:
-    """Number the steps in the returned list, and kill the process at the given step."""
+def record_kill_points(kill_at: int | None) -> list[dict[str, Any]]:
+    """Patch the connector so that it adds each kill point to the returned list and kills the
+    process at the point of the number `kill_at`.
+    """
     from connector.client import connection  # noqa: PLC0415
     from connector.ledger import ledger  # noqa: PLC0415
     from connector.warehouse import warehouse  # noqa: PLC0415
@@ -116,7 +125,7 @@ def count_steps(dies_at: int | None) -> list[dict[str, Any]]:
 
     def pass_step(kind: str) -> None:
         passed.append({"number": len(passed) + 1, "kind": kind, "writes": begun[0]})
-        if len(passed) == dies_at:
+        if len(passed) == kill_at:
             kill_this_process()
 
     def count_calls(whole: Any, kind: str) -> Any:

@@ -20,7 +20,8 @@ from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
-from connector.pushes.batch import BatchReport, Decision, apply, resolve, settle
+from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
+from connector.pushes.undo_report import UndoReport
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
@@ -31,7 +32,7 @@ CANDIDATES = "/api/v1/candidates"
 
 
 def make_create(number: int, **fields: Any) -> Task:
-    """Return a row that creates a candidate; `afterwards` sets its status."""
+    """Return a row that creates a candidate. A `status` in `fields` is set after the creation."""
     afterwards = {"status": fields.pop("status")} if "status" in fields else {}
     values = {
         "first_name": "Ann",
@@ -46,12 +47,12 @@ def make_create(number: int, **fields: Any) -> Task:
 
 
 def make_creates(count: int) -> tuple[Task, ...]:
-    """Return so many rows, each creating another candidate."""
+    """Return `count` rows, numbered from 2, that each create another candidate."""
     return tuple(make_create(number) for number in range(2, count + 2))
 
 
 def make_update(number: int, id: str, base: Mapping[str, Any], **wanted: Any) -> Task:
-    """Return a row that updates a candidate whose loaded record is `base`."""
+    """Return a row that changes a candidate's `wanted` fields; its loaded record is `base`."""
     known = {name: base[name] for name in wanted}
     return Task(number, "update", "candidates", wanted, record_id=id, base=known)
 
@@ -68,17 +69,19 @@ def create_lead(sandbox: Sandbox, name: str) -> str:
     return id
 
 
-def make_plan(tasks: Iterable[Task], *verdicts: RowResult, name: str = "people.csv") -> PushPlan:
-    """Return a push plan of the rows; the digest depends on their contents."""
+def make_plan(tasks: Iterable[Task], *results: RowResult, name: str = "people.csv") -> PushPlan:
+    """Return a push plan of rows to send and of rows that already have a result. The digest depends
+    on the name and the rows to send.
+    """
     rows = tuple(tasks)
     resource = rows[0].resource if rows else "candidates"
     digest = hashlib.sha256(f"{name} {rows}".encode()).hexdigest()
-    return PushPlan(resource, "upsert", name, digest, rows, verdicts)
+    return PushPlan(resource, "upsert", name, digest, rows, results)
 
 
 @cache
-def prepare_data_folder() -> Path:
-    """Return a data folder with tables, cached because creating tables is slower than a push."""
+def make_template_folder() -> Path:
+    """Return a data folder with an empty warehouse, created once per process. Callers copy it."""
     folder = Path(mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     Warehouse(folder).prepare()
@@ -86,7 +89,7 @@ def prepare_data_folder() -> Path:
 
 
 class Pusher:
-    """Pushes to one sandbox from one folder, with simulated waits and a shared clock."""
+    """Pushes rows from one data folder to one sandbox, with a simulated clock of both."""
 
     def __init__(
         self, sandbox: Sandbox, folder: Path, time: Time | None = None, **flags: int
@@ -94,7 +97,7 @@ class Pusher:
         self.sandbox, self.folder, self.time = sandbox, folder, time or Time()
         self.settings = settings_of(sandbox, folder, None, **flags)
         if not self.settings.folder.exists():
-            shutil.copytree(prepare_data_folder(), self.settings.folder)
+            shutil.copytree(make_template_folder(), self.settings.folder)
         limits = Limits(deadline_seconds=5.0)
         self._connect: Callable[..., Client] = partial(
             Client,
@@ -105,23 +108,34 @@ class Pusher:
         )
 
     def push(
-        self, rows: PushPlan | Iterable[Task], terms: PushPolicy | None = None, **options: Any
+        self, rows: PushPlan | Iterable[Task], policy: PushPolicy | None = None, **options: Any
     ) -> BatchReport:
-        """Push a file."""
+        """Push and apply a plan, or a plan of the rows; `options` are those of `apply`."""
         plan = rows if isinstance(rows, PushPlan) else make_plan(rows)
         return asyncio.run(
-            apply(options.pop("settings", self.settings), plan, terms, **self._terms(options))
+            apply(
+                options.pop("settings", self.settings),
+                plan,
+                policy,
+                **self._add_clock_and_client(options),
+            )
         )
 
     def resolve(
         self, batch: str, numbers: int | tuple[int, ...], decision: Decision
     ) -> BatchReport:
-        """Resolve one or several unconfirmed rows."""
-        return asyncio.run(resolve(self.settings, batch, numbers, decision, **self._terms({})))
+        """Apply the user's decision to one or several unconfirmed rows of a batch."""
+        return asyncio.run(
+            resolve(self.settings, batch, numbers, decision, **self._add_clock_and_client({}))
+        )
 
-    def settle(self) -> str | None:
-        """Check rows in doubt as a pull does."""
-        return asyncio.run(settle(self.settings, now=self.wall, connect=self._connect))
+    def look_up_unconfirmed_rows(self) -> str | None:
+        """Look up the unconfirmed rows of all batches as a pull does. Returns a message about them,
+        if any.
+        """
+        return asyncio.run(
+            look_up_unconfirmed_rows(self.settings, now=self.wall_time, connect=self._connect)
+        )
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
@@ -129,11 +143,12 @@ class Pusher:
         with Ledger(self.settings.folder) as ledger:
             yield Journal(ledger)
 
-    def wall(self) -> datetime:
-        """Return the wall-clock time plus the simulated waits."""
+    def wall_time(self) -> datetime:
+        """Return the real time plus the simulated waits."""
         return datetime.now(UTC) + timedelta(seconds=self.time.seconds)
 
-    def _terms(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _add_clock_and_client(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a push with the simulated clock and the client."""
         return {
             "now": self.time.local_now,
             "sleep": self.time.wait,
@@ -147,7 +162,7 @@ def list_rows(report: BatchReport) -> list[RowRecord]:
     return [*report.rows]
 
 
-def map_outcomes(report: BatchReport) -> dict[int, str]:
+def map_outcomes(report: BatchReport | UndoReport) -> dict[int, str]:
     """Return the outcome of each row by its number."""
     return {row.number: row.outcome for row in report.rows}
 
@@ -158,7 +173,7 @@ def map_codes(report: BatchReport) -> dict[int, str]:
 
 
 def list_writes(sandbox: Sandbox) -> list[str]:
-    """Return the writes that reached the server, as method and path."""
+    """Return METHOD PATH of each write request that the server received."""
     return [f"{each.method} {each.path}" for each in sandbox.log if each.method != "GET"]
 
 

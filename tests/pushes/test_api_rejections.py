@@ -23,7 +23,7 @@ from tests.pushes.pushing import (
 
 @dataclass(frozen=True, slots=True)
 class ApiRefusal:
-    """Rejects the request with this status and document."""
+    """Fault that rejects a request with this status and JSON document."""
 
     status: int
     document: dict[str, Any]
@@ -36,14 +36,16 @@ class ApiRefusal:
 def push_rejected_rows(
     folder: Path, *faults: ApiRefusal
 ) -> list[list[tuple[str, str | None, str]]]:
-    """Return the problems of rows rejected by these faults, as code, field and message."""
+    """Push one row per fault, each of which is rejected. Returns code, field and message of the
+    problems of each row.
+    """
     with Sandbox() as sandbox:
         for each in faults:
             sandbox.faults.add(each, method="POST", path=CANDIDATES)
         report = Pusher(sandbox, folder, connections=1).push(make_creates(len(faults)))
         assert ("partial", 3) == (report.outcome, report.exit_status)
         assert {"rejected"} == {*map_outcomes(report).values()}
-        # Refused is refused: no second attempt, and nothing to look for.
+        # A rejected row is not sent again, and its record is not searched.
         assert 1 + len(faults) == len(sandbox.log)
     return [[(p.code, p.field, p.message) for p in row.problems] for row in report.rows]
 
@@ -131,6 +133,6 @@ def test_a_value_that_cannot_be_encoded_makes_its_row_invalid(tmp_path: Path) ->
         )
         sent = len(sandbox.log)
 
-    # The look at the newest records, and the create of the other row.
+    # The search of the newest records, and the create of the other row.
     assert ({2: "invalid", 3: "created"}, 2) == (map_outcomes(report), sent)
     assert ["unfit"] == [p.code for p in list_rows(report)[0].problems]

@@ -26,13 +26,13 @@ from tests.pushes.pushing import (
     map_codes,
     map_outcomes,
 )
-from tests.pushes.test_undo import ONE, Undoer, map_undo_outcomes
+from tests.pushes.test_undo import ONE, Undoer
 from tests.support.clock import Time
 
 
 @pytest.fixture
 def pusher(tmp_path: Path) -> Iterator[Undoer]:
-    """An account with one candidate, created an hour before."""
+    """Account with one candidate, which was created an hour before."""
     time = Time()
     with Sandbox(clock=time.server_now) as sandbox:
         made = Undoer(sandbox, tmp_path, time, connections=1)
@@ -46,11 +46,11 @@ def test_a_create_answered_with_another_record_is_found_with_its_own_id(pusher: 
 
     report = pusher.push(make_creates(1))
     (row,) = list_rows(report)
-    made = pusher.record(row.record_id or "")
+    made = pusher.read_candidate(row.record_id or "")
 
     assert ({2: "created"}, {2: "found_after_doubt"}) == (map_outcomes(report), map_codes(report))
     assert "ann2@example.com" == made["email"]
-    assert {2: "deleted"} == map_undo_outcomes(pusher.undo(report.batch))
+    assert {2: "deleted"} == map_outcomes(pusher.undo(report.batch))
     assert ["old@example.com"] == list_emails(pusher.sandbox)
 
 
@@ -66,7 +66,7 @@ def test_a_create_merged_into_another_record_is_held(pusher: Undoer, status: int
     assert "not_found" == row.code
     assert "sent and answered with a record " in problem.message
     assert "not answered" not in problem.message
-    assert {2: "held"} == map_undo_outcomes(pusher.undo(report.batch))
+    assert {2: "held"} == map_outcomes(pusher.undo(report.batch))
     assert [f"POST {CANDIDATES}"] == list_writes(pusher.sandbox)
 
 
@@ -74,7 +74,7 @@ def test_a_create_merged_into_an_older_record_of_the_same_values_is_held(pusher:
     (old,) = pusher.sandbox.store.records("candidates")
     pusher.sandbox.faults.add(Merged(), method="POST")
 
-    report = pusher.push([make_duplicate_create(pusher.record(old))])
+    report = pusher.push([make_duplicate_create(pusher.read_candidate(old))])
 
     assert ({2: "held"}, None) == (map_outcomes(report), list_rows(report)[0].record_id)
     assert ["old@example.com"] == list_emails(pusher.sandbox)
@@ -87,45 +87,47 @@ def test_creates_with_swapped_responses_keep_their_own_records(pusher: Undoer) -
 
     assert {2: "created", 3: "created", 4: "created"} == map_outcomes(report)
     assert [f"ann{row.number}@example.com" for row in list_rows(report)] == [
-        pusher.record(row.record_id or "")["email"] for row in list_rows(report)
+        pusher.read_candidate(row.record_id or "")["email"] for row in list_rows(report)
     ]
 
 
 def test_an_update_with_swapped_responses_is_repeated_or_not_sent(pusher: Undoer) -> None:
     (old,) = pusher.sandbox.store.records("candidates")
     other = pusher.create_candidate(email="other@example.com", notes="new")
-    row = make_update(2, old, pusher.record(old), notes="new")
+    row = make_update(2, old, pusher.read_candidate(old), notes="new")
     pusher.sandbox.faults.add(Crossed(), method="GET", path=ONE, times=3)
     unread = pusher.push([row])
-    before = pusher.record(other)
+    before = pusher.read_candidate(other)
     pusher.sandbox.faults.add(Crossed(), method="GET", path=ONE)
     pusher.sandbox.faults.add(Crossed(), method="PUT")
     report = pusher.push([row])
 
     assert {2: "not_sent"} == map_outcomes(unread)
     assert {2: "updated"} == map_outcomes(report)
-    assert ("new", before) == (pusher.record(old)["notes"], pusher.record(other))
+    assert ("new", before) == (pusher.read_candidate(old)["notes"], pusher.read_candidate(other))
     assert old == list_rows(report)[0].record_id
 
 
 def test_an_undo_with_swapped_responses_repeats_the_requests(pusher: Undoer) -> None:
     (old,) = pusher.sandbox.store.records("candidates")
-    pushed = pusher.push([*make_creates(1), make_update(3, old, pusher.record(old), notes="new")])
+    pushed = pusher.push(
+        [*make_creates(1), make_update(3, old, pusher.read_candidate(old), notes="new")]
+    )
     for method in ("GET", "PUT", "DELETE"):
         pusher.sandbox.faults.add(Crossed(), method=method, path=ONE)
 
-    assert {2: "undone", 3: "undone"} == map_undo_outcomes(pusher.undo(pushed.batch))
+    assert {2: "undone", 3: "undone"} == map_outcomes(pusher.undo(pushed.batch))
     assert ["old@example.com"] == list_emails(pusher.sandbox)
-    assert None is pusher.record(old)["notes"]
+    assert None is pusher.read_candidate(old)["notes"]
 
 
 def test_an_undo_does_not_delete_a_record_older_than_the_push(
     pusher: Undoer, tmp_path: Path
 ) -> None:
     (old,) = pusher.sandbox.store.records("candidates")
-    before = pusher.record(old)
+    before = pusher.read_candidate(old)
     other = pusher.create_candidate(email="other@example.com")
-    changes = make_update(3, other, pusher.record(other), notes="new")
+    changes = make_update(3, other, pusher.read_candidate(other), notes="new")
     pushed = pusher.push([make_duplicate_create(before), changes])
     with sqlite3.connect(tmp_path / "data" / "ledger.sqlite") as ledger:
         stamp = before["updated_at"]
@@ -133,14 +135,14 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
 
     report = pusher.undo(pushed.batch)
 
-    assert {2: "conflict", 3: "restored"} == map_undo_outcomes(report)
+    assert {2: "conflict", 3: "restored"} == map_outcomes(report)
     assert ["not_ours"] == [each.code for each in report.rows[0].problems]
-    assert before == pusher.record(old)
-    assert None is pusher.record(other)["notes"]
+    assert before == pusher.read_candidate(old)
+    assert None is pusher.read_candidate(other)["notes"]
 
 
 def make_duplicate_create(record: dict[str, str]) -> Task:
-    """Return a row that creates the same record again, without its identity."""
+    """Return a row without identity fields that creates a record equal to this one."""
     names = ("first_name", "last_name", "email", "employment_type", "phone")
     return replace(make_create(2, **{name: record[name] for name in names}), identity={})
 
@@ -158,7 +160,7 @@ def test_a_row_held_after_a_restart_still_reports_the_answer_received(pusher: Un
 
 
 class NoRecord:
-    """Responds 201 without a record; nothing is created."""
+    """Fault that responds 201 without a record and creates none."""
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the response."""

@@ -13,7 +13,7 @@ from connector.pushes.push_row import DOUBTS, UNANSWERED
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
-from tests.catalog.document import read_tables
+from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 from tests.support.command import call, variables
 
@@ -30,10 +30,10 @@ def read_code_block(language: str, page: str = PAGE) -> str:
 
 
 def test_every_row_state_is_documented_with_its_next_states() -> None:
-    (table,) = (each for each in read_tables(EXPLANATION) if each.header[0] == "State")
+    (table,) = (each for each in parse_tables(EXPLANATION) if each.header[0] == "State")
     following = {
         row["State"].strip("`"): re.findall(r"`(\w+)`", row["Next state"])
-        for row in table.records()
+        for row in table.rows_as_dicts()
     }
 
     known = {
@@ -46,23 +46,26 @@ def test_every_row_state_is_documented_with_its_next_states() -> None:
 
 def test_every_problem_code_and_warning_is_documented() -> None:
     for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS)):
-        (table,) = (each for each in read_tables(PAGE) if each.header[0] == heading)
+        (table,) = (each for each in parse_tables(PAGE) if each.header[0] == heading)
         assert [(f"`{code}`", text) for code, text in known.items()] == [
-            (f"`{row[heading].strip('`')}`", row["Meaning and cure"]) for row in table.records()
+            (f"`{row[heading].strip('`')}`", row["Meaning and cure"])
+            for row in table.rows_as_dicts()
         ]
 
 
 def test_every_doubt_code_is_documented() -> None:
-    (table,) = (each for each in read_tables(PAGE) if each.header[0] == "Doubt")
-    documented = {row["Doubt"].strip("`"): row["What is known"] for row in table.records()}
+    (table,) = (each for each in parse_tables(PAGE) if each.header[0] == "Doubt")
+    documented = {row["Doubt"].strip("`"): row["What is known"] for row in table.rows_as_dicts()}
 
     known = {code: text.format(answered=UNANSWERED) for code, text in DOUBTS.items()}
     assert {code: f"{text[0].upper()}{text[1:]}." for code, text in known.items()} == documented
 
 
 def test_every_outcome_and_mode_is_documented() -> None:
-    outcomes = [row for each in read_tables(PAGE) for row in each.records() if "Outcome" in row]
-    modes = [row for each in read_tables(PAGE) for row in each.records() if "Mode" in row]
+    outcomes = [
+        row for each in parse_tables(PAGE) for row in each.rows_as_dicts() if "Outcome" in row
+    ]
+    modes = [row for each in parse_tables(PAGE) for row in each.rows_as_dicts() if "Mode" in row]
 
     assert set(get_args(RowOutcome)) == {
         name.strip(" `") for row in outcomes for name in row["Outcome"].split(",")

@@ -12,7 +12,7 @@ from connector.catalog import declaration
 from connector.catalog.resource import Page
 from connector.ledger.push_states import Task
 from connector.pulls.run import pull
-from connector.pushes.create_lookup import find_existing
+from connector.pushes.create_lookup import find_existing_ids
 from connector.pushes.push_row import ClaimedRecords, NewestBefore
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -100,11 +100,11 @@ def test_a_record_matches_only_if_its_whole_identity_is_equal(
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
     page = Page((item,), 1, 100, 1, 1, at, 0.1, received_at=at)
-    steps = find_existing(declared, identity)
+    steps = find_existing_ids(declared, identity)
 
     assert NewestBefore() == next(steps)
     if found:
-        # Which of them are known here is asked; none is.
+        # The local copy contains none of the found records.
         assert ClaimedRecords(found) == steps.send(page)
     with pytest.raises(StopIteration) as ended:
         steps.send(frozenset() if found else page)
@@ -116,8 +116,8 @@ def test_records_known_to_the_local_copy_are_not_reported_as_duplicates(tmp_path
         pusher = Pusher(sandbox, tmp_path)
         sandbox.store.create("candidates", dict(make_create(2).fields))
         asyncio.run(pull(pusher.settings, ["candidates"]))
-        first = pusher.push([make_create(2, phone="1")], now=pusher.wall)
-        second = pusher.push(make_plan([make_create(2, phone="2")]), now=pusher.wall)
+        first = pusher.push([make_create(2, phone="1")], now=pusher.wall_time)
+        second = pusher.push(make_plan([make_create(2, phone="2")]), now=pusher.wall_time)
 
     assert [{2: "created"}] * 2 == [map_outcomes(first), map_outcomes(second)]
 

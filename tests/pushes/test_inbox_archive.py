@@ -26,14 +26,6 @@ MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
 @pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    """The candidates folder of the inbox, empty."""
-    folder = tmp_path / "data" / "inbox" / "candidates"
-    folder.mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
     """A sandbox without candidates."""
     with Sandbox(counts={}) as made:
@@ -43,20 +35,22 @@ def sandbox() -> Iterator[Sandbox]:
 def push_inbox_file(
     sandbox: Sandbox, folder: Path, file: WaitingFile, key: str | None = None
 ) -> DeliveryResult:
-    """Push and apply a file found by a scan, as the job does."""
-    file_to_push = file.orders.options.push_file(file.resource, Path(file.name))
+    """Push and apply a waiting file of the inbox, as the push job does."""
+    file_to_push = file.instructions.options.push_file(file.resource, Path(file.name))
     manner = PushRunOptions(applies=True, pulls=False)
     settings = settings_of(sandbox, folder, key)
     return asyncio.run(deliver(settings, file_to_push, manner, digest=file.digest, now=MOMENT))
 
 
-def archive_file(folder: Path, meanwhile: Callable[[], object] = lambda: None) -> ArchivedFiles:
-    """Move the scanned file to `done` with a report, after calling `meanwhile`."""
+def archive_file(
+    folder: Path, before_archiving: Callable[[], object] = lambda: None
+) -> ArchivedFiles:
+    """Claim the only waiting file, call `before_archiving`, and archive the file with a report."""
     (found,) = scan_twice(folder).waiting
     inbox = Inbox(folder / "data")
     taken = inbox.claim(found.resource, found.name, found.digest)
     taken.report_draft.write_text("the report", encoding="utf-8")
-    meanwhile()
+    before_archiving()
     return inbox.archive(taken, "done", ".report.csv", MOMENT)
 
 
@@ -157,7 +151,7 @@ def test_a_failed_push_leaves_the_file_in_the_inbox(
     done = push_inbox_file(sandbox, tmp_path, found)
 
     assert "failed" == refused.report.outcome
-    assert (None, None) == (refused.put_away, refused.report.file)
+    assert (None, None) == (refused.archived, refused.report.file)
     assert ["people.csv"] == left
     assert {"created": 1} == done.report.counts
 
@@ -167,9 +161,9 @@ def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
 ) -> None:
     file = inbox / "people.csv"
     file.write_text(GOOD, encoding="utf-8")
-    kept = archive_file(tmp_path, meanwhile=lambda: file.write_text(BAD, encoding="utf-8"))
+    kept = archive_file(tmp_path, before_archiving=lambda: file.write_text(BAD, encoding="utf-8"))
     (again,) = scan_twice(tmp_path).waiting
-    gone = archive_file(tmp_path, meanwhile=file.unlink)
+    gone = archive_file(tmp_path, before_archiving=file.unlink)
 
     assert [None, None] == [kept.file, gone.file]
     assert [kept.report.name, gone.report.name] == [
@@ -186,6 +180,6 @@ def test_a_linked_done_folder_is_rejected_and_the_file_stays(tmp_path: Path, inb
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
 
     with pytest.raises(WarehouseError, match="is not a folder"):
-        archive_file(tmp_path, meanwhile=lambda: (inbox / "done").symlink_to(elsewhere))
+        archive_file(tmp_path, before_archiving=lambda: (inbox / "done").symlink_to(elsewhere))
 
     assert ([], GOOD) == (list_names(elsewhere), (inbox / "people.csv").read_text(encoding="utf-8"))

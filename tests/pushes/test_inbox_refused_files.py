@@ -19,16 +19,10 @@ from tests.pushes.inboxes import BAD, GOOD, scan_twice
 SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
 
 
-@pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    """The candidates folder of the inbox, empty."""
-    folder = tmp_path / "data" / "inbox" / "candidates"
-    folder.mkdir(parents=True)
-    return folder
-
-
 def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Return mode, modification time and content of everything below the folder."""
+    """Return mode, modification time and content of every file and folder below the folder. The
+    content of a link is its target.
+    """
     found: dict[str, tuple[int, int, bytes]] = {}
     for path in sorted(folder.rglob("*")):
         status, held = path.lstat(), b""
@@ -43,32 +37,13 @@ def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 # -- what is refused ------------------------------------------------------------------------------
 
 
-def _make_link(path: Path, outside: Path) -> None:
-    path.symlink_to(outside)
-
-
-def _make_hard_link(path: Path, outside: Path) -> None:
-    path.hardlink_to(outside)
-
-
-def _make_pipe(path: Path, _: Path) -> None:
-    os.mkfifo(path)
-
-
-def _make_folder(path: Path, _: Path) -> None:
-    path.mkdir()
-
-
-def _make_empty_file(path: Path, _: Path) -> None:
-    path.touch()
-
-
-def _make_file(path: Path, _: Path) -> None:
+def _write_good_file(path: Path, _: Path) -> None:
+    """Write the CSV file `GOOD`."""
     path.write_text(GOOD, encoding="utf-8")
 
 
-def _make_socket(path: Path, _: Path) -> None:
-    # A socket's path has few characters: it is made from within.
+def _bind_socket(path: Path, _: Path) -> None:
+    """Create a Unix socket, with a relative path because the length of its path is limited."""
     with socket.socket(socket.AF_UNIX) as made:
         here = Path.cwd()
         os.chdir(path.parent)
@@ -78,49 +53,42 @@ def _make_socket(path: Path, _: Path) -> None:
             os.chdir(here)
 
 
+BAD_NAME = "has a name with characters that are not allowed. Rename it"
 HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
-    "symlink": ("people.csv", _make_link, "is not a regular file"),
-    "hard link": ("people.csv", _make_hard_link, "is also linked from another folder"),
-    "pipe": ("people.csv", _make_pipe, "is not a regular file"),
+    "symlink": (
+        "people.csv",
+        lambda path, outside: path.symlink_to(outside),
+        "is not a regular file",
+    ),
+    "hard link": (
+        "people.csv",
+        lambda path, outside: path.hardlink_to(outside),
+        "is also linked from another folder",
+    ),
+    "pipe": ("people.csv", lambda path, _: os.mkfifo(path), "is not a regular file"),
     "device": ("people.csv", lambda path, _: path.symlink_to("/dev/zero"), "is not a regular file"),
-    "socket": ("people.csv", _make_socket, "is not a regular file"),
-    "folder": ("people.csv", _make_folder, "is not a regular file"),
-    "0 bytes": ("people.csv", _make_empty_file, "is empty"),
-    "newline": (
-        "people\n2026.csv",
-        _make_file,
-        "has a name with characters that are not allowed. Rename it",
+    "socket": ("people.csv", _bind_socket, "is not a regular file"),
+    "folder": ("people.csv", lambda path, _: path.mkdir(), "is not a regular file"),
+    "0 bytes": ("people.csv", lambda path, _: path.touch(), "is empty"),
+    "newline": ("people\n2026.csv", _write_good_file, BAD_NAME),
+    "quotes": ("'; DROP TABLE candidates; --.csv", _write_good_file, BAD_NAME),
+    "backslash": ("..\\people.csv", _write_good_file, ""),
+    "backslash within": ("a\\..\\people.csv", _write_good_file, BAD_NAME),
+    "not Unicode": (os.fsdecode(b"people\xff.csv"), _write_good_file, BAD_NAME),
+    "turned round": ("people\u202evsc.csv", _write_good_file, BAD_NAME),
+    "option": ("-rf.csv", _write_good_file, BAD_NAME),
+    "too long": ("p" * 200 + ".csv", _write_good_file, "more than 180 bytes"),
+    "partial": ("people.csv.part", _write_good_file, "is a temporary file of another program"),
+    "partial within": (
+        "people.part.csv",
+        _write_good_file,
+        "is a temporary file of another program",
     ),
-    "quotes": (
-        "'; DROP TABLE candidates; --.csv",
-        _make_file,
-        "has a name with characters that are not allowed. Rename it",
-    ),
-    "backslash": ("..\\people.csv", _make_file, ""),
-    "backslash within": (
-        "a\\..\\people.csv",
-        _make_file,
-        "has a name with characters that are not allowed. Rename it",
-    ),
-    "not Unicode": (
-        os.fsdecode(b"people\xff.csv"),
-        _make_file,
-        "has a name with characters that are not allowed. Rename it",
-    ),
-    "turned round": (
-        "people\u202evsc.csv",
-        _make_file,
-        "has a name with characters that are not allowed. Rename it",
-    ),
-    "option": ("-rf.csv", _make_file, "has a name with characters that are not allowed. Rename it"),
-    "too long": ("p" * 200 + ".csv", _make_file, "more than 180 bytes"),
-    "partial": ("people.csv.part", _make_file, "is a temporary file of another program"),
-    "partial within": ("people.part.csv", _make_file, "is a temporary file of another program"),
-    "lock": ("~$people.xlsx", _make_file, "is a temporary file of another program"),
-    "program": ("people.sh", _make_file, "has another file type than .csv"),
-    "hidden": (".people.csv", _make_file, ""),
+    "lock": ("~$people.xlsx", _write_good_file, "is a temporary file of another program"),
+    "program": ("people.sh", _write_good_file, "has another file type than .csv"),
+    "hidden": (".people.csv", _write_good_file, ""),
 }
-"""A name, how it is made, and why it is refused: empty for what is passed over without a word."""
+"""Name of a file, how it is created, and why it is refused; files without a reason are ignored."""
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -135,7 +103,7 @@ def test_anything_but_a_regular_file_is_refused_and_left_in_place(
     before = read_tree(tmp_path)
 
     look = scan_twice(tmp_path)
-    digest = hashlib.sha256((GOOD if make is _make_file else SECRET).encode()).hexdigest()
+    digest = hashlib.sha256((GOOD if make is _write_good_file else SECRET).encode()).hexdigest()
     with pytest.raises(Misused):
         Inbox(tmp_path / "data").claim("candidates", name, digest)
 
@@ -227,12 +195,12 @@ def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
     first = door.scan(None)
     with file.open("a", encoding="utf-8") as more:
         more.write("Bo,Ray,bo@example.com,permanent\n")
-    second = door.scan(first.seen)
+    second = door.scan(first.state)
     was = file.stat()
     file.write_bytes(file.read_bytes().replace(b"Bo", b"Al"))
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-    third = door.scan(second.seen)
-    fourth = door.scan(third.seen)
+    third = door.scan(second.state)
+    fourth = door.scan(third.state)
 
     assert [(), (), ()] == [first.waiting, second.waiting, third.waiting]
     (found,) = fourth.waiting
@@ -248,7 +216,7 @@ def test_a_scan_with_an_unreadable_memory_counts_as_the_first(
     first = door.scan(seen)
 
     assert () == first.waiting
-    assert 1 == len(door.scan(first.seen).waiting)
+    assert 1 == len(door.scan(first.state).waiting)
 
 
 def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox: Path) -> None:
@@ -287,7 +255,7 @@ def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox
         ('decimal = ","', "',' is not a decimal sign"),
         ('date_format = "D/D"', "'D/D' is not a date format"),
         ('unconfirmed = "guess"', "hold, retry"),
-        ('mapping = "../map.toml"', "has a name with characters that are not allowed. Rename it"),
+        ('mapping = "../map.toml"', BAD_NAME),
         ('mapping = "gone.toml"', "No such file"),
         ('mapping = "link.toml"', "is not a regular file"),
         ("mode = ", "Invalid value"),
@@ -319,10 +287,10 @@ def test_push_toml_sets_the_push_options_of_its_folder(tmp_path: Path, inbox: Pa
 
     firm, person = scan_twice(tmp_path).waiting
 
-    assert ("companies", PushInstructions()) == (firm.resource, firm.orders)
+    assert ("companies", PushInstructions()) == (firm.resource, firm.instructions)
     mapped = inbox / "ours.toml"
     options = PushOptions("upsert", match=("email",), mapping_file=mapped)
-    assert PushInstructions(options, applies=True) == person.orders
+    assert PushInstructions(options, applies=True) == person.instructions
 
 
 def test_push_toml_accepts_every_push_option(inbox: Path) -> None:

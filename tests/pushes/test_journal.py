@@ -30,28 +30,28 @@ CLOCK = Clock()
 
 @contextmanager
 def open_journal(ledger: Ledger, run_id: str) -> Iterator[JournalWriter]:
-    """Open a journal that the run can write to while it has the lease."""
+    """Take the push lease for the run, yield its journal, and release the lease."""
     ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), START)
     yield JournalWriter(ledger, run_id, now=CLOCK)
     ledger.release_lease(PUSH_LEASE, run_id)
 
 
-def record_intent(journal: JournalWriter, key: RowKey, task: Task) -> None:
-    """Record an attempt before it is sent."""
+def record_unsent_attempt(journal: JournalWriter, key: RowKey, task: Task) -> None:
+    """Record that a create is about to be sent."""
     request = build_create_request(CATALOG["candidates"], task.fields)
     journal.record_attempt(key, request, before=None, sent_after=START)
 
 
 def record_applied_row(journal: JournalWriter, batch: str, task: Task, id: str) -> None:
-    """Record that a row was intended, sent and accepted."""
-    record_intent(journal, (batch, task.number), task)
+    """Record that a create was sent, and accepted with the record's id."""
+    record_unsent_attempt(journal, (batch, task.number), task)
     journal.record_transition(
         (batch, task.number), Transition("accepted", record_id=id, fate="accepted")
     )
 
 
-def outcomes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
-    """Return the outcome and code of each row."""
+def map_outcomes_and_codes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
+    """Return outcome and code of each row of a batch by its number."""
     return {row.number: (row.outcome, row.code) for row in journal.rows(batch)}
 
 
@@ -65,7 +65,7 @@ def test_the_journal_is_synchronised_to_disk_at_each_commit(tmp_path: Path) -> N
         log = tmp_path / "ledger.sqlite-wal"
         sizes = []
         for task in rows:
-            record_intent(journal, (batch, task.number), task)
+            record_unsent_attempt(journal, (batch, task.number), task)
             sizes.append(log.stat().st_size)
         whole = log.stat().st_size
         for intended, size in enumerate(sizes, 1):
@@ -88,19 +88,19 @@ def test_a_push_that_lost_its_lease_cannot_write_to_the_journal(tmp_path: Path) 
             batch = held_up.create_batch(make_plan([task]), PushPolicy())
         with open_journal(ledger, "b") as journal:
             with pytest.raises(LeaseLost, match="run a"):
-                record_intent(held_up, (batch, task.number), task)
+                record_unsent_attempt(held_up, (batch, task.number), task)
             with pytest.raises(LeaseLost):
                 held_up.record_run_end(batch, "done", requests=0, seconds=0)
 
             assert () == journal.attempts(batch)
-            assert {2: ("not_sent", "")} == outcomes(journal, batch)
+            assert {2: ("not_sent", "")} == map_outcomes_and_codes(journal, batch)
 
 
 def test_an_attempt_is_recorded_with_the_exact_request_body(tmp_path: Path) -> None:
     task = make_create(2, last_name="Müller 🙂")
     with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
         batch = journal.create_batch(make_plan([task]), PushPolicy())
-        record_intent(journal, (batch, 2), task)
+        record_unsent_attempt(journal, (batch, 2), task)
         (attempt,) = journal.attempts(batch)
 
     assert (
@@ -120,7 +120,7 @@ def test_rows_in_flight_are_in_doubt_after_a_crash(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         with open_journal(ledger, "a") as journal:
             batch = journal.create_batch(make_plan([first, second]), PushPolicy())
-            record_intent(journal, (batch, 2), first)
+            record_unsent_attempt(journal, (batch, 2), first)
         with open_journal(ledger, "b") as journal:
             assert 1 == journal.mark_interrupted_rows()
             assert 0 == journal.mark_interrupted_rows()
@@ -147,7 +147,7 @@ def test_pushing_the_same_file_again_continues_its_batch(tmp_path: Path) -> None
                 2: ("created", ""),
                 3: ("duplicate", "same_record"),
                 4: ("not_sent", ""),
-            } == outcomes(journal, batch)
+            } == map_outcomes_and_codes(journal, batch)
             assert ["1"] == [row.task.fields["phone"] for row in journal.rows_to_push(batch)]
 
 
@@ -188,11 +188,11 @@ def test_a_write_applied_by_another_file_is_unchanged_with_its_record_id(tmp_pat
             (row,) = journal.rows(second)
         with open_journal(ledger, "c") as journal:
             third = journal.create_batch(make_plan([other], name="c.csv"), PushPolicy(resend=True))
-            wanted_again = outcomes(journal, third)
+            wanted_again = map_outcomes_and_codes(journal, third)
         with open_journal(ledger, "d") as journal:
             journal.mark_undone({(first, 2): None})
             fourth = journal.create_batch(make_plan([other], name="d.csv"), PushPolicy())
-            undone = outcomes(journal, fourth)
+            undone = map_outcomes_and_codes(journal, fourth)
 
     assert ("unchanged", "already_pushed", "id-2") == (row.outcome, row.code, row.record_id)
     assert {9: ("not_sent", "")} == wanted_again == undone
@@ -207,7 +207,7 @@ def test_a_converted_lead_is_never_converted_again(tmp_path: Path) -> None:
             second = journal.create_batch(
                 make_plan([make_conversion(5, "lead-1")], name="b.csv"), PushPolicy(resend=True)
             )
-            assert {5: ("unchanged", "already_pushed")} == outcomes(journal, second)
+            assert {5: ("unchanged", "already_pushed")} == map_outcomes_and_codes(journal, second)
             with (
                 pytest.raises(sqlite3.IntegrityError, match="UNIQUE"),
                 ledger.writing() as connection,
@@ -225,7 +225,7 @@ def test_an_update_counts_as_applied_only_while_it_is_the_latest(tmp_path: Path)
         for number, task in enumerate([there, there, back, there]):
             with open_journal(ledger, next(names)) as journal:
                 batch = journal.create_batch(make_plan([task], name=f"{number}.csv"), PushPolicy())
-                results.append(outcomes(journal, batch)[2][0])
+                results.append(map_outcomes_and_codes(journal, batch)[2][0])
                 if results[-1] == "not_sent":
                     record_applied_row(journal, batch, make_create(2), "id-1")
 
@@ -237,13 +237,13 @@ def test_a_row_in_doubt_in_another_batch_is_taken_over(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         with open_journal(ledger, "a") as journal:
             first = journal.create_batch(make_plan([task]), PushPolicy())
-            record_intent(journal, (first, 2), task)
+            record_unsent_attempt(journal, (first, 2), task)
             journal.mark_interrupted_rows()
         with open_journal(ledger, "b") as journal:
             second = journal.create_batch(
                 make_plan([replace(task, number=7)], name="b.csv"), PushPolicy()
             )
-            assert {7: ("held", "taken_over")} == outcomes(journal, second)
+            assert {7: ("held", "taken_over")} == map_outcomes_and_codes(journal, second)
             assert [(first, 2)] == [row.key for row in journal.rows_to_push(second)]
             before = next(journal.changes_since(0)).last
             journal.record_transition(
@@ -253,12 +253,12 @@ def test_a_row_in_doubt_in_another_batch_is_taken_over(tmp_path: Path) -> None:
             changed = [row for part in journal.changes_since(before) for row in part.rows]
 
     assert ("unchanged", "id-2") == (row.outcome, row.record_id)
-    # Whoever copies the journal is told of both.
+    # A copy of the journal contains the changes of both rows.
     assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed}
 
 
 def read_changes(journal: Journal, since: int) -> JournalChanges:
-    """Return all parts of the changes since then as one."""
+    """Return all journal changes after the change number `since`, with their portions joined."""
     parts = [*journal.changes_since(since)]
     assert 1 == len({part.last for part in parts})
     whole = {
@@ -273,7 +273,7 @@ def test_each_journal_change_is_read_once(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
         batch = journal.create_batch(make_plan([first, second]), PushPolicy())
         whole = read_changes(journal, 0)
-        record_intent(journal, (batch, 2), first)
+        record_unsent_attempt(journal, (batch, 2), first)
         problems = (Problem("validation_failed", "is taken", field="email", received="a@b.c"),)
         journal.record_transition(
             (batch, 2), Transition("refused", "validation_failed", problems, fate="refused")
@@ -304,13 +304,13 @@ def test_changes_read_in_portions_equal_all_changes(
     with Ledger(tmp_path) as ledger:
         with open_journal(ledger, "a") as journal:
             first = journal.create_batch(make_plan([doubtful]), PushPolicy())
-            record_intent(journal, (first, 2), doubtful)
+            record_unsent_attempt(journal, (first, 2), doubtful)
             journal.mark_interrupted_rows()
         with open_journal(ledger, "b") as journal:
             plan = make_plan([doubtful, *tasks], *verdicts, name="b.csv")
             second = journal.create_batch(plan, PushPolicy())
             before = next(journal.changes_since(0)).last
-            record_intent(journal, (second, 5), tasks[2])
+            record_unsent_attempt(journal, (second, 5), tasks[2])
             work, left = [*journal.rows_to_push(second)], journal.count_pending(second)
             rows, changed = [*journal.rows(second)], read_changes(journal, before)
             whole = read_changes(journal, 0)
@@ -331,11 +331,11 @@ def test_the_journal_returns_applied_writes_and_rows_in_doubt(tmp_path: Path) ->
     with Ledger(tmp_path) as ledger, open_journal(ledger, "a") as journal:
         batch = journal.create_batch(make_plan([applied, refused, planned, in_doubt]), PushPolicy())
         record_applied_row(journal, batch, applied, "id-2")
-        record_intent(journal, (batch, 3), refused)
+        record_unsent_attempt(journal, (batch, 3), refused)
         journal.record_transition(
             (batch, 3), Transition("refused", "validation_failed", fate="refused")
         )
-        record_intent(journal, (batch, 5), in_doubt)
+        record_unsent_attempt(journal, (batch, 5), in_doubt)
         prints = {task.number: fingerprint(task) for task in (applied, refused, planned, in_doubt)}
         found = journal.find_earlier_rows(prints.values())
 

@@ -16,6 +16,7 @@ from connector.errors import Misused
 from connector.sandbox.faults import Drop
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
+from tests.pushes.pushing import list_writes
 from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, make_messy_file
 from tests.support.agency import rows
 from tests.support.command import CommandResult, call, variables
@@ -23,21 +24,14 @@ from tests.support.command import CommandResult, call, variables
 ROWS = int(os.environ.get("MESSY_ROWS", "160"))
 """Rows of the messy file; MESSY_ROWS=3000 is what a recruiter has."""
 
-WRITES = ("POST", "PUT", "DELETE")
-
 
 def call_push(sandbox: Sandbox, folder: Path, *words: str) -> CommandResult:
     """Run `connector push ... --json`."""
     return call(["push", *words, "--json"], variables(sandbox.base_url, folder, sandbox.key))
 
 
-def list_writes(sandbox: Sandbox) -> list[str]:
-    """Return every write that reached the server, as method and path."""
-    return [f"{e.method} {e.path}" for e in sandbox.log if e.method in WRITES]
-
-
 def read_report(path: str | Path) -> list[dict[str, str]]:
-    """Return the report's rows that are not blank."""
+    """Return the rows of a CSV report that are not blank."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         delimiter = ";" if ";" in file.readline() else ","
         file.seek(0)
@@ -54,11 +48,11 @@ def write_csv(path: Path, table: list[dict[str, Any]]) -> Path:
     return path
 
 
-def correct_report(report: Path, made: MessyFile) -> str:
-    """Write a copy of the report in which every planted problem is corrected."""
+def correct_report(report: Path, messy_file: MessyFile) -> str:
+    """Write a copy of the report in which every planted problem is corrected. Returns its path."""
     text = report.read_text(encoding="utf-8-sig")
     table = list(csv.reader(text.splitlines(keepends=True), delimiter=";"))
-    for (number, heading), cell in made.corrected.items():
+    for (number, heading), cell in messy_file.corrected.items():
         table[number - 1][HEADINGS.index(heading)] = cell
     copy = report.with_name("again.csv")
     with copy.open("w", encoding="utf-8-sig", newline="") as file:
@@ -66,7 +60,7 @@ def correct_report(report: Path, made: MessyFile) -> str:
     return str(copy)
 
 
-def find_people(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+def map_candidates_by_email(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     """Return the server's candidates by email."""
     return {each["email"]: each for each in sandbox.store.records("candidates").values()}
 
@@ -105,7 +99,9 @@ def test_a_messy_file_is_applied_after_its_report_is_corrected(tmp_path: Path) -
         assert 0 == again.status, again.out + again.err
         assert len(made.bad_rows) == again.object["created"]
         assert good == again.object["unchanged"]
-        created = Counter(each["email"].lower() for each in find_people(sandbox).values())
+        created = Counter(
+            each["email"].lower() for each in map_candidates_by_email(sandbox).values()
+        )
         assert made.filled_row_count == len(sandbox.store.records("candidates")) == len(created)
 
         spent = len(list_writes(sandbox))
@@ -118,7 +114,7 @@ def test_updates_send_differences_and_report_fields_changed_by_others(tmp_path: 
     """A field that changed since the pull is a conflict: it keeps its value, which is shown."""
     with Sandbox(counts={"candidates": 30}) as sandbox:
         call(["pull"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        everybody = list(find_people(sandbox).values())
+        everybody = list(map_candidates_by_email(sandbox).values())
         table = [
             {"email": each["email"], "city": "Leeds" if number < 3 else each["city"] or ""}
             for number, each in enumerate(everybody)
@@ -148,7 +144,7 @@ def test_an_edit_by_a_colleague_after_the_preview_is_a_conflict(tmp_path: Path) 
     """It stays a conflict after a pull. A new preview or --overwrite resolves it."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         call(["pull"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        who = next(iter(find_people(sandbox).values()))
+        who = next(iter(map_candidates_by_email(sandbox).values()))
         source = str(write_csv(tmp_path / "city.csv", [{"email": who["email"], "city": "Leeds"}]))
         words = ("--mode", "update", "--match", "email")
         call_push(sandbox, tmp_path, "candidates", source, *words)
@@ -255,7 +251,7 @@ def test_the_report_of_a_workbook_marks_its_problem_cells(tmp_path: Path) -> Non
         done = call_push(sandbox, tmp_path, "candidates", str(book), "--mode", "create", "--apply")
 
         assert (3, 1, 1) == (done.status, done.object["created"], done.object["invalid"])
-        assert "0161 496 0123" == find_people(sandbox)["ok@people.example"]["phone"]
+        assert "0161 496 0123" == map_candidates_by_email(sandbox)["ok@people.example"]["phone"]
         sheet = openpyxl.load_workbook(done.object["report"])["Report"]
         comment = sheet.cell(3, headings.index("email") + 1).comment
         assert comment is not None

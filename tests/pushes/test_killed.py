@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,11 +14,11 @@ from connector.pushes.batch import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
 from tests.pushes.killable_push import (
-    Point,
+    KillPoint,
     PushForkServer,
     PushOrder,
     make_push_order,
-    parse_points,
+    parse_kill_points,
 )
 from tests.pushes.pushing import CANDIDATES, Pusher, list_writes, make_creates, make_plan
 from tests.seeds import SEED
@@ -37,7 +35,7 @@ MODES = ("commits", "drops", "commits late", "commits very late")
 
 
 class WallTime(Time):
-    """Wall-clock time plus the simulated waits, since child processes have no other clock."""
+    """Real time plus the simulated waits, since child processes use the real clock."""
 
     def local_now(self) -> datetime:
         """Return the client's time."""
@@ -49,24 +47,21 @@ class WallTime(Time):
 
 
 @pytest.fixture(scope="module")
-def fork_server() -> Iterator[PushForkServer]:
-    """A process that forks all killed pushes."""
-    with PushForkServer() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def points(fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
-    """Kill points of a push over one connection, the same at each run."""
+def points(
+    fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory
+) -> list[KillPoint]:
+    """Kill points of a push over one connection, which are the same each time."""
     time = WallTime()
     with Sandbox(clock=time.server_now) as sandbox:
-        return KilledPushStage(sandbox, tmp_path_factory.mktemp("counted"), time, ROWS).points(
-            fork_server, 1
-        )
+        return KilledPushStage(
+            sandbox, tmp_path_factory.mktemp("counted"), time, ROWS
+        ).run_and_list_kill_points(fork_server, 1)
 
 
 class KilledPushStage:
-    """A sandbox, an unused data folder, and the file to push."""
+    """Sandbox, template of an unused data folder, and the plan to push in processes that are
+    killed.
+    """
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time, rows: int) -> None:
         self.sandbox, self.time, self.rows = sandbox, time, rows
@@ -86,54 +81,64 @@ class KilledPushStage:
         shutil.copytree(self._base, self._folder)
         return Pusher(self.sandbox, self._folder, self.time)
 
-    def child(self, **options: Any) -> PushOrder:
-        """Return the order of a push of the file in a separate process."""
-        return make_push_order(self.sandbox, self._folder, self.rows, **options)
+    def make_order(self, connections: int, kill_at: int | None = None) -> PushOrder:
+        """Return the order to push the plan in a process killed at the point of that number."""
+        return make_push_order(
+            self.sandbox, self._folder, self.rows, connections=connections, kill_at=kill_at
+        )
 
-    def points(self, fork_server: PushForkServer, connections: int) -> list[Point]:
-        """Return the kill points of a push that is not killed, in order."""
+    def run_and_list_kill_points(
+        self, fork_server: PushForkServer, connections: int
+    ) -> list[KillPoint]:
+        """Run a push that is not killed, and return its kill points in order."""
         self.restore()
-        return parse_points(fork_server.run(self.child(connections=connections)))
+        return parse_kill_points(fork_server.run(self.make_order(connections=connections)))
 
 
-def push_and_verify(stage: KilledPushStage, pusher: Pusher, point: str, since: int) -> BatchReport:
-    """Push until the file is done, and compare the report with the server (P1 to P8)."""
+def push_and_verify(
+    stage: KilledPushStage, pusher: Pusher, killed_at: str, writes_before: int
+) -> BatchReport:
+    """Push the plan to its end, and check the promises P1 and P4 to P7 of docs/CORRECTNESS.md.
+    `point` is part of the messages; `since` is the number of writes before the test.
+    """
     sandbox = stage.sandbox
     report = pusher.push(stage.plan)
-    # Whatever is still on its way arrives now, long after.
+    # Delayed requests take effect now.
     sandbox.apply_delayed_effects()
-    assert report.error is None, (point, report.error)
+    assert report.error is None, (killed_at, report.error)
     records = sandbox.store.records("candidates")
     made = [each["email"] for each in records.values()]
-    # P5: never two of one row. P4: every row has one outcome.
-    assert len({*made}) == len(made), point
-    assert [*range(2, stage.rows + 2)] == [row.number for row in report.rows], point
-    assert {"created", "held"} >= {*report.counts}, (point, report.counts)
+    # P5: a row creates one record. P4: every row has one outcome.
+    assert len({*made}) == len(made), killed_at
+    assert [*range(2, stage.rows + 2)] == [row.number for row in report.rows], killed_at
+    assert {"created", "held"} >= {*report.counts}, (killed_at, report.counts)
     for row, task in zip(report.rows, stage.plan.tasks, strict=True):
         if row.outcome == "created":
             assert row.record_id is not None
             shown = records[row.record_id]
-            assert {**task.fields} == {name: shown[name] for name in task.fields}, point
+            assert {**task.fields} == {name: shown[name] for name in task.fields}, killed_at
     with pusher.journal() as journal:
         attempts = journal.attempts(report.batch)
-        # P1, P7: what the server saw was written down, and no attempt reached it twice.
-        assert len(list_writes(sandbox)) - since <= len(attempts), point
+        # P1, P7: every write is in the journal, and no attempt reached the server twice.
+        assert len(list_writes(sandbox)) - writes_before <= len(attempts), killed_at
         held = {row.number for row in report.rows if row.outcome == "held"}
-        assert held <= {each.number for each in attempts if each.fate == "lost"}, point
-    # P6: nothing is sent for what has ended.
+        assert held <= {each.number for each in attempts if each.fate == "lost"}, killed_at
+    # P6: no write is sent for completed rows.
     before = len(list_writes(sandbox))
     again = pusher.push(stage.plan)
-    assert before == len(list_writes(sandbox)), point
-    assert {"unchanged", "held"} >= {*again.counts}, (point, again.counts)
+    assert before == len(list_writes(sandbox)), killed_at
+    assert {"unchanged", "held"} >= {*again.counts}, (killed_at, again.counts)
     return report
 
 
-def choose_points(points: list[Point], share: int, mode: str) -> list[Point]:
-    """Return the points of one share: every one, or a few of each kind."""
+def choose_points(points: list[KillPoint], share: int, mode: str) -> list[KillPoint]:
+    """Return the kill points of one of `SHARES` shares: all of them, or one of some kinds, drawn
+    with the seed.
+    """
     if IS_ALL:
         return points[share::SHARES]
     chance = random.Random(f"{SEED} {mode}")
-    by_kind: dict[str, list[Point]] = {}
+    by_kind: dict[str, list[KillPoint]] = {}
     for point in points:
         by_kind.setdefault(point.kind, []).append(point)
     kinds = sorted(by_kind)
@@ -144,7 +149,7 @@ def choose_points(points: list[Point], share: int, mode: str) -> list[Point]:
 @pytest.mark.parametrize("share", first_fast(range(SHARES), (SHARES + 1) // 2))
 @pytest.mark.parametrize("mode", MODES)
 def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
-    tmp_path: Path, fork_server: PushForkServer, points: list[Point], mode: str, share: int
+    tmp_path: Path, fork_server: PushForkServer, points: list[KillPoint], mode: str, share: int
 ) -> None:
     time = WallTime()
     with Sandbox(clock=time.server_now) as sandbox:
@@ -155,7 +160,7 @@ def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
             pusher = stage.restore()
             since = len(list_writes(sandbox))
             planned = plan_fault(sandbox, point, mode)
-            ended = fork_server.run(stage.child(connections=1, dies_at=point.number))
+            ended = fork_server.run(stage.make_order(connections=1, kill_at=point.number))
             assert ended.is_killed, (message, ended)
             sandbox.faults.clear()
             if mode == "commits late":
@@ -167,8 +172,10 @@ def test_a_push_killed_at_any_point_is_finished_by_the_next_push(
         print(f"{len(points)} points, {held} rows held")  # noqa: T201  # shown with -s
 
 
-def plan_fault(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
-    """Plan the fault of the write in flight at the point, and return the planned outcome."""
+def plan_fault(sandbox: Sandbox, point: KillPoint, mode: str) -> PlannedFault | None:
+    """Plan what the server does (see `MODES`) with the write that is in flight at the kill point.
+    Returns the planned fault; None without one.
+    """
     if mode == "commits" or point.writes == 0:
         return None
     fault = Drop("none") if mode == "drops" else Drop("later")
@@ -185,7 +192,7 @@ def test_a_push_killed_repeatedly_is_finished_without_duplicates(
         pusher = stage.restore()
         kills = 12 if IS_ALL else 3
         for _ in range(kills):
-            ended = fork_server.run(stage.child(connections=4, dies_at=chance.randint(5, 60)))
+            ended = fork_server.run(stage.make_order(connections=4, kill_at=chance.randint(5, 60)))
             assert ended.is_killed or ended.status in (0, 3), ended
         report = push_and_verify(stage, pusher, f"{kills} kills, seed {SEED}", 0)
 

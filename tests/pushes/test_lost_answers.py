@@ -55,15 +55,17 @@ UNAPPLIED: list[Fault] = [
 
 
 class NoFault:
-    """Serves the request normally."""
+    """Fault that serves the request normally."""
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve the request."""
-        await exchange.send(await exchange.serve())
+        await exchange.send(await exchange.call_application())
 
 
-def create_twin_at(count: int, **fields: str) -> Callable[[Store], None]:
-    """Return a hook that creates a record like row 2 when the server has `count` candidates."""
+def create_equal_record_at(count: int, **fields: str) -> Callable[[Store], None]:
+    """Return a hook of the sandbox that creates a record equal to that of row 2, except `fields`,
+    once the server has `count` candidates.
+    """
 
     def between(store: Store) -> None:
         if len(store.records("candidates")) == count:
@@ -72,8 +74,8 @@ def create_twin_at(count: int, **fields: str) -> Callable[[Store], None]:
     return between
 
 
-def make_pusher(sandbox: Sandbox, folder: Path) -> Pusher:
-    """Return a pusher with one connection, which sends rows one after another."""
+def make_sequential_pusher(sandbox: Sandbox, folder: Path) -> Pusher:
+    """Return a pusher with one connection, which sends one row after another."""
     return Pusher(sandbox, folder, connections=1)
 
 
@@ -90,7 +92,7 @@ def plan_faults(sandbox: Sandbox, faults: list[Fault]) -> None:
 def test_created_records_whose_responses_were_lost_are_found(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3}) as sandbox:
         plan_faults(sandbox, APPLIED)
-        report = make_pusher(sandbox, tmp_path).push(make_creates(2 * len(APPLIED)))
+        report = make_sequential_pusher(sandbox, tmp_path).push(make_creates(2 * len(APPLIED)))
         made = sandbox.store.records("candidates")
         log = [each.method for each in sandbox.log]
 
@@ -100,8 +102,8 @@ def test_created_records_whose_responses_were_lost_are_found(tmp_path: Path) -> 
     assert [f"ann{row.number}@example.com" for row in report.rows] == [
         made[row.record_id or ""]["email"] for row in report.rows
     ]
-    # One look before the first create. Each row is written once; each that was lost costs a list
-    # and a detail more.
+    # One search before the first create, one write per row, and a list and a detail per lost
+    # response.
     assert ["GET", *["POST", "GET", "GET", "POST"] * len(APPLIED)] == log
 
 
@@ -109,7 +111,7 @@ def test_creates_that_never_reached_the_server_are_held(tmp_path: Path) -> None:
     """Absence proves nothing before the settle time, so each row is searched again after it."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         plan_faults(sandbox, UNAPPLIED)
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         began = pusher.time.seconds
         report = pusher.push(make_creates(2 * len(UNAPPLIED)))
         passed = pusher.time.seconds - began
@@ -129,7 +131,7 @@ def test_creates_that_never_reached_the_server_are_held(tmp_path: Path) -> None:
 
 def test_a_record_committed_late_is_found_before_the_settle_time(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
 
         def release(progress: Progress) -> None:
@@ -144,7 +146,7 @@ def test_a_record_committed_late_is_found_before_the_settle_time(tmp_path: Path)
 
 def test_a_record_committed_after_the_settle_time_is_not_duplicated(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
         first = pusher.push(make_creates(1))
         sandbox.apply_delayed_effects()
@@ -162,7 +164,7 @@ def test_a_record_committed_after_the_settle_time_is_not_duplicated(tmp_path: Pa
 
 def test_a_lost_create_is_repeated_with_the_retry_policy(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
         report = pusher.push(make_creates(1), PushPolicy("retry"))
         made = list_emails(sandbox)
@@ -176,7 +178,7 @@ def test_a_lost_create_is_repeated_with_the_retry_policy(tmp_path: Path) -> None
 
 def test_a_duplicate_caused_by_a_retry_is_reported(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES, nth=1)
         began = len(sandbox.log)
 
@@ -184,7 +186,7 @@ def test_a_duplicate_caused_by_a_retry_is_reported(tmp_path: Path) -> None:
             posts = [each for each in sandbox.log[began:] if each.method == "POST"]
             lists = [each for each in sandbox.log[began:] if each.method == "GET"]
             if (len(posts), len(lists)) == (1, 3):
-                # Between the last look and the second attempt; the first look was before both.
+                # After the last search and before the second attempt.
                 sandbox.store.create("candidates", dict(make_create(2).fields))
 
         sandbox.between = release
@@ -199,9 +201,9 @@ def test_a_marker_distinguishes_the_pushed_record_from_an_equal_one(tmp_path: Pa
     results = []
     for marker in ("notes", None):
         with Sandbox() as sandbox:
-            pusher = make_pusher(sandbox, tmp_path / str(marker))
+            pusher = make_sequential_pusher(sandbox, tmp_path / str(marker))
             sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
-            sandbox.between = create_twin_at(1)
+            sandbox.between = create_equal_record_at(1)
             report = pusher.push(make_creates(1), PushPolicy(marker_field=marker))
             made = sandbox.store.records("candidates")
             results.append((map_outcomes(report)[2], list_rows(report)[0].code, len(made)))
@@ -216,9 +218,9 @@ def test_a_marker_distinguishes_the_pushed_record_from_an_equal_one(tmp_path: Pa
 
 def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        sandbox.between = create_twin_at(0, phone="other")
+        sandbox.between = create_equal_record_at(0, phone="other")
         report = pusher.push(make_creates(1), PushPolicy("retry"))
 
     assert {2: "held"} == map_outcomes(report)
@@ -228,11 +230,11 @@ def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
 
 def test_a_record_loaded_before_the_push_is_not_matched(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.store.create("candidates", dict(make_create(2).fields))
         asyncio.run(pull(pusher.settings, ["candidates"]))
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(make_creates(1), now=pusher.wall)
+        report = pusher.push(make_creates(1), now=pusher.wall_time)
 
     assert {2: "held"} == map_outcomes(report)
     assert {2: "not_found"} == map_codes(report)
@@ -240,7 +242,7 @@ def test_a_record_loaded_before_the_push_is_not_matched(tmp_path: Path) -> None:
 
 def test_a_status_that_create_rejects_is_set_on_the_found_record(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
-        pusher = make_pusher(sandbox, tmp_path)
+        pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
         sandbox.faults.add(Drop("applied"), method="PUT", path=f"{CANDIDATES}/*")
         report = pusher.push([make_create(2, status="screening")])

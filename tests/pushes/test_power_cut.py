@@ -27,7 +27,7 @@ from tests.seeds import SEED
 
 ROWS = 4
 CUTS = 16
-"""Moments that are tried besides those at which a row was acknowledged."""
+"""Number of power cuts besides those right after a row was acknowledged."""
 
 _CALL = re.compile(
     r"\d+ +(?P<name>\w+)\((?:AT_FDCWD<[^>]*>, )?(?:(?P<fd>\d+)<(?P<path>[^>]*)>)?"
@@ -65,55 +65,58 @@ with Ledger(folder) as ledger:
 
 
 @dataclass
-class Disk:
-    """Simulated disk: files as the kernel shows them, and as a power cut would leave them.
-
-    A new file survives only after its folder was synchronised.
+class SimulatedDisk:
+    """Files after a power cut: their synchronised content, the later writes that may be lost, and
+    the paths whose names were synchronised with their folder.
     """
 
-    safe: dict[str, bytes] = field(default_factory=dict)
-    waiting: dict[str, list[tuple[int, bytes | None]]] = field(default_factory=dict)
-    named: set[str] = field(default_factory=set)
+    synchronised: dict[str, bytes] = field(default_factory=dict)
+    unsynchronised: dict[str, list[tuple[int, bytes | None]]] = field(default_factory=dict)
+    durable_names: set[str] = field(default_factory=set)
 
     def sync(self, path: str) -> None:
-        """Make the file's content permanent; for a folder, the names in it."""
-        if path in self.waiting:
-            for at, data in self.waiting[path]:
-                self.safe[path] = apply_write(self.safe.get(path, b""), at, data)
-            self.waiting[path] = []
+        """Synchronise a file's content; for a folder, the names in it."""
+        if path in self.unsynchronised:
+            for at, data in self.unsynchronised[path]:
+                self.synchronised[path] = apply_write(self.synchronised.get(path, b""), at, data)
+            self.unsynchronised[path] = []
         else:
-            self.named |= self.waiting.keys()
+            self.durable_names |= self.unsynchronised.keys()
 
-    def cut(self, folder: Path, keeps: random.Random | None) -> None:
-        """Write the files as a power cut leaves them, with random parts of unsynchronised data."""
-        for path in self.named:
-            content = self.safe.get(path, b"")
-            for at, data in self.waiting[path] if keeps is not None else ():
-                assert keeps is not None
-                kept = None if data is None else data[: keeps.choice((0, len(data) // 2, None))]
-                content = apply_write(content, at, kept) if keeps.random() < 0.7 else content
+    def write_after_power_cut(self, folder: Path, chance: random.Random | None) -> None:
+        """Write the files to the folder as a power cut leaves them. Unsynchronised writes are lost,
+        or with `chance` randomly lost, shortened or kept.
+        """
+        for path in self.durable_names:
+            content = self.synchronised.get(path, b"")
+            for at, data in self.unsynchronised[path] if chance is not None else ():
+                assert chance is not None
+                kept = None if data is None else data[: chance.choice((0, len(data) // 2, None))]
+                content = apply_write(content, at, kept) if chance.random() < 0.7 else content
             (folder / Path(path).name).write_bytes(content)
 
 
-def apply_write(content: bytes, at: int, data: bytes | None) -> bytes:
-    """Return the content after a write at a place, or after a truncation to that length."""
-    padded = content.ljust(at, b"\0")
-    return padded[:at] if data is None else padded[:at] + data + padded[at + len(data) :]
+def apply_write(content: bytes, offset: int, data: bytes | None) -> bytes:
+    """Return the content after a write at an offset, or after a truncation if `data` is None."""
+    padded = content.ljust(offset, b"\0")
+    return (
+        padded[:offset] if data is None else padded[:offset] + data + padded[offset + len(data) :]
+    )
 
 
 @dataclass(frozen=True)
-class Call:
-    """A system call: its name, the file's path, its data and its place in the file."""
+class SystemCall:
+    """System call on a file; `offset` is the length for a truncation."""
 
     name: str
     path: str
     data: bytes = b""
-    at: int = 0
+    offset: int = 0
 
 
-def parse_calls(record: Path) -> Iterator[Call]:
-    """Return the successful calls of a trace, in order."""
-    for line in record.read_text(encoding="ascii").splitlines():
+def parse_calls(trace: Path) -> Iterator[SystemCall]:
+    """Yield the successful system calls in a trace of strace."""
+    for line in trace.read_text(encoding="ascii").splitlines():
         found = _CALL.match(line)
         if found is None or found["result"].startswith("-"):
             continue
@@ -121,50 +124,52 @@ def parse_calls(record: Path) -> Iterator[Call]:
         numbers = re.findall(r"-?\d+", found["rest"])
         match found["name"]:
             case "openat" if "O_CREAT" in found["rest"]:
-                yield Call("make", text.decode())
+                yield SystemCall("make", text.decode())
             case "pwrite64":
-                yield Call("write", parse_path(found["path"]), text, int(numbers[-1]))
+                yield SystemCall("write", parse_path(found["path"]), text, int(numbers[-1]))
             case "ftruncate":
-                yield Call("truncate", parse_path(found["path"]), at=int(numbers[-1]))
+                yield SystemCall("truncate", parse_path(found["path"]), offset=int(numbers[-1]))
             case "fsync" | "fdatasync":
-                yield Call("sync", parse_path(found["path"]))
+                yield SystemCall("sync", parse_path(found["path"]))
             case "unlink":
-                yield Call("unlink", text.decode())
+                yield SystemCall("unlink", text.decode())
             case "write":
-                yield Call("say", parse_path(found["path"]), text)
+                yield SystemCall("say", parse_path(found["path"]), text)
 
 
-def parse_bytes(text: str) -> bytes:
-    return bytes.fromhex(text.replace("\\x", ""))
+def parse_bytes(escaped: str) -> bytes:
+    """Decode a text that strace prints as hexadecimal escapes."""
+    return bytes.fromhex(escaped.replace("\\x", ""))
 
 
 def parse_path(text: str) -> str:
+    """Decode a path that strace may print as hexadecimal escapes."""
     return parse_bytes(text).decode() if text.startswith("\\x") else text
 
 
-def record_calls(folder: Path, record: Path) -> list[Call]:
-    """Return the calls on the ledger in the folder until the process was killed."""
+def trace_child(folder: Path, trace: Path) -> list[SystemCall]:
+    """Run the child process until it is killed. Returns its system calls on the ledger."""
     names = ("", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-journal", "said")
     watched = [word for name in names for word in ("-P", str(folder / name))]
     kinds = "trace=openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink"
     command = ["strace", "-f", "-y", "-xx", "-s", "1000000", "-e", kinds, *watched]
     child = [sys.executable, "-c", _CHILD, str(folder), str(ROWS)]
     ran = subprocess.run(
-        [*command, "-o", str(record), *child], cwd=ROOT, capture_output=True, check=False
+        [*command, "-o", str(trace), *child], cwd=ROOT, capture_output=True, check=False
     )
     assert b"Traceback" not in ran.stderr, ran.stderr
-    return list(parse_calls(record))
+    return list(parse_calls(trace))
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not here")
 def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
-    made = record_calls(tmp_path / "ledger", tmp_path / "record")
+    made = trace_child(tmp_path / "ledger", tmp_path / "record")
     acknowledged = [place for place, each in enumerate(made) if each.name == "say"]
     assert ROWS == len(acknowledged), made
     chance = random.Random(f"power {SEED}")
     moments = {*acknowledged, *chance.sample(range(acknowledged[0], len(made)), CUTS)}
-    disk, acknowledged_rows, tried = Disk(), set[int](), 0
+    disk, acknowledged_rows, tried = SimulatedDisk(), set[int](), 0
     for place, call in enumerate(made):
         replay_call(disk, call)
         if call.name == "say":
@@ -174,7 +179,7 @@ def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
                 tried += 1
                 folder = tmp_path / f"after-{tried}"
                 folder.mkdir()
-                disk.cut(folder, keeps)
+                disk.write_after_power_cut(folder, keeps)
                 with Ledger(folder) as ledger:
                     attempts = Journal(ledger).attempts("run")
                 found = {each.number: each.body for each in attempts}
@@ -185,19 +190,19 @@ def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
     assert tried >= 2 * ROWS
 
 
-def replay_call(disk: Disk, call: Call) -> None:
-    """Apply one more call to the disk."""
+def replay_call(disk: SimulatedDisk, call: SystemCall) -> None:
+    """Apply a system call to the simulated disk."""
     match call.name:
         case "make":
-            disk.waiting.setdefault(call.path, [])
+            disk.unsynchronised.setdefault(call.path, [])
         case "write":
-            disk.waiting[call.path].append((call.at, call.data))
+            disk.unsynchronised[call.path].append((call.offset, call.data))
         case "truncate":
-            disk.waiting[call.path].append((call.at, None))
+            disk.unsynchronised[call.path].append((call.offset, None))
         case "unlink":
-            disk.named.discard(call.path)
-            disk.waiting.pop(call.path, None)
-            disk.safe.pop(call.path, None)
+            disk.durable_names.discard(call.path)
+            disk.unsynchronised.pop(call.path, None)
+            disk.synchronised.pop(call.path, None)
         case "sync":
             disk.sync(call.path)
 

@@ -37,8 +37,8 @@ from tests.repository import ROOT
 from tests.support.agency import rows, settings_at, settings_of
 from tests.support.command import call, variables
 
-FEW, MANY = 3_000, 6_000
-"""Rows of two files, of which the smaller fills every portion."""
+FEW, MANY = 2_000, 4_000
+"""Rows of two files. The smaller one fills every portion."""
 
 GROWTH_BYTES_MAX = 60
 """What a row may leave behind in memory: its digest, in a table that is at least a quarter full and
@@ -50,7 +50,7 @@ SENT_BYTES_MAX = 120
 
 
 def preview_creates(folder: Path, count: int) -> PushReport:
-    """Preview a file of so many creates, of which every tenth is invalid."""
+    """Preview a file of `count` creates; every tenth is invalid."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
     push_file = PushFile("candidates", write_creates(folder, count), "create")
     (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
@@ -58,7 +58,7 @@ def preview_creates(folder: Path, count: int) -> PushReport:
 
 
 def write_creates(folder: Path, count: int) -> Path:
-    """Write a file of so many creates, of which every tenth is invalid."""
+    """Write a file of `count` creates; every tenth is invalid."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{count}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -71,9 +71,9 @@ def write_creates(folder: Path, count: int) -> Path:
 
 
 def measure_peak(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
-    """Return the result of the work and the peak of its memory in bytes.
+    """Return the result of `work` and the peak of its memory in bytes.
 
-    The garbage collector ignores older objects, so they do not delay collecting the work's own.
+    The garbage collector ignores older objects, so they do not delay collecting the new ones.
     """
     gc.collect()
     gc.freeze()
@@ -86,7 +86,7 @@ def measure_peak(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
 
 
 def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
-    """Apply such a file with a budget for the search of existing records and one row."""
+    """Apply a file of `count` creates with a budget of two requests, which suffices for one row."""
     push_file = PushFile("candidates", write_creates(folder, count), "create")
     manner = PushRunOptions(applies=True, pulls=False)
     (report,) = asyncio.run(push(settings_of(sandbox, folder), [push_file], manner, budget=2))
@@ -95,7 +95,7 @@ def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
 
 @pytest.fixture
 def use_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read small portions, so that memory kept per row becomes visible."""
+    """Read files and the journal in small portions, so that memory kept per row becomes visible."""
     for module, name, small in (
         (kept, "MEMORY_BYTES", 4_000),
         (kept, "_LINES_AT_ONCE", 50),
@@ -118,7 +118,7 @@ def test_a_preview_keeps_no_rows_in_memory(tmp_path: Path) -> None:
         report, peak = measure_peak(partial(preview_creates, Path(mkdtemp(dir=tmp_path)), count))
 
         assert {"create": count - count // 10, "invalid": count // 10} == report.counts
-        # One for each row, and one look at the newest records for all of them.
+        # One request per row, and one search of the newest records.
         assert count - count // 10 + 1 == report.preview.requests
         assert [(number, "invalid") for number in range(2, count + 2, 10)] == list_row_outcomes(
             report
@@ -137,7 +137,7 @@ def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
 
 
 def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
-    """Assert that each additional row takes at most so many bytes.
+    """Assert that the peak memory, by the number of rows, grows by at most `bytes_max` per row.
 
     Other work of the process can only raise a peak, so the least of up to three counts.
     """
@@ -157,7 +157,7 @@ def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path:
         (report,) = asyncio.run(push(settings, [push_file], PushRunOptions(**options)))
         return report
 
-    some, every = preview(path), preview(path, report="all")
+    some, every = preview(path), preview(path, report_rows="all")
     good = tmp_path / "good.csv"
     head = path.read_text(encoding="utf-8").partition("\n")[0]
     good.write_text(f"{head}\nA,B,c@d.example,interim\n", encoding="utf-8")
@@ -284,7 +284,7 @@ def test_a_preview_does_not_import_pandas(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("use_small_portions")
 def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     def peak(count: int) -> int:
-        # A sandbox for each folder: what another folder has created is not created again.
+        # One sandbox per folder, because records of another folder are not created again.
         with Sandbox() as sandbox:
             home = Path(mkdtemp(dir=tmp_path))
             report, peak = measure_peak(partial(apply_creates, sandbox, home, count))

@@ -20,7 +20,7 @@ IDS = "select id from landing.candidates order by id limit {}"
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """An analyst with the published file of a pulled agency without models."""
+    """User who pushes results of queries of the published file, which has no models."""
 
     sandbox: Sandbox
     folder: Path
@@ -28,7 +28,9 @@ class Analyst:
     def push(
         self, query: str, *options: str, files: Sequence[str] = ("candidates",)
     ) -> CommandResult:
-        """Push candidates, as updates unless the options contain another mode."""
+        """Push the query's result as candidates, as updates unless the options contain another
+        mode.
+        """
         mode = () if "--mode" in options else ("--mode", "update")
         environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
         return call(["push", *files, "--query", query, *mode, *options], environ)
@@ -38,15 +40,15 @@ class Analyst:
         environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
         return call(["undo", "last", "--apply", "--json"], environ)
 
-    def texts(self) -> list[str]:
-        """Return the contents of query files without reports, the newest last."""
+    def read_query_files(self) -> list[str]:
+        """Return the contents of the files that queries were written to, the newest last."""
         found = [p for p in (self.folder / "pushes").iterdir() if ".report" not in p.name]
         return [p.read_text("utf-8-sig") for p in sorted(found, key=lambda p: p.stat().st_mtime)]
 
 
 @pytest.fixture(scope="module")
 def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
-    """An analyst of an agency with six candidates."""
+    """Analyst of an agency with six candidates, which were pulled."""
     folder = tmp_path_factory.mktemp("query") / "data"
     with Sandbox(counts={"candidates": 6}) as sandbox:
         pulled = call(["pull"], variables(sandbox.base_url, folder, sandbox.key))
@@ -109,8 +111,8 @@ def test_clear_nulls_empties_fields_and_can_be_undone_and_sent_again(analyst: An
     assert [1, 1, 0, 1] == counts
     assert [None, "Leeds", None, "York", None] == cities
     assert "Energy" == store.get("candidates", id).record["industry"]
-    # The same rows are the same file.
-    assert 1 == analyst.texts().count(f"id,city,industry\n{id},\\N,\n")
+    # Equal rows result in the same file.
+    assert 1 == analyst.read_query_files().count(f"id,city,industry\n{id},\\N,\n")
 
 
 def test_a_sql_file_or_a_parquet_file_can_replace_the_query(
@@ -132,7 +134,7 @@ def test_a_sql_file_or_a_parquet_file_can_replace_the_query(
     for path, options in ((sql, ()), (parquet, ("--ignore", "x"))):
         pushed = analyst.push(str(path), *options)
         assert "invalid\t1" in pushed.out, pushed
-        assert "2026-01-02T09:00:00Z" in analyst.texts()[-1] or path is sql
+        assert "2026-01-02T09:00:00Z" in analyst.read_query_files()[-1] or path is sql
 
 
 def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> None:

@@ -33,7 +33,7 @@ from tests.support.clock import Time
 
 
 def count_outcomes(report: BatchReport) -> dict[str, int]:
-    """Return the counts, after asserting that they add up to the rows."""
+    """Return the number of rows by outcome; assert that they add up to all rows."""
     counts = {str(outcome): count for outcome, count in report.counts.items()}
     assert sum(counts.values()) == len(report.rows)
     return counts
@@ -183,7 +183,7 @@ def test_a_push_stops_if_the_server_stops_answering(tmp_path: Path) -> None:
     assert ("failed", 1, 5) == (first.outcome, first.exit_status, sent)
     assert first.error is not None
     assert "in_doubt" == first.error.code
-    # Four were looked for at once and found; the fifth ended the push.
+    # Four records were found immediately; the fifth request ended the push.
     assert {"created": 4, "held": 1, "not_sent": 7} == count_outcomes(first)
     assert {"created": 12} == count_outcomes(second)
     assert 12 == len({*made}) == len(made)

@@ -32,13 +32,15 @@ from tests.support.clock import work_rows
 from tests.support.command import call, variables
 
 
-def push_held_rows(pusher: Pusher, *rows: int) -> str:
-    """Push so many rows, all of which are held, and return the batch."""
-    for _ in rows:
+def push_held_rows(pusher: Pusher, *numbers: int) -> str:
+    """Push creates with these row numbers while responses are lost, so that all are held. Returns
+    the batch.
+    """
+    for _ in numbers:
         pusher.sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
-    tasks = [make_create(number, status="screening") for number in rows]
+    tasks = [make_create(number, status="screening") for number in numbers]
     report = pusher.push(tasks)
-    assert dict.fromkeys(rows, "held") == map_outcomes(report)
+    assert dict.fromkeys(numbers, "held") == map_outcomes(report)
     return report.batch
 
 
@@ -56,7 +58,7 @@ def test_the_user_resolves_each_held_row(tmp_path: Path) -> None:
         pusher.resolve(batch, 4, DeclaredRecord(named))
         pusher.resolve(batch, 3, "resend")
         still = pusher.resolve(batch, 2, "look")
-        # What row 2 was waiting for has never come, and a second look says the same.
+        # The record of row 2 was never created, and a second search does not find it either.
         assert "held" == map_outcomes(still)[2]
         sandbox.apply_delayed_effects()
         report = pusher.resolve(batch, 2, "look")
@@ -81,7 +83,7 @@ def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
         for fault in ("later", "none", "later"):
             sandbox.faults.add(Drop(fault), method="POST", path=CANDIDATES)
         tasks = [make_create(2), make_create(3), make_create(4, status="screening")]
-        left = pusher.push(tasks, sleep=None, now=pusher.wall)
+        left = pusher.push(tasks, sleep=None, now=pusher.wall_time)
         with pusher.journal() as journal:
             assert [2, 3, 4] == [row.number for row in journal.unconfirmed_rows()]
         with pytest.raises(Misused, match="may still apply"):
@@ -93,10 +95,10 @@ def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
             found = {row.number: (row.state, row.outcome) for row in journal.rows(left.batch)}
         shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
         pusher.time.seconds += 600
-        last = pusher.settle()
-        again = pusher.settle()
+        last = pusher.look_up_unconfirmed_rows()
+        again = pusher.look_up_unconfirmed_rows()
         before = list_writes(sandbox)
-        ended = pusher.push(tasks, now=pusher.wall)
+        ended = pusher.push(tasks, now=pusher.wall_time)
 
     states = {2: ("applied", "created"), 3: ("settling", "held"), 4: ("planned", "not_applied")}
     assert states == found
@@ -187,8 +189,10 @@ def test_written_records_are_loaded_immediately(tmp_path: Path) -> None:
             make_create(3, status="screening"),
             make_update(4, id, base, phone="+44 1"),
         ]
-        report = pusher.push(rows, now=pusher.wall)
-        converted = pusher.push([make_conversion(2, create_lead(sandbox, "ada"))], now=pusher.wall)
+        report = pusher.push(rows, now=pusher.wall_time)
+        converted = pusher.push(
+            [make_conversion(2, create_lead(sandbox, "ada"))], now=pusher.wall_time
+        )
         found = work_rows(
             tmp_path,
             "SELECT id, email, phone, status, _hydrated_at IS NOT NULL AS is_whole"
@@ -204,7 +208,7 @@ def test_written_records_are_loaded_immediately(tmp_path: Path) -> None:
 
     assert {"created": 2, "updated": 1} == dict(report.counts)
     assert {"converted": 1} == dict(converted.counts)
-    assert (0, 0) == (report.unlanded, converted.unlanded)
+    assert (0, 0) == (report.answers_not_loaded, converted.answers_not_loaded)
     assert {
         id: (each["email"], each["phone"], each["status"], True) for id, each in records.items()
     } == {row["id"]: (row["email"], row["phone"], row["status"], row["is_whole"]) for row in found}

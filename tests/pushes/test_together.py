@@ -49,9 +49,9 @@ def write_file(folder: Path, name: str, text: str) -> Path:
 
 
 def map_results(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
-    """Return each row's outcome and code by file, in the order of the push."""
+    """Return outcome and code of each row by file name, in the order of the push."""
     return {
-        each.preview.asked.path.stem: [(row.outcome, row.code) for row in each.results]
+        each.preview.push_file.path.stem: [(row.outcome, row.code) for row in each.results]
         for each in reports
     }
 
@@ -90,7 +90,7 @@ def test_a_preview_of_several_files_expects_records_of_earlier_files(tmp_path: P
     assert expected == map_results(foreseen)
     assert list(expected) == list(map_results(foreseen))
     assert {None} == {row.record_id for each in foreseen for row in each.results}
-    # What would change is told to a machine, and in the file to a person.
+    # The changes are in the JSON output and in the report.
     changes = foreseen[3].as_json()["changes"]
     assert [{"row": 2, "field": "city", "now": None, "then": "York"}] == changes[:1]
     assert {"row": 3, "field": "first_name", "now": None, "then": "Cy"} in changes
@@ -149,7 +149,7 @@ def test_a_column_missing_for_creates_of_an_upsert_is_reported_once(tmp_path: Pa
 def test_a_push_waits_for_a_running_pull_or_skips_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
 ) -> None:
-    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_CHECK_SECONDS", 0.0)
     messages: list[str] = []
     with Sandbox() as sandbox:
         settings = Pusher(sandbox, tmp_path).settings
@@ -164,7 +164,7 @@ def test_a_push_waits_for_a_running_pull_or_skips_its_own(
                 asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
 
             manner = PushRunOptions(applies=True, pulls=pulls, reports=False)
-            reports = asyncio.run(push(settings, [file], manner, waits=waits))
+            reports = asyncio.run(push(settings, [file], manner, on_wait=waits))
             assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
 
     assert [("created", None)] * 2 == map_results(reports)["people"]

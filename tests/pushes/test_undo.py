@@ -39,10 +39,10 @@ ONE = f"{CANDIDATES}/*"
 
 
 class Undoer(Pusher):
-    """Pushes and undoes with a simulated clock."""
+    """Pusher that also undoes, and that acts as another user of the server."""
 
     def undo(self, batch: str, *, applies: bool = True, budget: int | None = None) -> UndoReport:
-        """Undo a batch at the simulated time."""
+        """Undo a batch, or preview that if it is not applied."""
         return asyncio.run(
             undo(
                 self.settings,
@@ -55,37 +55,32 @@ class Undoer(Pusher):
         )
 
     def create_candidate(self, **fields: Any) -> str:
-        """Create a candidate as another user, and return its id."""
+        """Create a candidate as another user. Returns its id."""
         body = {**make_create(900).fields, "email": "old@example.com", **fields}
         id: str = self.sandbox.store.create("candidates", body).record["id"]
         return id
 
-    def record(self, id: str) -> dict[str, Any]:
+    def read_candidate(self, id: str) -> dict[str, Any]:
         """Return the candidate as it is on the server."""
         return dict(self.sandbox.store.get("candidates", id).record)
 
-    def edit(self, id: str, **fields: Any) -> None:
-        """Update a candidate as another user, a minute later."""
+    def edit_candidate(self, id: str, **fields: Any) -> None:
+        """Update a candidate as another user, a simulated minute later."""
         self.time.pass_minutes(1)
         self.sandbox.store.update("candidates", id, fields)
 
 
 @pytest.fixture
 def pusher(tmp_path: Path) -> Iterator[Undoer]:
-    """An account without records."""
+    """Account without records."""
     time = Time()
     with Sandbox(clock=time.server_now) as sandbox:
         yield Undoer(sandbox, tmp_path, time)
 
 
-def map_undo_outcomes(report: UndoReport) -> dict[int, str]:
-    """Return the outcome of each row by its number."""
-    return {row.number: row.outcome for row in report.rows}
-
-
 def test_an_undo_restores_records_that_nobody_changed_since(pusher: Undoer, tmp_path: Path) -> None:
     id = pusher.create_candidate(notes="mine", phone=None)
-    before = pusher.record(id)
+    before = pusher.read_candidate(id)
     rows = (*make_creates(2), make_create(4, status="screening"))
     invalid = RowResult(6, "invalid", (), "bad")
     changed = make_update(
@@ -98,10 +93,10 @@ def test_an_undo_restores_records_that_nobody_changed_since(pusher: Undoer, tmp_
     report = pusher.undo(pushed.batch)
 
     expected = {2: "deleted", 3: "deleted", 4: "deleted", 5: "restored", 6: "nothing"}
-    assert expected == map_undo_outcomes(report)
+    assert expected == map_outcomes(report)
     assert (0, "done", 8) == (report.exit_status, report.outcome, report.requests)
     assert ["old@example.com"] == list_emails(pusher.sandbox)
-    after = pusher.record(id)
+    after = pusher.read_candidate(id)
     assert {**before, "updated_at": after["updated_at"]} == after
     assert 3 == count_deleted_candidates(tmp_path)
     (landed,) = work_rows(tmp_path, f"FROM landing.candidates WHERE id = '{id}'")
@@ -116,43 +111,41 @@ def test_an_undo_restores_records_that_nobody_changed_since(pusher: Undoer, tmp_
 
 def test_an_undo_preview_only_reads(pusher: Undoer) -> None:
     id = pusher.create_candidate()
-    rows = (*make_creates(2), make_update(9, id, pusher.record(id), notes="new"))
+    rows = (*make_creates(2), make_update(9, id, pusher.read_candidate(id), notes="new"))
     pushed = pusher.push(rows)
     sent = len(list_writes(pusher.sandbox))
 
     report = pusher.undo(pushed.batch, applies=False)
 
-    assert {2: "delete", 3: "delete", 9: "restore"} == map_undo_outcomes(report)
+    assert {2: "delete", 3: "delete", 9: "restore"} == map_outcomes(report)
     assert (3, 0, "previewed") == (report.requests, report.exit_status, report.outcome)
     assert {"notes": ("new", None)} == dict(report.rows[2].changes)
     assert sent == len(list_writes(pusher.sandbox))
 
-    assert {2: "deleted", 3: "deleted", 9: "restored"} == map_undo_outcomes(
-        pusher.undo(pushed.batch)
-    )
+    assert {2: "deleted", 3: "deleted", 9: "restored"} == map_outcomes(pusher.undo(pushed.batch))
     assert {2: "created", 3: "created", 9: "updated"} == map_outcomes(pusher.push(rows))
 
 
 def test_an_undo_keeps_changes_by_other_users(pusher: Undoer) -> None:
-    """A created record that somebody edited is kept. A deleted one counts only for an update."""
+    """A created record with a later edit is kept. A deleted record counts only for an update."""
     one, gone = pusher.create_candidate(), pusher.create_candidate(email="gone@example.com")
     rows = (
         *make_creates(4),
-        make_update(7, one, pusher.record(one), notes="ours", city="Leeds"),
-        make_update(8, gone, pusher.record(gone), notes="ours"),
+        make_update(7, one, pusher.read_candidate(one), notes="ours", city="Leeds"),
+        make_update(8, gone, pusher.read_candidate(gone), notes="ours"),
     )
     pushed = pusher.push(rows)
     ids = {row.number: str(row.record_id) for row in pushed.rows}
-    pusher.edit(ids[2], phone="+44 999")
-    pusher.edit(ids[3], rating=4)
-    pusher.edit(one, notes="theirs")
+    pusher.edit_candidate(ids[2], phone="+44 999")
+    pusher.edit_candidate(ids[3], rating=4)
+    pusher.edit_candidate(one, notes="theirs")
     for id in (ids[4], gone):
         pusher.sandbox.store.remove("candidates", id)
 
     report = pusher.undo(pushed.batch)
 
     expected = {2: "conflict", 3: "conflict", 4: "undone", 5: "deleted", 7: "partly", 8: "conflict"}
-    assert expected == map_undo_outcomes(report)
+    assert expected == map_outcomes(report)
     assert (3, "partial") == (report.exit_status, report.outcome)
     problems = {
         row.number: [(each.code, each.field, each.found) for each in row.problems]
@@ -162,16 +155,17 @@ def test_an_undo_keeps_changes_by_other_users(pusher: Undoer) -> None:
     assert [("changed_since", "updated_at")] == [each[:2] for each in problems[3]]
     assert [("changed_since", "notes", "theirs")] == problems[7]
     assert "record_gone" == problems[8][0][0]
-    assert ("theirs", None) == (pusher.record(one)["notes"], pusher.record(one)["city"])
-    assert "+44 999" == pusher.record(ids[2])["phone"]
+    assert ("theirs", None) == (
+        pusher.read_candidate(one)["notes"],
+        pusher.read_candidate(one)["city"],
+    )
+    assert "+44 999" == pusher.read_candidate(ids[2])["phone"]
 
     sent = len(list_writes(pusher.sandbox))
     again = pusher.undo(pushed.batch)
     assert sent == len(list_writes(pusher.sandbox))
     assert {2: "conflict", 3: "conflict", 8: "conflict"} == {
-        number: outcome
-        for number, outcome in map_undo_outcomes(again).items()
-        if outcome != "undone"
+        number: outcome for number, outcome in map_outcomes(again).items() if outcome != "undone"
     }
 
 
@@ -183,39 +177,37 @@ def test_conversions_and_held_rows_are_reported_as_not_undone(pusher: Undoer) ->
 
     for batch, outcome in ((converted.batch, "irreversible"), (held.batch, "held")):
         report = pusher.undo(batch)
-        assert ({2: outcome}, 3, 0) == (
-            map_undo_outcomes(report),
-            report.exit_status,
-            report.requests,
-        )
+        assert ({2: outcome}, 3, 0) == (map_outcomes(report), report.exit_status, report.requests)
         assert report.rows[0].problems
-    # A record that a person named is not known to be the row's own.
-    pusher.resolve(held.batch, 2, DeclaredRecord(pusher.create_candidate(), is_sure=True))
+    # A record that the user named may not be the record of the row.
+    pusher.resolve(
+        held.batch, 2, DeclaredRecord(pusher.create_candidate(), ignores_differences=True)
+    )
     report = pusher.undo(held.batch)
-    assert ({2: "conflict"}, 0) == (map_undo_outcomes(report), report.requests)
+    assert ({2: "conflict"}, 0) == (map_outcomes(report), report.requests)
     assert "declared" == report.rows[0].problems[0].code
 
 
 def test_rows_for_the_same_record_are_undone_in_reverse_order(pusher: Undoer) -> None:
     id = pusher.create_candidate(notes="first")
     rows = [
-        make_update(2, id, pusher.record(id), notes="second"),
+        make_update(2, id, pusher.read_candidate(id), notes="second"),
         Task(3, "update", "candidates", {"notes": "third"}, record_id=id),
     ]
     both = pusher.push(rows)
     assert {"updated": 2} == dict(both.counts)
-    assert {2: "restore", 3: "restore"} == map_undo_outcomes(pusher.undo(both.batch, applies=False))
-    assert {2: "restored", 3: "restored"} == map_undo_outcomes(pusher.undo(both.batch))
-    assert "first" == pusher.record(id)["notes"]
+    assert {2: "restore", 3: "restore"} == map_outcomes(pusher.undo(both.batch, applies=False))
+    assert {2: "restored", 3: "restored"} == map_outcomes(pusher.undo(both.batch))
+    assert "first" == pusher.read_candidate(id)["notes"]
 
 
 def test_values_that_the_api_rejects_are_reported_by_the_undo(pusher: Undoer) -> None:
     two = pusher.create_candidate()
-    one = {**pusher.record(two), "id": str(UUID(int=7)), "email": "one@example.com"}
+    one = {**pusher.read_candidate(two), "id": str(UUID(int=7)), "email": "one@example.com"}
     ids = [pusher.sandbox.store.insert("candidates", {**one, "status": "on_hold"}), two]
     rows = [
-        make_update(2, ids[0], pusher.record(ids[0]), status="screening"),
-        make_update(3, ids[1], pusher.record(ids[1]), notes="x"),
+        make_update(2, ids[0], pusher.read_candidate(ids[0]), status="screening"),
+        make_update(3, ids[1], pusher.read_candidate(ids[1]), notes="x"),
     ]
     pushed = pusher.push(rows)
     assert {"updated": 2} == dict(pushed.counts)
@@ -223,16 +215,18 @@ def test_values_that_the_api_rejects_are_reported_by_the_undo(pusher: Undoer) ->
 
     report = pusher.undo(pushed.batch)
 
-    assert {2: "conflict", 3: "refused"} == map_undo_outcomes(report)
+    assert {2: "conflict", 3: "refused"} == map_outcomes(report)
     assert "not_accepted" == report.rows[0].problems[0].code
-    assert "screening" == pusher.record(ids[0])["status"]
-    assert {2: "conflict", 3: "restored"} == map_undo_outcomes(pusher.undo(pushed.batch))
+    assert "screening" == pusher.read_candidate(ids[0])["status"]
+    assert {2: "conflict", 3: "restored"} == map_outcomes(pusher.undo(pushed.batch))
 
 
 def test_an_undo_request_without_a_response_is_checked(pusher: Undoer) -> None:
     id = pusher.create_candidate(notes="first")
     pusher.sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
-    pushed = pusher.push([*make_creates(2), make_update(9, id, pusher.record(id), notes="x")])
+    pushed = pusher.push(
+        [*make_creates(2), make_update(9, id, pusher.read_candidate(id), notes="x")]
+    )
     for method, fault in (
         ("DELETE", Drop("none")),
         ("DELETE", Drop("applied")),
@@ -244,12 +238,14 @@ def test_an_undo_request_without_a_response_is_checked(pusher: Undoer) -> None:
 
     assert 0 == report.exit_status, report
     assert ["old@example.com"] == list_emails(pusher.sandbox)
-    assert "first" == pusher.record(id)["notes"]
+    assert "first" == pusher.read_candidate(id)["notes"]
 
 
 def test_a_stopped_undo_is_continued_by_the_next(pusher: Undoer) -> None:
     id = pusher.create_candidate(notes="first")
-    pushed = pusher.push([*make_creates(3), make_update(9, id, pusher.record(id), notes="x")])
+    pushed = pusher.push(
+        [*make_creates(3), make_update(9, id, pusher.read_candidate(id), notes="x")]
+    )
     since = len(list_writes(pusher.sandbox))
 
     statuses = []
@@ -264,14 +260,16 @@ def test_a_stopped_undo_is_continued_by_the_next(pusher: Undoer) -> None:
     assert 0 == done.exit_status
     sent = list_writes(pusher.sandbox)[since:]
     assert (4, 4) == (len(sent), len({*sent}))
-    assert "first" == pusher.record(id)["notes"]
+    assert "first" == pusher.read_candidate(id)["notes"]
 
 
 def test_an_undo_killed_before_it_was_recorded_is_not_repeated(
     pusher: Undoer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = pusher.create_candidate(notes="first")
-    pushed = pusher.push([*make_creates(2), make_update(9, id, pusher.record(id), notes="x")])
+    pushed = pusher.push(
+        [*make_creates(2), make_update(9, id, pusher.read_candidate(id), notes="x")]
+    )
 
     def stop_process(*given: Any) -> None:
         raise KeyboardInterrupt
@@ -324,7 +322,7 @@ def test_an_undo_restores_content_values_key_by_key(tmp_path: Path) -> None:
         assert [f"fields.{kept}"] == [each.field for each in report.rows[0].problems]
         assert 3 == report.exit_status
         assert {"created": 1} == dict(other.counts)
-        assert {3: "deleted"} == map_undo_outcomes(pusher.undo(other.batch))
+        assert {3: "deleted"} == map_outcomes(pusher.undo(other.batch))
 
 
 def test_an_undo_of_an_unknown_batch_fails_with_the_known_batches(pusher: Undoer) -> None:
@@ -341,9 +339,9 @@ def test_an_undo_of_an_unknown_batch_fails_with_the_known_batches(pusher: Undoer
 def test_the_undo_command_previews_and_applies(pusher: Undoer, tmp_path: Path) -> None:
     id = pusher.create_candidate()
     pushed = pusher.push(
-        [*make_creates(1), make_update(3, id, pusher.record(id), notes="x", city="Leeds")]
+        [*make_creates(1), make_update(3, id, pusher.read_candidate(id), notes="x", city="Leeds")]
     )
-    pusher.edit(id, city="York")
+    pusher.edit_candidate(id, city="York")
     environ = variables(pusher.sandbox.base_url, tmp_path / "data", pusher.sandbox.key)
 
     shown = call(["undo", pushed.batch], environ)

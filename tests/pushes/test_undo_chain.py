@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import list_rows, make_creates, make_update
-from tests.pushes.test_undo import Undoer, map_undo_outcomes
+from tests.pushes.pushing import list_rows, make_creates, make_update, map_outcomes
+from tests.pushes.test_undo import Undoer
 from tests.support.clock import Time
 from tests.tiers import first_fast
 
@@ -26,15 +26,15 @@ def test_batches_about_one_record_are_undone_one_after_another(
         batches = [made.batch]
         for rows in ({"notes": "a"}, {"notes": "b", "city": "Leeds"}):
             time.pass_minutes(1)
-            batches.append(undoer.push([make_update(2, id, undoer.record(id), **rows)]).batch)
+            batches.append(
+                undoer.push([make_update(2, id, undoer.read_candidate(id), **rows)]).batch
+            )
             if is_edited and len(batches) == 2:
-                undoer.edit(id, phone="+44 7")
-        assert {2: "conflict"} == map_undo_outcomes(undoer.undo(made.batch))
+                undoer.edit_candidate(id, phone="+44 7")
+        assert {2: "conflict"} == map_outcomes(undoer.undo(made.batch))
         time.pass_minutes(1)
 
-        assert {2: "restored"} == map_undo_outcomes(undoer.undo(batches[2]))
-        assert {2: "restored"} == map_undo_outcomes(undoer.undo(batches[1]))
-        assert {2: "conflict" if is_edited else "deleted"} == map_undo_outcomes(
-            undoer.undo(batches[0])
-        )
+        assert {2: "restored"} == map_outcomes(undoer.undo(batches[2]))
+        assert {2: "restored"} == map_outcomes(undoer.undo(batches[1]))
+        assert {2: "conflict" if is_edited else "deleted"} == map_outcomes(undoer.undo(batches[0]))
         assert is_edited == (id in sandbox.store.records("candidates"))

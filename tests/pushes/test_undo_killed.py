@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import pytest
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.pushes.killable_push import (
-    Point,
+    KillPoint,
     PushForkServer,
     PushOrder,
     make_push_order,
-    parse_points,
+    parse_kill_points,
 )
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -37,15 +36,10 @@ MODES = ("commits", "drops", "commits late")
 """What the server does with the write that was under way."""
 
 
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[PushForkServer]:
-    """A process that forks all killed undos."""
-    with PushForkServer() as opened:
-        yield opened
-
-
 class KilledUndoStage:
-    """A sandbox with records that a push created and changed, and the folder it used."""
+    """Sandbox and data folder of a push that created and changed records, for undos that are
+    killed.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.time = WallTime()
@@ -61,8 +55,8 @@ class KilledUndoStage:
     def __exit__(self, *ended: Any) -> None:
         self.sandbox.__exit__(*ended)
 
-    def restore_pushed(self) -> tuple[Undoer, str]:
-        """Reset everything to the state after the push, and return it with the batch."""
+    def restore_and_push(self) -> tuple[Undoer, str]:
+        """Reset sandbox and folder, and push again. Returns the pusher and the batch."""
         store = self.sandbox.store
         self.sandbox.faults.clear()
         self.sandbox.apply_delayed_effects()
@@ -79,14 +73,16 @@ class KilledUndoStage:
         assert {"created": CREATED, "updated": CHANGED} == dict(report.counts)
         return undoer, report.batch
 
-    def child(self, batch: str, dies_at: int | None = None) -> PushOrder:
-        """Return the order of an undo of the batch in a separate process."""
+    def make_order(self, batch: str, kill_at: int | None = None) -> PushOrder:
+        """Return the order to undo the batch in a process killed at the point of that number."""
         place = self._folder
-        return make_push_order(self.sandbox, place, 0, connections=1, dies_at=dies_at, undoes=batch)
+        return make_push_order(
+            self.sandbox, place, 0, connections=1, kill_at=kill_at, undo_batch=batch
+        )
 
 
-def choose_points(points: list[Point], mode: str) -> list[Point]:
-    """Return every point, or one of each kind drawn with the seed."""
+def choose_points(points: list[KillPoint], mode: str) -> list[KillPoint]:
+    """Return all kill points, or one drawn with the seed."""
     if IS_ALL:
         return points
     chance = random.Random(f"{SEED} undo {mode}")
@@ -99,9 +95,9 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_next(
     tmp_path: Path, fork_server: PushForkServer
 ) -> None:
     with KilledUndoStage(tmp_path) as stage:
-        _, batch = stage.restore_pushed()
-        points = parse_points(fork_server.run(stage.child(batch)))
-        # The rows are taken back from the last to the first: the PUTs before the DELETEs.
+        _, batch = stage.restore_and_push()
+        points = parse_kill_points(fork_server.run(stage.make_order(batch)))
+        # Rows are undone from the last to the first: the PUTs before the DELETEs.
         assert CREATED + CHANGED == points[-1].writes
         for mode in MODES:
             for point in choose_points(points, mode):
@@ -109,16 +105,19 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_next(
 
 
 def kill_and_undo_again(
-    stage: KilledUndoStage, fork_server: PushForkServer, point: Point, mode: str
+    stage: KilledUndoStage, fork_server: PushForkServer, point: KillPoint, mode: str
 ) -> None:
+    """Kill an undo at the point, undo again, and check that all changes are undone once. `mode` is
+    what the server does with the write in flight (see `MODES`).
+    """
     sandbox, message = stage.sandbox, f"killed at {point}, server {mode}, seed {SEED}"
-    undoer, batch = stage.restore_pushed()
+    undoer, batch = stage.restore_and_push()
     if mode != "commits" and point.writes:
         fault = Drop("none") if mode == "drops" else Drop("later")
         deleted = point.writes - CHANGED
         method, nth = ("DELETE", deleted) if deleted > 0 else ("PUT", point.writes)
         sandbox.faults.add(fault, method=method, path=f"{CANDIDATES}/*", nth=nth)
-    ended = fork_server.run(stage.child(batch, point.number))
+    ended = fork_server.run(stage.make_order(batch, point.number))
     assert ended.is_killed, (message, ended)
     sandbox.faults.clear()
 

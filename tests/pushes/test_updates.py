@@ -27,32 +27,32 @@ from tests.pushes.pushing import (
 )
 
 
-def list_bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
-    """Return the request bodies, attempt by attempt."""
+def list_request_bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
+    """Return the JSON body of each attempt of the batch, in order."""
     with pusher.journal() as journal:
         return [json.loads(each.body or b"{}") for each in journal.attempts(batch)]
 
 
-def load_records(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
-    """Return the first records by id, as a pull has just loaded them."""
+def read_candidates(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
+    """Return the first `count` candidates of the server by id, as a pull loads them."""
     return dict(sorted(sandbox.store.records("candidates").items())[:count])
 
 
 def test_an_update_sends_only_the_fields_that_differ(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 12}) as sandbox:
-        records = load_records(sandbox, 12)
+        records = read_candidates(sandbox, 12)
         rows = [
             make_update(n, id, base, phone=f"+44 {n}", last_name=base["last_name"])
             for n, (id, base) in enumerate(records.items(), 2)
         ]
         for task in rows[3:]:
-            # Somebody has written the very value since.
+            # Another user has written the same value since.
             sandbox.store.update(
                 "candidates", task.record_id or "", {"phone": task.fields["phone"]}
             )
         pusher = Pusher(sandbox, tmp_path)
         report = pusher.push(rows)
-        sent = list_bodies(pusher, report.batch)
+        sent = list_request_bodies(pusher, report.batch)
 
     assert {"updated": 3, "unchanged": 9} == dict(report.counts)
     assert (0, 12 + 3) == (report.exit_status, report.requests)
@@ -62,7 +62,7 @@ def test_an_update_sends_only_the_fields_that_differ(tmp_path: Path) -> None:
 
 def test_an_update_of_a_field_changed_by_others_is_a_conflict(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 2}) as sandbox:
-        (one, first), (two, second) = load_records(sandbox, 2).items()
+        (one, first), (two, second) = read_candidates(sandbox, 2).items()
         rows = [
             make_update(2, one, first, phone="+44 1"),
             make_update(3, two, second, phone="+44 1"),
@@ -90,7 +90,7 @@ def test_an_update_of_a_field_changed_by_others_is_a_conflict(tmp_path: Path) ->
 
 def test_the_state_of_a_record_before_an_update_is_kept(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = load_records(sandbox, 1).items()
+        ((id, base),) = read_candidates(sandbox, 1).items()
         pusher = Pusher(sandbox, tmp_path)
         report = pusher.push([make_update(2, id, base, phone="+44 1")])
         with pusher.journal() as journal:
@@ -103,7 +103,7 @@ def test_the_state_of_a_record_before_an_update_is_kept(tmp_path: Path) -> None:
 
 def test_an_update_without_a_response_is_settled_by_comparison(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3}) as sandbox:
-        records = load_records(sandbox, 3)
+        records = read_candidates(sandbox, 3)
         rows = [
             make_update(n, id, base, phone="+44 1")
             for n, (id, base) in enumerate(records.items(), 2)
@@ -127,7 +127,7 @@ def test_an_update_without_a_response_is_settled_by_comparison(tmp_path: Path) -
 
 def test_an_update_of_a_deleted_record_is_rejected(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = load_records(sandbox, 1).items()
+        ((id, base),) = read_candidates(sandbox, 1).items()
         sandbox.store.delete("candidates", id)
         report = Pusher(sandbox, tmp_path).push([make_update(2, id, base, phone="1")])
         sent = list_writes(sandbox)
@@ -140,8 +140,8 @@ def test_an_update_of_a_deleted_record_is_rejected(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
-    """Serves the row with another value of one field."""
+class AlteredField:
+    """Fault that serves a request after it replaced one field of the body."""
 
     name: str
     value: Any
@@ -150,7 +150,7 @@ class Alteration:
         """Serve the request with the altered body."""
         document = json.loads(exchange.body)
         exchange.body = json.dumps({**document, self.name: self.value}).encode()
-        await exchange.send(await exchange.serve())
+        await exchange.send(await exchange.call_application())
 
 
 def test_fields_that_the_api_saved_differently_are_reported(tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_fields_that_the_api_saved_differently_are_reported(tmp_path: Path) -> N
         counts={"candidates": 1},
         behaviours={"timestamp_precision": "seconds", "whitespace": "trimmed"},
     ) as sandbox:
-        ((id, base),) = load_records(sandbox, 1).items()
-        sandbox.faults.add(Alteration("phone", None), method="POST")
-        sandbox.faults.add(Alteration("city", "LEEDS"), method="PUT")
+        ((id, base),) = read_candidates(sandbox, 1).items()
+        sandbox.faults.add(AlteredField("phone", None), method="POST")
+        sandbox.faults.add(AlteredField("city", "LEEDS"), method="PUT")
         pusher = Pusher(sandbox, tmp_path, connections=1)
         rows = [
             make_create(2),
@@ -199,7 +199,7 @@ def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
     if list_rows(report)[0].outcome == "updated":
         assert {**base["fields"], **task.fields["fields"]} == now["fields"]
     else:
-        # The made-up type may want another kind of value: then nothing is lost either.
+        # The generated content type may require another value: nothing is lost either.
         assert ("rejected", base["fields"]) == (list_rows(report)[0].outcome, now["fields"])
 
 
@@ -242,14 +242,14 @@ def test_a_conversion_without_a_response_is_checked_and_not_repeated(tmp_path: P
 
 def test_updates_of_the_same_record_are_sent_in_order(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = load_records(sandbox, 1).items()
+        ((id, base),) = read_candidates(sandbox, 1).items()
         rows = [make_update(n, id, base, phone=f"+44 {n}") for n in range(2, 6)]
         chained = [
             replace(task, base={"phone": before.fields["phone"]}) for before, task in pairwise(rows)
         ]
         pusher = Pusher(sandbox, tmp_path, connections=4)
         report = pusher.push([rows[0], *chained])
-        sent = [each["phone"] for each in list_bodies(pusher, report.batch)]
+        sent = [each["phone"] for each in list_request_bodies(pusher, report.batch)]
 
     assert {"updated": 4} == dict(report.counts)
     assert [f"+44 {n}" for n in range(2, 6)] == sent

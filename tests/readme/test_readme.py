@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from connector.sandbox.server import Sandbox
 from generate.files import block_content
 from tests.repository import ROOT
 from tests.support.command import call
+from tests.support.processes import find_free_port
 
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
@@ -46,14 +46,14 @@ def read_code_blocks(language: str, page: str = README) -> list[str]:
 
 
 def parse_session(block: str) -> tuple[list[str], list[str]]:
-    """Return the commands of a block and their expected output lines."""
+    """Return the commands of a console block and the expected lines of output."""
     lines = block.splitlines()
     commands = [line[2:] for line in lines if line.startswith("$ ")]
     return commands, [line for line in lines if not line.startswith("$ ")]
 
 
 def run_bash(commands: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run commands as one bash session in the folder, and return both outputs together."""
+    """Run the commands as one bash session. Standard output and error are in `stdout`."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTOR_")}
     return subprocess.run(
         ["bash", "-c", "set -m\n" + "\n".join(commands)],  # noqa: S607  # as a reader's shell
@@ -68,7 +68,9 @@ def run_bash(commands: list[str], folder: Path, **environ: str) -> subprocess.Co
 
 
 def run_commands(commands: list[str], folder: Path, **environ: str) -> tuple[list[int], str]:
-    """Run the commands in this process where possible, and return exit codes and output."""
+    """Run connector commands in this process and others in bash. Returns the exit statuses and the
+    output.
+    """
     statuses, printed = [], ""
     with chdir(folder):
         for command in commands:
@@ -92,17 +94,10 @@ def run_commands(commands: list[str], folder: Path, **environ: str) -> tuple[lis
 
 
 def normalize_output(text: str) -> Iterator[list[str]]:
-    """Return the words of each line without table borders and durations."""
+    """Yield the words of each line without table borders and durations."""
     for line in text.splitlines():
         if words := re.sub(r"in [\d.]+ s", "in N s", line.replace("─", " ")).split():
             yield words
-
-
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A published file for all tests of the report, built once from small made-up worlds."""
+"""A published file for all tests of the report, built once from invented records."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.publishing.marts.world import NOW, ModelWorld
 from tests.report.document import Document
 
 MARKUP = "<img src=x onerror=alert(1)> & <b>\"Sons'</b>"
-"""A text that would be markup if it were not escaped; it is planted where names stand."""
+"""A name that contains HTML markup, which the report must escape."""
 
 WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
-"""Two days and a half after the moment that the world is true of."""
+"""Time of the report, two and a half days after the records' present."""
 
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
@@ -75,7 +75,7 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
-"""The consultants, as a seed's csv file has them."""
+"""Consultants by id, with quotes doubled as in a CSV file."""
 
 
 @pytest.fixture(scope="session")

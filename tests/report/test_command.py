@@ -53,7 +53,7 @@ def test_report_json_has_the_path_and_the_key_figures(
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "expected_message"),
     [
         (["--period", "2026-13"], "'2026-13' is not a period."),
         (["--period", "2026-04"], "April 2026 has not begun: the data ends on 2026-03-06"),
@@ -63,7 +63,7 @@ def test_report_json_has_the_path_and_the_key_figures(
     ],
 )
 def test_invalid_periods_are_rejected_and_no_page_is_written(
-    published_file: Path, tmp_path: Path, options: list[str], expected: str
+    published_file: Path, tmp_path: Path, options: list[str], expected_message: str
 ) -> None:
     out = tmp_path / "page.html"
 
@@ -73,7 +73,7 @@ def test_invalid_periods_are_rejected_and_no_page_is_written(
     )
 
     assert 2 == called.status
-    assert expected in called.object["error"]["message"]
+    assert expected_message in called.object["error"]["message"]
     assert called.object["error"]["action"]
     assert not out.exists()
 

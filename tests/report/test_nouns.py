@@ -1,4 +1,4 @@
-"""No count of a noun on the page is larger than the number of that noun in the file."""
+"""No count of a noun in the report exceeds the number of its records in the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOUNS: Mapping[str, str] = {
     "offer": "SELECT coalesce(sum(offers + accepted_offer_not_observed), 0) "
     "FROM marts.sum_offer_acceptance WHERE group_by = 'all'",
 }
-"""The number of each noun that there is."""
+"""Query for the number of records of each noun."""
 
 _WORD = "|".join(NOUNS)
 _COUNT = re.compile(

@@ -16,12 +16,12 @@ from tests.report.conftest import Change, render_page
 from tests.tiers import first_fast
 
 ODD = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x202E, 0xFFFE, 0xFFFF)]
-"""Control characters, and others that XML or a terminal does not bear."""
+"""Control characters, and others that XML or terminals do not support."""
 
 FORBIDDEN = [
     each for each in ODD if each not in "\t\n\r" and (ord(each) < 32 or ord(each) > 0xFFF0)
 ]
-"""Those of them that XML forbids."""
+"""Characters of `ODD` that XML forbids."""
 
 
 def make_charts(name: str) -> list[Chart]:

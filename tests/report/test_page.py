@@ -33,10 +33,11 @@ def format_days(value: Any) -> str:
 
 
 def query_rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query on the file."""
     return list(query(file, sql).rows)
 
 
-# -- its figures are the marts' -------------------------------------------------------------------
+# -- Figures ---------------------------------------------------------------------------------------
 
 
 TABLES = {
@@ -99,12 +100,16 @@ def test_open_openings_are_mentioned_next_to_the_filled_ones(
 
 
 @pytest.mark.parametrize(
-    ("caption", "end"), [("Filled openings by days", "fill"), ("Placements by days", "hire")]
+    ("caption", "end_event"), [("Filled openings by days", "fill"), ("Placements by days", "hire")]
 )
 def test_the_bands_of_days_contain_all_measured_records(
-    published_file: Path, document: Document, caption: str, end: str
+    published_file: Path, document: Document, caption: str, end_event: str
 ) -> None:
-    summary, facts, column = f"sum_time_to_{end}", f"fct_time_to_{end}", f"days_to_{end}"
+    summary, facts, column = (
+        f"sum_time_to_{end_event}",
+        f"fct_time_to_{end_event}",
+        f"days_to_{end_event}",
+    )
     ((measured,),) = query_rows(
         published_file, f"SELECT measured FROM marts.{summary} WHERE group_by = 'all'"
     )
@@ -265,26 +270,26 @@ def test_failed_checks_and_the_time_of_the_data_are_shown(
 
 
 @pytest.mark.parametrize(
-    ("proven", "shown"),
+    ("verified_at", "expected_text"),
     [("'2026-03-01 06:00:00+00'", "1 March 2026, 06:00 UTC"), ("NULL", "not yet")],
 )
 def test_the_verified_time_is_the_earliest_of_all_loaded_resources(
-    change_file: Callable[[Change], Path], proven: str, shown: str
+    change_file: Callable[[Change], Path], verified_at: str, expected_text: str
 ) -> None:
     """Other resources were verified five days later."""
 
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
             "UPDATE marts.data_freshness SET proven_at = "
-            f"if(resource = 'leads', {proven}, TIMESTAMPTZ '2026-03-06 00:00:00+00')"
+            f"if(resource = 'leads', {verified_at}, TIMESTAMPTZ '2026-03-06 00:00:00+00')"
         )
 
     text = Document.parse(render_page(change_file(change)).html).root.find_by_id("main").text
 
-    assert f"All loaded records verified up to {shown}" in text
+    assert f"All loaded records verified up to {expected_text}" in text
 
 
-# -- its words are the file's ---------------------------------------------------------------------
+# -- Definitions -----------------------------------------------------------------------------------
 
 
 def test_definitions_come_from_the_comments_of_the_file(
@@ -322,7 +327,7 @@ def test_a_table_comment_is_parsed_into_labelled_paragraphs() -> None:
     assert {} == split_mart_comment("")
 
 
-# -- what there is not ----------------------------------------------------------------------------
+# -- Missing data ----------------------------------------------------------------------------------
 
 
 def test_a_page_without_records_explains_each_empty_figure(empty_page: ReportPage) -> None:
@@ -354,7 +359,7 @@ def test_a_missing_mart_is_reported_at_each_figure_that_needs_it(
     assert document.read_table("Days in each stage")
 
 
-# -- it needs nothing but itself, and gives nobody away -------------------------------------------
+# -- Privacy and external resources ----------------------------------------------------------------
 
 
 def test_markup_in_data_is_escaped(page: ReportPage, document: Document) -> None:
@@ -384,7 +389,7 @@ def test_the_page_names_no_candidate(published_file: Path, page: ReportPage) -> 
             assert value not in page.html
 
 
-# -- anybody can read it --------------------------------------------------------------------------
+# -- Accessibility ---------------------------------------------------------------------------------
 
 
 def test_headings_ids_and_links_of_the_page_are_valid(document: Document) -> None:

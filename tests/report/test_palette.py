@@ -7,8 +7,11 @@ from itertools import combinations, product
 
 import pytest
 
-from connector.report.charts import PALETTE, SERIES, SURFACES, TEXTS
+from connector.report.charts import PALETTE, SERIES
 from connector.report.page import ReportPage
+
+SURFACES = ("paper", "card")
+TEXTS = ("ink", "muted", "link", "warn")
 
 
 def compute_luminance(colour: str) -> float:

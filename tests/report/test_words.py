@@ -28,7 +28,7 @@ def test_values_are_formatted_by_their_type_and_name() -> None:
     assert not table.is_numeric_column("on")
 
 
-def test_a_part_of_zero_has_no_percentage() -> None:
+def test_a_share_of_zero_records_has_no_percentage() -> None:
     assert "0 of 0" == words.part_of_whole(0, 0)
     assert "1 of 4 jobs (25%)" == words.part_of_whole(1, 4, "job")
 

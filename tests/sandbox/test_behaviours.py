@@ -49,8 +49,8 @@ def test_unknown_behaviours_and_values_are_rejected_with_the_allowed_ones() -> N
 
 
 def test_behaviours_are_parsed_from_name_and_value() -> None:
-    read = Behaviours.parse(("delete=message", "nulls=absent", "delete=204"))
+    read = Behaviours.parse_options(("delete=message", "nulls=absent", "delete=204"))
 
     assert Behaviours(nulls="absent") == read
     with pytest.raises(SettingsError, match="NAME=VALUE"):
-        Behaviours.parse(("delete",))
+        Behaviours.parse_options(("delete",))

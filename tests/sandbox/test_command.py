@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import BEHAVIOURS, table
+from connector.sandbox.behaviour import BEHAVIOURS, behaviour_table
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
@@ -249,7 +249,7 @@ def test_the_help_lists_every_behaviour_and_resource() -> None:
 
 
 def test_the_sandbox_page_has_the_table_of_behaviours() -> None:
-    assert table() in PAGE, f"Put this into docs/SANDBOX.md:\n{table()}"
+    assert behaviour_table() in PAGE, f"Put this into docs/SANDBOX.md:\n{behaviour_table()}"
 
 
 def test_the_sandbox_page_names_every_option() -> None:

@@ -102,7 +102,9 @@ def assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, 
     assert {n: v for n, v in sent.items() if n not in write_only} == {
         n: shown[n] for n in sent if n not in write_only
     }
-    assert {n: v for n, v in sent.items() if n in write_only} == world.store.hidden(resource, id)
+    assert {n: v for n, v in sent.items() if n in write_only} == world.store.write_only_fields(
+        resource, id
+    )
     assert not write_only & set(shown)
 
 

@@ -218,7 +218,7 @@ def test_every_field_has_a_value_in_some_seeded_record(
     for name, declaration in CATALOG.items():
         for declared in declaration.detail_fields:
             assert any(r[declared.name] is not None for r in agency[name].values()), declared.name
-    hidden = [store.hidden("jobs", id) for id in agency["jobs"]]
+    hidden = [store.write_only_fields("jobs", id) for id in agency["jobs"]]
     for declared in CATALOG["jobs"].fields.values():
         if declared.write_only:
             assert any(each[declared.name] is not None for each in hidden), declared.name

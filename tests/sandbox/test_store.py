@@ -105,19 +105,6 @@ def test_touch_with_a_date_sorts_the_record_by_that_date(store: Store, clock: Cl
     assert ["job-2", "job-0", "job-1"] == list_ids(store)
 
 
-def test_a_postponed_write_is_dated_when_it_was_requested(store: Store, clock: Clock) -> None:
-    change = store.postpone("jobs", {"title": "Changed"}, id="job-0")
-    make = store.postpone("jobs", {"id": "job-9", "title": "Made"})
-    clock.pass_time(seconds=300)
-    store.touch("jobs", "job-1")
-    assert ["job-1", "job-2", "job-0"] == list_ids(store)
-
-    assert ("job-0", "job-9") == (change(), make())
-
-    assert ["job-1", "job-9", "job-0", "job-2"] == list_ids(store)
-    assert "Changed" == store.records("jobs")["job-0"]["title"]
-
-
 def test_touch_many_gives_all_records_the_same_updated_at(store: Store) -> None:
     store.touch_many("jobs", ("job-0", "job-1"), {"location": "Leeds"})
 
@@ -153,7 +140,7 @@ def test_records_contain_the_fields_of_details_but_no_hidden_ones(clock: Clock) 
     id = store.insert("jobs", {"title": "A", "featured": True, "internal_notes": "psst"})
 
     assert [f.name for f in CATALOG["jobs"].detail_fields] == list(store.records("jobs")[id])
-    hidden = store.hidden("jobs", id)
+    hidden = store.write_only_fields("jobs", id)
     assert (True, "psst", None) == (
         hidden["featured"],
         hidden["internal_notes"],
@@ -179,7 +166,7 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
     made = first.call("POST", "/jobs", json=first.minimal_body("jobs")).json()["data"]
     first.call("DELETE", f"/jobs/{first.list_ids('/jobs')[5]}")
     before = {name: first.store.records(name) for name in CATALOG}
-    hidden = first.store.hidden("jobs", made["id"])
+    hidden = first.store.write_only_fields("jobs", made["id"])
     first.sandbox.__exit__(None)
 
     known = set(before["jobs"])
@@ -188,7 +175,7 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
         assert known == set(again.store.records("jobs"))
         if known == set(before["jobs"]):
             assert before == {name: again.store.records(name) for name in CATALOG}
-            assert hidden == again.store.hidden("jobs", made["id"])
+            assert hidden == again.store.write_only_fields("jobs", made["id"])
         answer = again.call("POST", "/jobs", json=again.minimal_body("jobs"))
         assert 201 == answer.status_code
         assert answer.json()["data"]["id"] not in known

@@ -15,7 +15,7 @@ PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,pe
 
 
 def find_wide_modes(folder: Path) -> dict[str, str]:
-    """Return the mode of every file and folder that other users can open."""
+    """Return the mode of each file and folder that other users can access, by path."""
     return {
         str(path.relative_to(folder)): oct(mode)
         for path in sorted(folder.rglob("*"))

@@ -7,7 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import openpyxl
@@ -31,12 +31,12 @@ HOSTILE = (
 )
 FORMULA = f'=HYPERLINK("http://evil.example"){HOSTILE}'
 _PLAIN = re.compile(r"[\d:TZ.+-]+|[0-9a-f-]{36}|[A-Z]{2,3}|[\w.+-]+@[\w.-]+")
-"""Moments, ids, codes and addresses, which the models calculate with: they stay."""
+"""Timestamps, ids, codes and addresses stay unchanged, because the models calculate with them."""
 _FILE_NAME = re.compile(r"[\w.-]+")
 
 
 def make_hostile(value: Any) -> Any:
-    """Return the value with every text in it replaced by a hostile one."""
+    """Return a copy of a JSON value in which every text, except ids and codes, is hostile."""
     match value:
         case str() if not _PLAIN.fullmatch(value):
             return HOSTILE + value
@@ -65,7 +65,7 @@ def make_records_hostile(sandbox: Sandbox) -> None:
 
 
 def read_texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a file that users open; of a workbook, those of its parts."""
+    """Yield the text of a file that users open, or of each part of a workbook."""
     if path.suffix == ".xlsx":
         with zipfile.ZipFile(path) as book:
             yield from (book.read(name).decode() for name in book.namelist())
@@ -78,13 +78,18 @@ def find_unsafe_characters(text: str) -> set[str]:
     return set(UNSAFE.findall(text)) - {"\n", "\r", "\t"}
 
 
+class HostileRun(NamedTuple):
+    """Folder and results of commands that met hostile text in every record."""
+
+    folder: Path
+    results: list[CommandResult]
+
+
 @pytest.fixture(scope="module")
-def hostile_run(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Path, list[CommandResult], Sandbox]:
-    """Folder after a pull, publication and push with a hostile server, and the output."""
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
+    """Commands from the first pull to the last publication, two of which build the models."""
     folder = tmp_path_factory.mktemp("hostile")
-    calls: list[CommandResult] = []
+    results: list[CommandResult] = []
     people = folder / "people.csv"
     people.write_text(
         "First name,Last name,Email,Employment type\n"
@@ -93,47 +98,45 @@ def hostile_run(
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         make_records_hostile(sandbox)
         odd, plain = sandbox.store.records("content_types")
-        environ = variables(sandbox.base_url, folder / "data") | {"CONNECTOR_MODELS": "on"}
+        environ = variables(sandbox.base_url, folder / "data")
+        with_models = environ | {"CONNECTOR_MODELS": "on"}
         template = ("template", "content_items", "--type")
         push = ("push", "candidates", str(people), "--mode", "create")
-        for words in (
-            ("pull",),
-            ("pull", "--reverify", "40", "--json", "--debug"),
-            ("status",),
-            ("status", "--json"),
-            ("verify",),
-            ("models", "seeds", "--write"),
-            ("report", "--out", str(folder / "report.html"), "--json"),
-            (*template, plain, "--out", str(folder / "new.xlsx")),
-            (*template, plain, "--out", str(folder / "new.csv")),
-            (*template, odd, "--out", str(folder / "odd.csv")),
-            ("publish", "--parquet", str(folder / "parquet"), "--schema", "marts"),
-            push,
-            (*push, "--apply", "--json"),
-            ("whereis", "ann@new.example"),
-            ("undo", "last", "--apply"),
-            ("alerts",),
+        for words, environment in (
+            (("pull",), environ),
+            (push, environ),
+            ((*push, "--apply", "--json"), environ),
+            (("whereis", "ann@new.example"), environ),
+            (("undo", "last", "--apply"), environ),
+            (("pull", "--reverify", "40", "--json", "--debug"), with_models),
+            (("status",), with_models),
+            (("status", "--json"), with_models),
+            (("verify",), with_models),
+            (("models", "seeds", "--write"), with_models),
+            (("report", "--out", str(folder / "report.html"), "--json"), with_models),
+            ((*template, plain, "--out", str(folder / "new.xlsx")), environ),
+            ((*template, plain, "--out", str(folder / "new.csv")), environ),
+            ((*template, odd, "--out", str(folder / "odd.csv")), environ),
+            (("publish", "--parquet", str(folder / "parquet"), "--schema", "marts"), with_models),
+            (("alerts",), environ),
         ):
-            calls.append(call(words, environ))
+            results.append(call(words, environment))
             is_refused = "odd.csv" in words[-1]
-            assert (calls[-1].status in (0, 3)) is not is_refused, (words, calls[-1])
-    return folder, calls, sandbox
-
-
-Left = tuple[Path, list[CommandResult], Sandbox]
+            assert (results[-1].status in (0, 3)) is not is_refused, (words, results[-1])
+    return HostileRun(folder, results)
 
 
 @pytest.mark.slow
-def test_hostile_text_is_escaped_on_the_terminal(hostile_run: Left) -> None:
-    texts = [text for each in hostile_run[1] for text in (each.out, each.err)]
+def test_hostile_text_is_escaped_on_the_terminal(hostile_run: HostileRun) -> None:
+    texts = [text for each in hostile_run.results for text in (each.out, each.err)]
 
     assert any("\\x1b" in text or "\\u001b" in text for text in texts)
     assert [] == [text for text in texts if find_unsafe_characters(text)]
 
 
 @pytest.mark.slow
-def test_hostile_text_is_escaped_in_the_report(hostile_run: Left) -> None:
-    text = (hostile_run[0] / "report.html").read_text(encoding="utf-8")
+def test_hostile_text_is_escaped_in_the_report(hostile_run: HostileRun) -> None:
+    text = (hostile_run.folder / "report.html").read_text(encoding="utf-8")
     page = Document.parse(text)
 
     assert "&lt;script&gt;alert(1)" in text
@@ -144,9 +147,9 @@ def test_hostile_text_is_escaped_in_the_report(hostile_run: Left) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: Left) -> None:
+def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: HostileRun) -> None:
     with duckdb.connect(
-        str(hostile_run[0] / "data" / "recruitment.duckdb"), read_only=True
+        str(hostile_run.folder / "data" / "recruitment.duckdb"), read_only=True
     ) as published:
         names = published.execute("SELECT first_name FROM landing.candidates").fetchall()
         counted = {
@@ -163,9 +166,9 @@ def test_hostile_text_loses_no_table_of_the_published_file(hostile_run: Left) ->
 
 
 @pytest.mark.slow
-def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: Left) -> None:
-    files = [path for path in hostile_run[0].rglob("*") if path.is_file()]
-    seeds = list((hostile_run[0] / "data" / "seeds").glob("*.csv"))
+def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: HostileRun) -> None:
+    files = [path for path in hostile_run.folder.rglob("*") if path.is_file()]
+    seeds = list((hostile_run.folder / "data" / "seeds").glob("*.csv"))
 
     assert {"report.html", "new.xlsx", "recruitment.duckdb"} <= {each.name for each in files}
     assert [] == [each.name for each in files if not _FILE_NAME.fullmatch(each.name)]
@@ -175,11 +178,11 @@ def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: Left)
     assert seeds
     assert [] == [s.name for s in seeds if re.search(r'(^|[,;])"?[=+@]', s.read_text(), re.M)]
     assert [] == [
-        t for t in read_texts(hostile_run[0] / "new.xlsx") if "<f>" in t or "<script" in t
+        t for t in read_texts(hostile_run.folder / "new.xlsx") if "<f>" in t or "<script" in t
     ]
-    assert not (hostile_run[0] / "odd.csv").exists()
+    assert not (hostile_run.folder / "odd.csv").exists()
     assert ["Rows", "Allowed values"] == openpyxl.load_workbook(
-        hostile_run[0] / "new.xlsx"
+        hostile_run.folder / "new.xlsx"
     ).sheetnames
 
 

@@ -23,7 +23,7 @@ PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,pe
 
 
 def read_database_texts(path: Path) -> Iterator[str]:
-    """Return all texts of a database, uncompressed."""
+    """Yield all texts of a SQLite or DuckDB file; none of other files."""
     if path.suffix == ".sqlite":
         with closing(sqlite3.connect(path)) as connection:
             yield from connection.iterdump()
@@ -36,7 +36,7 @@ def read_database_texts(path: Path) -> Iterator[str]:
 
 
 def find_files_with_key(folder: Path) -> list[str]:
-    """Return every file below a folder that contains a form of the key."""
+    """Return the files below a folder that contain a form of the key, and where."""
     found = []
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         content = path.read_bytes()

@@ -26,7 +26,7 @@ SECRET = "planted/key+of=the~tests"
 
 @pytest.fixture
 def restored_logger() -> object:
-    """Restores the connector's logger after the test."""
+    """Restore the handlers and level of the connector's logger after the test."""
     logger = logging.getLogger("connector")
     before = logger.handlers, logger.level, logger.propagate
     yield
@@ -34,10 +34,10 @@ def restored_logger() -> object:
     logger.setLevel(level)
 
 
-def make_terminal(form: str) -> tuple[Terminal, StringIO]:
-    """Return a terminal that logs in this form, and its error stream."""
+def make_terminal(log_format: str) -> tuple[Terminal, StringIO]:
+    """Return a terminal with this setting of CONNECTOR_LOG, and its error stream."""
     err = StringIO()
-    return Terminal(StringIO(), err, {"CONNECTOR_LOG": form}), err
+    return Terminal(StringIO(), err, {"CONNECTOR_LOG": log_format}), err
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

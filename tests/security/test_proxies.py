@@ -18,7 +18,9 @@ from tests.support.tls import PEM, make_server_context
 
 
 class TunnelProxy:
-    """Proxy that opens tunnels, and records their targets and the bytes that pass."""
+    """HTTP proxy that opens tunnels, and records the requests for them and all bytes that pass. If
+    it `refuses`, it responds 407.
+    """
 
     def __init__(self, *, refuses: bool = False) -> None:
         self.refuses = refuses
@@ -34,6 +36,7 @@ class TunnelProxy:
         self._server.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Open the tunnel that a client requests, or refuse it."""
         with suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             self.seen += head
@@ -46,9 +49,12 @@ class TunnelProxy:
             host, _, port = head.split(b" ")[1].decode().rpartition(":")
             far_reader, far_writer = await asyncio.open_connection(host, int(port))
             writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-            await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+            await asyncio.gather(
+                self._copy_bytes(reader, far_writer), self._copy_bytes(far_reader, writer)
+            )
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _copy_bytes(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Copy bytes from one connection to another until the first one ends."""
         with suppress(OSError):
             while part := await reader.read(65_536):
                 self.seen += part

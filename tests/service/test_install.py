@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.catalog.document import read_tables
-from tests.readme.test_readme import find_free_port
+from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 from tests.service.guide_tools import find_installed_packages, write_fake_tools
+from tests.support.processes import find_free_port
 
 GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
 LOCKS = ROOT / "docs" / "service" / "requirements"
@@ -163,6 +163,7 @@ class RunningDagster:
                 answer = str(error)
 
     def _read_logs(self) -> list[str]:
+        """Return the texts of both services' logs."""
         return [path.read_text() for path in self._server.root.glob("dagster-*.log")]
 
 
@@ -212,7 +213,7 @@ def find_remaining_files(root: Path, *folders: str) -> list[Path]:
 
 
 def test_documented_sizes_match_the_packages() -> None:
-    table = next(t for t in read_tables(GUIDE) if t.header[0] == "Lock")
+    table = next(t for t in parse_tables(GUIDE) if t.header[0] == "Lock")
     measured = {}
     for path in LOCKS.glob("*.txt"):
         packages = list(find_installed_packages(path).values())
@@ -230,7 +231,7 @@ def test_documented_sizes_match_the_packages() -> None:
             for at in files
             if at.suffix != ".pyc" and at.exists()
         )
-    shown = {row["Lock"].strip("`"): float(row["MB"]) for row in table.records()}
+    shown = {row["Lock"].strip("`"): float(row["MB"]) for row in table.rows_as_dicts()}
 
     assert {path.name for path in LOCKS.glob("*.txt")} - {"build.txt"} == set(shown)
     assert {"base.txt", "page.txt", "report.txt", "lakehouse.txt"} <= set(measured)

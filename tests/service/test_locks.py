@@ -20,12 +20,12 @@ EXTRAS = sorted({*PROJECT["optional-dependencies"]} - {"dev"})
 
 ELSEWHERE = {"matplotlib", "vl-convert-python", "moto", "flask", "playwright", "pypdfium2"}
 ELSEWHERE |= {"pytest", "hypothesis", "mypy", "ruff", "distributed", "keyring"}
-"""What draws, stands in for S3 or a browser, tests, or belongs to an extra: not in the base."""
+"""Packages for tests, charts and extras. The base must not require them."""
 
 REFUSED = re.compile(
     r"\bAGPL|Affero|(?<!Lesser )General Public|\bGPL|SSPL|Non-?Commercial", re.IGNORECASE
 )
-"""Licences under which a service must not be run, or not without giving its own code away."""
+"""Licences that forbid running a service, or require giving away its code."""
 
 
 Lock = dict[str, dict[str, frozenset[str]]]

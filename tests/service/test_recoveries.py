@@ -142,7 +142,7 @@ def test_recovery_from_a_wrong_address_gives_an_exact_copy(account: RestorableAc
     account.assert_exact_pull()
 
 
-def test_recovery_from_a_lost_disk_gives_an_exact_copy(account: RestorableAccount) -> None:
+def test_recovery_from_a_lost_data_folder_gives_an_exact_copy(account: RestorableAccount) -> None:
     shutil.rmtree(account.data)
 
     (file,) = account.backups.glob("*.tar")

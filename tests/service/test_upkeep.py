@@ -17,7 +17,7 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
 from connector.operations.backup import make_backup
-from connector.operations.doctor import DoctorCheck, check_upkeep
+from connector.operations.doctor import DoctorCheck, _folder_and_settings_checks, _run_checks
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.pull_commands import Bookmark, Commit, Stream
@@ -38,7 +38,8 @@ def run_upkeep_checks(
     settings: Settings, now: datetime = NOW, **environ: str
 ) -> dict[str, DoctorCheck]:
     """Return the upkeep checks of `doctor` at a time and with these variables, by name."""
-    return {each.name: each for each in check_upkeep(settings, environ, now)}
+    checks = _folder_and_settings_checks(settings, environ, now)
+    return {each.name: each for each in _run_checks(checks)}
 
 
 def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:

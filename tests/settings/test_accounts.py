@@ -37,7 +37,7 @@ def project_folder(tmp_path: Path) -> Path:
 
 
 def read_accounts(folder: Path, text: str) -> dict[str | None, ConfiguredAccount]:
-    """Return the accounts of a project file by name."""
+    """Return the accounts of a project file with this text, by name."""
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     return {each.name: each for each in configured_accounts({}, folder)}
 

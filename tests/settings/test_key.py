@@ -1,4 +1,4 @@
-"""The API key: its sources and their errors, none of which show it."""
+"""The API key: its sources, and errors, which do not show it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ HIDDEN = [*SECRETS, *(name for name, rule in RULES.items() if rule.place_of)]
 
 
 def write_file(path: Path, content: bytes, mode: int = 0o600) -> Path:
+    """Write a key file, by default readable by its owner only."""
     path.write_bytes(content)
     path.chmod(mode)
     return path
 
 
 def read_key(file: Path) -> str:
-    """Return the key that a key file provides."""
+    """Return the API key that the settings read from a key file."""
     settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, file.parent)
     assert settings.api_key.value is not None
     return settings.api_key.value.get_secret_value()

@@ -21,7 +21,7 @@ ENTRY = {"CONNECTOR_API_KEY_KEYRING": "recruitment-connector/acme"}
 
 
 class FileKeyring(KeyringBackend):
-    """Keyring in a JSON file, which can be locked."""
+    """Keyring in a JSON file. If it has an `error`, reading raises it."""
 
     priority = 1
 
@@ -42,7 +42,7 @@ class FileKeyring(KeyringBackend):
 
 @pytest.fixture
 def file_keyring(tmp_path: Path) -> Iterator[FileKeyring]:
-    """Keyring of this process with the key, for the duration of the test."""
+    """Keyring with the key, which replaces that of this process during the test."""
     before = keyring.get_keyring()
     ring = FileKeyring(tmp_path / "ring.json")
     ring.set_password("recruitment-connector", "acme", KEY)
@@ -51,13 +51,13 @@ def file_keyring(tmp_path: Path) -> Iterator[FileKeyring]:
     keyring.set_keyring(before)
 
 
-def load_from_environment(folder: Path, **environ: str) -> Settings:
-    """Return the settings from the environment."""
+def load_keyring_settings(folder: Path, **environ: str) -> Settings:
+    """Return the settings of the account whose key is in the keyring, with these variables."""
     return load_settings({}, {**ENTRY, **environ}, folder)
 
 
 def test_the_key_is_read_from_the_keyring(file_keyring: FileKeyring, tmp_path: Path) -> None:
-    settings = load_from_environment(tmp_path)
+    settings = load_keyring_settings(tmp_path)
 
     assert settings.api_key.value is not None
     assert KEY == settings.api_key.value.get_secret_value()
@@ -95,7 +95,7 @@ def test_a_missing_keyring_entry_is_reported(
     file_keyring: FileKeyring, tmp_path: Path, entry: str, message: str
 ) -> None:
     with pytest.raises(SettingsError, match=message) as caught:
-        load_from_environment(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
+        load_keyring_settings(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
     assert "CONNECTOR_API_KEY_KEYRING" in str(caught.value)
     assert 2 == caught.value.exit_status
 
@@ -108,14 +108,14 @@ def test_a_locked_keyring_is_reported(
 ) -> None:
     file_keyring.error = error
     with pytest.raises(SettingsError, match=message) as caught:
-        load_from_environment(tmp_path)
+        load_keyring_settings(tmp_path)
     assert KEY not in f"{caught.value} {caught.value.action} {caught.value.__cause__}"
 
 
 def test_a_machine_without_a_keyring_is_reported(file_keyring: FileKeyring, tmp_path: Path) -> None:
     keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call] # as above
     with pytest.raises(SettingsError, match="this machine has no keyring") as caught:
-        load_from_environment(tmp_path)
+        load_keyring_settings(tmp_path)
     assert "CONNECTOR_API_KEY_FILE" in caught.value.action
 
 
@@ -126,7 +126,7 @@ def test_a_missing_keyring_package_is_reported_with_its_installation(
 
     assert None is load_settings({}, {}, tmp_path).api_key.value
     with pytest.raises(SettingsError, match=r"requirements/keyring\.txt"):
-        load_from_environment(tmp_path)
+        load_keyring_settings(tmp_path)
 
 
 def test_a_keyring_entry_beside_another_key_setting_is_refused(
@@ -134,7 +134,7 @@ def test_a_keyring_entry_beside_another_key_setting_is_refused(
 ) -> None:
     for other in ({"CONNECTOR_API_KEY": "k"}, {"CONNECTOR_API_KEY_FILE": "k"}):
         with pytest.raises(SettingsError, match="both"):
-            load_from_environment(tmp_path, **other)
+            load_keyring_settings(tmp_path, **other)
     (tmp_path / "connector.toml").write_text(
         'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n',
         encoding="utf-8",

@@ -70,14 +70,14 @@ def test_off_disables_a_schedule(tmp_path: Path) -> None:
 
 
 def test_an_unknown_time_zone_is_refused(tmp_path: Path) -> None:
-    assert "Europe/Berlin" == read_time_zone("Europe/Berlin", tmp_path)
+    assert "Europe/Berlin" == load_time_zone("Europe/Berlin", tmp_path)
     for wrong in ("Europe/Brelin", "CEST+", "../UTC", "/etc/localtime", "Europe/", "Europe"):
         with pytest.raises(SettingsError, match="must be the name of a time zone such as UTC"):
-            read_time_zone(wrong, tmp_path)
+            load_time_zone(wrong, tmp_path)
 
 
-def read_time_zone(name: str, folder: Path) -> str:
-    """Return the configured time zone."""
+def load_time_zone(name: str, folder: Path) -> str:
+    """Return the time zone that the settings read from this name."""
     return load_settings({}, {"CONNECTOR_TIME_ZONE": name}, folder).time_zone.value
 
 

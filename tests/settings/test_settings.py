@@ -23,6 +23,7 @@ def write_config(folder: Path, text: str) -> Path:
 
 
 def write_key(folder: Path, text: str = f"{KEY}\n", mode: int = 0o600) -> Path:
+    """Write the key file `key`, by default readable by its owner only."""
     path = folder / "key"
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)

@@ -21,7 +21,12 @@ from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import AnswerShape, shown_moment, stored_moment, truncate_moment
+from connector.sandbox.record_table import (
+    AnswerShape,
+    format_shown_time,
+    format_stored_time,
+    truncate_time,
+)
 from connector.sandbox.store import Store
 from tests.simulation.scenario import PullScenario
 
@@ -197,7 +202,7 @@ class TwinServer(SimulatedServer):
     def __init__(self, scenario: PullScenario, true_clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
         self._scenario = scenario
-        self._behaviours = Behaviours.read(
+        self._behaviours = Behaviours.from_values(
             {
                 "timestamp_precision": scenario.precision,
                 "content_type_items": scenario.content_type_items,
@@ -219,7 +224,7 @@ class TwinServer(SimulatedServer):
     def _to_stored(self, moment: object) -> object:
         """Convert a timestamp to its stored text; return other values unchanged."""
         if isinstance(moment, datetime):
-            return stored_moment(truncate_moment(moment, self._behaviours))
+            return format_stored_time(truncate_time(moment, self._behaviours))
         return moment
 
     def _make_version(self, serial: int, stored: dict[str, Any]) -> TwinVersion:
@@ -227,7 +232,7 @@ class TwinServer(SimulatedServer):
         raw = {**self._bare, **stored}
         for name in self._dates:
             if raw[name] is not None:
-                raw[name] = shown_moment(raw[name], self._behaviours)
+                raw[name] = format_shown_time(raw[name], self._behaviours)
         item = self._kind({name: raw[name] for name in self._listed}, is_item=True)
         return TwinVersion(serial, stored, self._kind(raw), item)
 

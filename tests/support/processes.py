@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import traceback
@@ -154,3 +155,10 @@ def _run_child(run: Callable[[Any], int], order: Any, output: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def find_free_port() -> int:
+    """Return a local port that no process uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

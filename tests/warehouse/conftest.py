@@ -1,4 +1,4 @@
-"""The empty warehouse that the tests of this folder share."""
+"""The empty warehouse of the tests in this folder."""
 
 from __future__ import annotations
 

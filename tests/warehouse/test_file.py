@@ -1,4 +1,4 @@
-"""The work file itself: how its rows lie in it, and who may have it at the same time."""
+"""The work file: its row groups, and who can open it at the same time."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def start_waiting_process(work_file: Path, wait_seconds: float = 30) -> subproce
 
 
 def open_in_other_process(work_file: Path) -> None:
-    """Let another process open the file, and raise `WarehouseBusy` if it cannot at once."""
+    """Let another process open the file, and raise `WarehouseBusy` if it cannot immediately."""
     said, _ = start_waiting_process(work_file, 0).communicate(timeout=60)
     if b"busy" in said:
         raise WarehouseBusy("held")

@@ -1,4 +1,4 @@
-"""History: one row for every observed version, with honest intervals, case by case."""
+"""History: one row for every observed version, with the interval of its validity."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_status_listed_between_two_details_is_kept(warehouse: Warehouse) -> No
     assert LandedCounts(unchanged=1) == fates
 
 
-def test_a_status_that_lists_do_not_show_is_not_a_change(warehouse: Warehouse) -> None:
+def test_a_detail_status_that_lists_cannot_show_is_not_a_change(warehouse: Warehouse) -> None:
     commit_and_check(warehouse, make_detail("1", 0, -5, status="offer_accepted"))
     commit_and_check(warehouse, items=(make_item("1", 50, status="offer_made"),))
     assert 1 == len(read_versions(warehouse))

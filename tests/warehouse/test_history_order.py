@@ -1,4 +1,4 @@
-"""History runs forward: no version ends before it begins, whatever the dates of its answers."""
+"""No version ends before it begins, whatever the dates in the API's responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Landing on a real file: whatever an answer holds, it is kept, and what is odd is told once."""
+"""Loading into a work file: all values are kept, and unexpected ones reported once."""
 
 from __future__ import annotations
 

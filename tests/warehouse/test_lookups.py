@@ -1,4 +1,4 @@
-"""Lookups: a value finds the records that have it, and no other."""
+"""Lookups find the records that have a value, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work file is lost, or was never made whole: what is published is not lost with it."""
+"""A lost or incomplete work file is restored from the published file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_lost_work_file_is_restored_from_the_published_one(account: AccountWit
         if row["id"] not in changed:
             assert row == kept[row["id"], row["_version"]]
     assert len(account.history) + 1 == len(kept)
-    assert len(account.sandbox.log) - before < len(account.ids), "it was not loaded anew"
+    assert len(account.sandbox.log) - before < len(account.ids), "it was not loaded again"
     kinds = account.query("SELECT kind FROM sync.events WHERE resource IS NULL")
     assert [{"kind": "work_taken_back"}] == kinds
     assert (
@@ -103,18 +103,18 @@ def test_the_restored_work_file_equals_the_lost_one(account: AccountWithHistory)
 
 
 @pytest.mark.parametrize(
-    "setting",
+    "changed_setting",
     first_fast([{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}]),
     ids=["personal", "schema"],
 )
 def test_an_incomplete_published_file_is_not_replaced_after_a_loss(
-    account: AccountWithHistory, setting: dict[str, str]
+    account: AccountWithHistory, changed_setting: dict[str, str]
 ) -> None:
-    assert 0 == account.call("publish", **setting).status
+    assert 0 == account.call("publish", **changed_setting).status
     account.warehouse.work.unlink()
     before = account.warehouse.published.read_bytes()
 
-    pulled = account.call("pull", "--json", **setting)
+    pulled = account.call("pull", "--json", **changed_setting)
 
     assert (1, "work_lost") == (pulled.status, pulled.object["error"]["code"]), pulled
     assert before == account.warehouse.published.read_bytes()
@@ -125,9 +125,7 @@ def test_an_incomplete_published_file_is_not_replaced_after_a_loss(
     assert [] == differences(account.sandbox, account.warehouse.published)
 
 
-def test_the_log_of_a_lost_work_file_is_kept_under_another_name(
-    account: AccountWithHistory,
-) -> None:
+def test_the_write_ahead_log_of_a_lost_work_file_is_renamed(account: AccountWithHistory) -> None:
     account.warehouse.work.with_name("work.duckdb.wal").write_bytes(b"of the lost file")
     account.warehouse.work.unlink()
 
@@ -191,11 +189,11 @@ def limit_file_size(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("size", only_fast([0, 4096, 8192], [4096]))
+@pytest.mark.parametrize("size_in_bytes", only_fast([0, 4096, 8192], [4096]))
 def test_a_truncated_work_file_is_replaced_by_the_next_pull(
-    account: AccountWithHistory, size: int
+    account: AccountWithHistory, size_in_bytes: int
 ) -> None:
-    content = account.warehouse.work.read_bytes()[:size]
+    content = account.warehouse.work.read_bytes()[:size_in_bytes]
     shutil.rmtree(account.warehouse.folder)
     account.warehouse.folder.mkdir(mode=0o700)
     account.warehouse.work.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The copy of the journal of pushes that analysts see."""
+"""The published copy of the push journal."""
 
 from __future__ import annotations
 

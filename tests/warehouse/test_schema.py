@@ -1,6 +1,4 @@
-"""A file of an older version gets the tables and columns that it lacks; one of a newer version is
-refused and stays as it is.
-"""
+"""An older file gets the missing tables and columns. A newer one is refused and not changed."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ COUNTS = {
     "content_items": 5,
 }
 KEPT = ("id", "created_at", "updated_at")
-"""Columns of the first version of every resource."""
+"""Columns that existed in the first version of every resource."""
 
 
 @pytest.fixture
@@ -186,9 +184,9 @@ def open_newer_ledger(folder: Path) -> ConnectorError:
     return caught.value
 
 
-@pytest.mark.parametrize("make", [open_newer_work_file, open_newer_ledger])
-def test_a_file_of_a_newer_version_is_rejected(make: Any, tmp_path: Path) -> None:
-    error = make(tmp_path)
+@pytest.mark.parametrize("open_newer_file", [open_newer_work_file, open_newer_ledger])
+def test_a_file_of_a_newer_version_is_rejected(open_newer_file: Any, tmp_path: Path) -> None:
+    error = open_newer_file(tmp_path)
 
     assert "by a newer version of the connector" in str(error)
     assert str(tmp_path) in str(error)

@@ -20,7 +20,7 @@ LISTED = ("id", "created_at", "first_name", "status")
 
 
 def timestamp_at(seconds: float) -> datetime:
-    """Return the timestamp so many seconds after `START`."""
+    """Return the timestamp of a second after `START`."""
     return START + timedelta(seconds=seconds)
 
 
@@ -93,10 +93,10 @@ def find_interval_violations(row: dict[str, Any]) -> list[str]:
         ended = []
     elif row["_ended_after"] != row["_observed_to"]:
         violations.append("an end's interval does not begin where the version was last seen")
-    for moments in (began, seen, ended):
-        if moments != sorted(moments):
+    for times in (began, seen, ended):
+        if times != sorted(times):
             violations.append(
-                f"the moments of version {row['_version']} are out of order: {moments}"
+                f"the timestamps of version {row['_version']} are out of order: {times}"
             )
     if row["_began_before"] != row["_observed_from"] + timedelta(seconds=1):
         violations.append("a beginning's interval does not end with the second of the first answer")

@@ -23,7 +23,7 @@ from connector.client.request import (
     build_update_request,
 )
 from connector.errors import Misused, UnknownName
-from tests.catalog.document import API_DOCUMENT, read_tables
+from tests.catalog.document import API_DOCUMENT, parse_tables
 
 ID, SLUG = "5d1c-02", "news_items"
 
@@ -60,8 +60,8 @@ def build_requests(resource: Declaration) -> dict[Operation, Request]:
 
 def read_documented_endpoints() -> set[tuple[str, str, str]]:
     """Return method, path and scope of every endpoint in the API's own tables (API 4.2 to 4.7)."""
-    tables = read_tables(API_DOCUMENT.read_text(encoding="utf-8"))
-    rows = [row for table in tables if "Path" in table.header for row in table.records()]
+    tables = parse_tables(API_DOCUMENT.read_text(encoding="utf-8"))
+    rows = [row for table in tables if "Path" in table.header for row in table.rows_as_dicts()]
     names = ("Method", "Path", "Scope")
     return {
         (method, path, scope)

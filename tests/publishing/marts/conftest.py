@@ -1,4 +1,4 @@
-"""The worlds that the tests of the marts share; each is landed and built once."""
+"""Warehouses that all tests of the marts share. Each is loaded and built once."""
 
 from __future__ import annotations
 

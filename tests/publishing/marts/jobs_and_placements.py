@@ -249,6 +249,7 @@ def load_permanent_placements(world: ModelWorld) -> None:
 
 
 def load_contracts(world: ModelWorld) -> None:
+    """Load contracts, and changes of their ends before and after they begin."""
     hal = make_booking(
         *("contract", "hal", "contract", "2026-02-02", "confirmed", "2026-01-12", "2026-03-02"),
         day_rate=500,

@@ -16,11 +16,11 @@ from zoneinfo import ZoneInfo
 from tests.publishing.marts.world import ModelWorld
 
 ZONE = "Europe/Berlin"
-"""The account's own; its clocks go forward on 29 March."""
+"""Time zone of the account. Its clocks go forward on 29 March."""
 
 BEGAN = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
 NOW = datetime(2026, 4, 1, 0, 30, tzinfo=UTC)
-"""The first look, and the last; it is 1 April by then in Berlin, and 31 March in New York."""
+"""Time of the last pull. The date is 1 April in Berlin, and 31 March in New York."""
 
 HOLIDAYS = (date(2026, 1, 1), date(2026, 4, 3), date(2026, 4, 6))
 RATES = {"GBP": 1.0, "EUR": 0.8}
@@ -39,21 +39,21 @@ GOALS = (
     "u3,,2026-04-01,jobs_added,1",
     "u3,,,,",
 )
-"""Rows of the seed goals; the last one waits to be filled in."""
+"""Rows of the seed goals. The user has not filled in the last one."""
 
 _ZONES = (None, "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Mars/Olympus")
 _STATUSES = ("draft", "scheduled", "confirmed", "in_progress", "completed", "cancelled")
 _KINDS = ("interview", "interview", "permanent", "contract", "consultation", "site_visit")
 
 
-def format_timestamp(moment: datetime) -> str:
+def format_timestamp(at: datetime) -> str:
     """Format a timestamp as `ModelWorld` reads it, for example "2026-01-12 09:00:00"."""
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
+    return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def local_date(moment: datetime, zone: str | None = None) -> date:
+def local_date(at: datetime, zone: str | None = None) -> date:
     """Return the date of a timestamp in the time zone, or in the account's if it is not valid."""
-    return moment.astimezone(ZoneInfo(zone if zone in _ZONES[1:4] else ZONE)).date()
+    return at.astimezone(ZoneInfo(zone if zone in _ZONES[1:4] else ZONE)).date()
 
 
 @dataclass
@@ -64,13 +64,13 @@ class SimulatedRecord:
     edits: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
     deleted: datetime | None = None
 
-    def state_at(self, moment: datetime) -> dict[str, Any] | None:
+    def state_at(self, time: datetime) -> dict[str, Any] | None:
         """Return all fields at a time, and when the record was `created` and last `updated`.
 
         None before the creation and after the deletion.
         """
-        done = [(at, fields) for at, fields in self.edits if at <= moment]
-        if not done or (self.deleted is not None and self.deleted <= moment):
+        done = [(at, fields) for at, fields in self.edits if at <= time]
+        if not done or (self.deleted is not None and self.deleted <= time):
             return None
         shown: dict[str, Any] = {"created": done[0][0], "updated": done[-1][0]}
         for _, fields in done:
@@ -79,7 +79,7 @@ class SimulatedRecord:
 
 
 Month = Mapping[str, list[SimulatedRecord]]
-"""The truth of every resource."""
+"""All simulated records by resource."""
 
 
 def simulate_month(seed: int) -> Month:
@@ -105,7 +105,7 @@ def draw_pull_times(seed: int) -> list[datetime]:
     return [at for at in nights if at == BEGAN or draw.random() < 0.8] + [NOW]
 
 
-def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
+def load_month(world: ModelWorld, month: Month, pull_times: list[datetime]) -> None:
     """Load the seeds, and the changes and deletions that each pull observes."""
     world.set_time_zone(ZONE)
     world.write_seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")
@@ -117,7 +117,7 @@ def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None
         "lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost"
     )
     before = datetime.min.replace(tzinfo=UTC)
-    for place, at in enumerate(moments):
+    for pull_number, at in enumerate(pull_times):
         for name, truths in month.items():
             shown = {each.id: each.state_at(at) for each in truths}
             seen = {each.id for each in truths if each.state_at(before) is not None}
@@ -129,7 +129,7 @@ def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None
                 }
                 for id, now in shown.items()
                 if now is not None
-                and (id not in seen or now["updated"] > before or is_reread(id, place))
+                and (id not in seen or now["updated"] > before or is_reread(id, pull_number))
             }
             gone = tuple(id for id in sorted(seen) if shown[id] is None)
             world.load_details(format_timestamp(at), **{name: known})
@@ -139,10 +139,10 @@ def load_month(world: ModelWorld, month: Month, moments: list[datetime]) -> None
     world.mark_verified(format_timestamp(NOW))
 
 
-def is_reread(id: str, place: int) -> bool:
+def is_reread(id: str, pull_number: int) -> bool:
     """Return True if this pull reads the unchanged record again, which happens to companies."""
     kind, _, number = id.partition("-")
-    return kind == "company" and (place + int(number)) % 3 == 0
+    return kind == "company" and (pull_number + int(number)) % 3 == 0
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -154,16 +154,18 @@ def draw_creation_time(draw: random.Random) -> datetime:
 
 
 def draw_later_times(draw: random.Random, at: datetime, days: float) -> Iterator[datetime]:
-    """Yield random timestamps after `at` and before `NOW`, on average so many days apart."""
+    """Yield random timestamps after `at` and before `NOW`, `days` apart on average."""
     while (at := at + timedelta(seconds=60 + int(draw.expovariate(1 / (days * 86_400))))) < NOW:
         yield at
 
 
-def draw_deletion(draw: random.Random, truth: SimulatedRecord, share: float) -> SimulatedRecord:
+def draw_deletion(
+    draw: random.Random, record: SimulatedRecord, probability: float
+) -> SimulatedRecord:
     """With this probability, delete the record after its last edit. Return the record."""
-    if draw.random() < share:
-        truth.deleted = next(draw_later_times(draw, truth.edits[-1][0], 10), None)
-    return truth
+    if draw.random() < probability:
+        record.deleted = next(draw_later_times(draw, record.edits[-1][0], 10), None)
+    return record
 
 
 def draw_company(draw: random.Random, number: int) -> SimulatedRecord:

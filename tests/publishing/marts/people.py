@@ -33,7 +33,7 @@ def load_people(world: ModelWorld) -> None:
 
 def load_first_pulls(world: ModelWorld) -> None:
     """Load the pulls of 5 and 12 January."""
-    # Older than the mirror: nobody saw her enter screening.
+    # Created before the first pull, so no pull observed the entry to screening.
     world.load_details(
         "2026-01-05 09:00",
         candidates={

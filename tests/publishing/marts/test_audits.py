@@ -1,7 +1,7 @@
-"""Each audit finds the fault that it is there for, and nothing else makes it speak.
+"""Each audit finds the fault that it is made for, and no other audit does.
 
-A fault is planted in a file in which all models stand, and taken back. Faults of what landed are
-planted in the landing or the history, those of models in the models' own tables.
+A fault is planted in a valid file and removed after the test: in the landing, in the history, or in
+the tables of models.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FAULTS: Mapping[str, str] = {
     "unmapped_people": "UPDATE marts.dim_people SET is_mapped = false",
     "unmapped_sources": "UPDATE marts.dim_sources SET source_group = 'unmapped'",
 }
-"""For each audit, what is done to the file of jobs and placements that the audit must find."""
+"""SQL by audit that plants a fault in the file of `jobs_world`, which the audit must find."""
 
 SOUND: Mapping[str, str] = {
     "details_are_read": "UPDATE marts.data_freshness SET summary_only = 1, current_rows = 20",

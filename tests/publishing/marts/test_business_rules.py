@@ -1,4 +1,4 @@
-"""Each business rule is one staging column, and no mart or figure of the report spells it again."""
+"""Each business rule is a column of a staging view, and marts and report use only that column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULES: Mapping[str, tuple[str, str]] = {
     "active": ("is_active", r"'open'\s*,\s*'paused'"),
     "running contract": ("contract_state", r"status\s*(<>|!=|=|is distinct from)\s*'completed'"),
 }
-"""For each rule its column of staging, and the condition that a mart must not spell."""
+"""For each rule the column of staging, and the condition that no mart may repeat."""
 
 
 def _read_files(folder: Path, pattern: str) -> dict[str, str]:
@@ -133,18 +133,18 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "median"), [(19, None), (20, 3)])
+@pytest.mark.parametrize(("visits", "expected_median"), [(19, None), (20, 3)])
 def test_a_median_of_too_few_visits_is_null(
-    world: ModelWorld, number: int, median: int | None
+    world: ModelWorld, visits: int, expected_median: int | None
 ) -> None:
-    ids = [f"c{n}" for n in range(number)]
+    ids = [f"c{n}" for n in range(visits)]
     new = {"created": "2026-02-01 09:00", "status": "screening"}
     world.load_details("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
     left = {"updated": "2026-02-04 09:00", "status": "submitted"}
     world.load_details("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
     shown = build_models(world)
 
-    assert [median, number, number] == shown.read_row(
+    assert [expected_median, visits, visits] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
     )
 

@@ -1,4 +1,4 @@
-"""Where nothing ever landed, every model stands, is empty or zero, and passes."""
+"""Without any record, every model exists with no rows or zeros, and every check passes."""
 
 from __future__ import annotations
 

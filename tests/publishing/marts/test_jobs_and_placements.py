@@ -1,4 +1,4 @@
-"""The marts of jobs, placements, fees and contracts give what was worked out by hand."""
+"""Marts of jobs, placements, fees and contracts have the figures that were computed by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_fct_placements_has_the_bookings_that_are_not_cancelled(jobs_world: Buil
         ("p-hal", "hal", 2, "2026-01-19", "offer_accepted_date", "booking", 5000, "GBP"),
         # 10 % of 50,000.
         ("p-ivy", "ivy", 1, "2026-02-02", "offer_accepted_date", "job_percentage", 5000, "GBP"),
-        # Only listed: nobody knows its fee, whatever the job says.
+        # Only listed: its fee is unknown, although the job has one.
         ("c-pat", "pat", 1, "2026-02-05", "booking", "unread", None, None),
         ("p-oli", "oli", 1, "2026-02-08", "booking", "booking", 900, "USD"),
         ("p-kit", "kit", 1, "2026-02-10", "offer_accepted_date", "job", 7000, "EUR"),
@@ -109,9 +109,9 @@ def test_openings_without_a_known_fill_date_have_no_days_to_fill(jobs_world: Bui
         # mia's contract of 5 January, on the day of publication; rob's of 20 November is before it.
         ("contract", "filled", "booking", None),
         ("contract-2", "filled", "booking", 55),
-        # lee's booking of 10 January, published on 1 December; the status nobody saw turn.
+        # lee's booking of 10 January, published on 1 December; no pull observed the change.
         ("filled", "filled", "booking", 40),
-        # pat's contract; without a detail nobody knows when the job was published.
+        # pat's contract; without a detail the date of publication is unknown.
         ("listed", "filled", "booking", None),
         ("shut", "cancelled", None, None),
     ] == jobs_world.query_tuples(
@@ -179,7 +179,7 @@ def test_funnel_counts_candidates_of_each_job(jobs_world: BuiltWorld) -> None:
     assert [4, 1, 2, 1, 2, 1, 1, 0.5, 1.5] == jobs_world.read_row(
         "marts.fct_job_funnel", "job_id = 'multi'", *columns
     )
-    # Nobody met for it: there is no rate.
+    # No interview: no rate.
     assert [0, 0, 0, 0, 0, 0, 0, None, None] == jobs_world.read_row(
         "marts.fct_job_funnel", "job_id = 'draft'", *columns
     )
@@ -290,7 +290,7 @@ def test_activity_is_counted_for_the_assigned_consultant(jobs_world: BuiltWorld)
         "period = 'week' AND period_start = '2026-01-12' AND consultant_name = 'Ada'",
         *columns,
     )
-    # Ben: kit is placed in February, and the booking names nobody: 7,000 euros at 0.8.
+    # Ben: kit is placed in February, and the booking has no consultant: 7,000 euros at 0.8.
     assert [0, 0, 0, 1, 1, 5600] == jobs_world.read_row(
         "marts.sum_consultant_activity",
         "period = 'month' AND period_start = '2026-02-01' AND consultant_name = 'Ben'",

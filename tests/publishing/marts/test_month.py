@@ -1,7 +1,4 @@
-"""A simulated month: what is counted of bookings, clients and people is what pandas makes of it.
-
-Figures of how records stand are held against the simulation's own truth.
-"""
+"""Marts of bookings, clients and candidates equal the figures that pandas computes."""
 
 from __future__ import annotations
 

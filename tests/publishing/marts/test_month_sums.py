@@ -1,7 +1,6 @@
-"""A simulated month: each summary is what pandas makes of its facts, for every member of all its
-dimensions, and the facts belong to whom the truth says.
+"""Each summary mart equals what pandas computes from its facts, for all members of all dimensions.
 
-The facts themselves are held against the truth by `test_month` and `test_month_stages`.
+`test_month` and `test_month_stages` compare the facts themselves with the true records.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.publishing.marts.recomputed import (
 pytestmark = pytest.mark.slow
 
 WATCHED_MIN = 20
-"""Visits below which a quantile of days in a stage says nothing."""
+"""Minimum number of visits for a quantile of days in a stage."""
 
 QUANTILES = {"p10_days": 0.1, "p25_days": 0.25, "p50_days": 0.5, "p75_days": 0.75, "p90_days": 0.9}
 Aggregate = Callable[[Frame], Any]
@@ -37,7 +36,7 @@ NAMED = {
     "company": ("company_id", "company_name"),
     "lead_status": ("lead_status_id", "lead_status_name"),
 }
-"""The columns of a dimension whose members have an id; of any other, the one that it is called."""
+"""Columns with id and name of a dimension's members. Other dimensions have one column."""
 
 
 def sum_of(column: str) -> Aggregate:

@@ -1,4 +1,4 @@
-"""A simulated month: journeys, loads, outcomes and goals are what pandas makes of it."""
+"""Marts of journeys, loads, outcomes and goals equal the figures that pandas computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACTIVE = ("new_lead", "screening", "submitted", "interviewing", "offer_made", "o
 
 
 def earliest(values: Any) -> Any:
-    """Return the earliest of the times; None if there is none."""
+    """Return the earliest time, None without any."""
     return min(values, default=None)
 
 

@@ -1,4 +1,4 @@
-"""The marts of candidate grain, leads and the mirror give what was worked out by hand."""
+"""Marts of candidates, leads and freshness have the figures that were computed by hand."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_days_in_stage_have_lower_and_upper_bounds(people_world: BuiltWorld) -> 
         ("bob", 1, 14, 6.99, 19.01, True),
         # 21 January to 16 February; seen on 26 January and 9 February; at most 19 January on.
         ("bob", 2, 26, 13.99, 42.01, True),
-        # Nobody saw cat enter screening.
+        # No pull observed when cat entered screening.
         ("cat", 1, 40, 0, 621.01, False),
         # A deletion is no change of status: 8 to 26 January, and it measures nothing.
         ("dan", 1, 18, 0, 18.01, False),
         # Now is 6 March at 00:00: 13 days and 15 hours from 20 February at 09:00, at least those
         # since the second of 2 March at 09:00, at most those since 9 February at 09:00.
         ("ann", 5, 13.63, 3.62, 24.63, False),
-        # Only listed: no updated_at, so the first sight, 12 January, is the best moment.
+        # Only listed: no updated_at, so 12 January, the first pull with it, is the best date.
         ("eve", 1, 52.63, 52.62, 55.63, False),
     ] == people_world.query_tuples(
         "SELECT candidate_id, visit_number, days_at_least, days_min, days_max, is_measured "
@@ -89,7 +89,7 @@ def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -
         ("new_lead", 2, 2, 0, 0, 0, 0, 1, 1, 5),
         # ann and cat advanced, bob is rejected, dan deleted: 2 of 4, of those decided 2 of 3.
         ("screening", 4, 2, 0, 1, 0, 1, 0.5, 0.667, 3),
-        # cat; ann was submitted when nobody looked, as were perhaps eve, fay and gus.
+        # cat; ann was submitted between two pulls, as were perhaps eve, fay and gus.
         ("submitted", 1, 1, 0, 0, 0, 0, 1, 1, 4),
         # ann, fay and gus advanced, eve is still there. cat was offered without being seen here.
         ("interviewing", 4, 3, 0, 0, 1, 0, 0.75, 1, 1),
@@ -97,14 +97,14 @@ def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -
         ("offer_made", 3, 1, 0, 1, 1, 0, 0.333, 0.5, 1),
         # gus waits; ann was placed without being seen here.
         ("offer_accepted", 1, 0, 0, 0, 1, 0, 0, None, 1),
-        # From the last stage nobody advances: no rate.
+        # No candidate advances from the last stage: no rate.
         ("placed", 1, 0, 1, 0, 0, 0, None, None, 0),
     ] == people_world.query_tuples(
         "SELECT stage, entered, advanced, arrived, lost, in_progress, deleted, "
         "round(conversion_rate, 3), round(decided_rate, 3), inferred "
         "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
     )
-    # Whoever was seen further on has passed: 7, 7, 5, 5, 4, 2 and 1 candidates reached the stages.
+    # Candidates in later stages have passed: 7, 7, 5, 5, 4, 2 and 1 candidates reached the stages.
     # Beyond screening went five of seven, beyond interviewing four of five, beyond the offer ann
     # and gus of four; of the two who accepted, ann is placed.
     assert [
@@ -119,7 +119,7 @@ def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -
         "SELECT stage, reached_total, advanced_total, round(pass_through_rate, 3) "
         "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
     )
-    # Of Ben's candidates bob is lost in screening; dan was his, and nobody's once deleted.
+    # Of Ben's candidates bob is lost in screening; dan was his until deleted.
     assert [1, 0, 1] == people_world.read_row(
         "marts.sum_stage_conversion",
         "group_by = 'consultant' AND group_name = 'Ben' AND stage = 'screening'",
@@ -131,7 +131,7 @@ def test_offers_are_counted_as_accepted_declined_or_pending(people_world: BuiltW
     assert [
         # ann accepted, cat withdrew, fay was held and offered again: 1 of 2 that are decided.
         ("all", 3, 1, 1, 1, 2, 0.5, 1),
-        # cat's of 22 and fay's of 16 January; gus accepted on the 17th what nobody saw offered.
+        # cat's of 22 and fay's of 16 January; gus accepted an unobserved offer on the 17th.
         ("2026-01", 2, 0, 1, 1, 1, 0, 1),
         # ann's of 2 February.
         ("2026-02", 1, 1, 0, 0, 1, 1, 0),
@@ -162,7 +162,7 @@ def test_pipeline_shows_only_candidates_that_are_not_deleted(people_world: Built
     )
 
 
-def test_leads_have_their_conversion_and_its_evidence(people_world: BuiltWorld) -> None:
+def test_converted_leads_name_the_proof_of_their_conversion(people_world: BuiltWorld) -> None:
     assert [
         # Gone, and it counts as a lead all the same.
         ("gone", None, None, "New", "Referral"),
@@ -222,7 +222,7 @@ def test_sources_have_hires_and_conversion_rates(people_world: BuiltWorld) -> No
 
 
 def test_data_freshness_has_rows_age_and_requests(people_world: BuiltWorld) -> None:
-    # Six live, of which eve was only listed and waits, and dan deleted. Of three runs two began in
+    # Six live (eve was only listed and waits), and dan deleted. Of three runs two began in
     # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
     # on 19 January at 09:00: 45 days and 15 hours before now.
     assert [6, 5, 1, 0.833, 1, 1, 0, 5, 12, 45.63, 3] == people_world.read_row(

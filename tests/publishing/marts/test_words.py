@@ -1,4 +1,4 @@
-"""What the marts' words say is what was counted: days, months, states, names, currencies."""
+"""Marts count what their descriptions say: days, months, states, names and currencies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connector.publishing.build import build
 from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
-from tests.catalog.document import list_quoted_words, read_tables
+from tests.catalog.document import list_quoted_words, parse_tables
 from tests.publishing.marts.world import (
     BORN,
     BuiltWorld,
@@ -143,7 +143,7 @@ def test_candidates_still_in_a_stage_count_in_its_time(world: ModelWorld) -> Non
     shown = build_models(world, "sum_time_in_stage", "sum_stage_survival")
     columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
-    # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
+    # No other one was observed so early. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
     assert [None, None, None, 20, 277.63] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'offer_made'", *columns
     )
@@ -231,8 +231,8 @@ def load_bookings(world: ModelWorld, status: str) -> None:
 
 
 def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
-    table = next(t for t in read_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
-    records = {list_quoted_words(each["Status"])[0]: each for each in table.records()}
+    table = next(t for t in parse_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
+    records = {list_quoted_words(each["Status"])[0]: each for each in table.rows_as_dicts()}
     for status in records:
         load_bookings(world, status)
     shown = build_models(

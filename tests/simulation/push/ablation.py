@@ -24,7 +24,7 @@ from connector.ledger.push_plan import RowQueue
 from connector.pushes import create_lookup
 from connector.pushes import row_steps as push_create
 from connector.pushes import row_steps as push_update
-from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_of
+from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_from_error
 from connector.pushes.row_steps import plan_update as compare_values
 from tests.simulation.ablation import patch_source
 from tests.simulation.push import pusher
@@ -34,10 +34,10 @@ def lost_answers_count_as_failures(patch: pytest.MonkeyPatch) -> None:
     """A request without an answer is sent again, as in most tools."""
 
     def told(error: ConnectorError) -> Answer:
-        answer = answer_of(error)
+        answer = answer_from_error(error)
         return Unsent(answer.reason) if isinstance(answer, Lost) else answer
 
-    patch.setattr(pusher, "answer_of", told)
+    patch.setattr(pusher, "answer_from_error", told)
 
 
 def missing_records_are_created_again(patch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,9 @@ def interrupted_rows_start_again(patch: pytest.MonkeyPatch) -> None:
 
 def incomplete_searches_are_trusted(patch: pytest.MonkeyPatch) -> None:
     """A record counts as absent after a search that did not read the whole list."""
-    patch_source(patch, push_create, "_record_not_found", ("not sighting.is_complete", "False"))
+    patch_source(
+        patch, push_create, "_transition_if_not_found", ("not sighting.is_complete", "False")
+    )
 
 
 def records_of_other_rows_are_accepted(patch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ from connector.pushes.push_row import (
     RecordAttempt,
     Send,
     WaitUntil,
-    answer_of,
+    answer_from_error,
 )
 from connector.pushes.row_steps import run_row
 from connector.warehouse.pull_commands import UnreadableDetail
@@ -331,7 +331,7 @@ class PushProcess:
             raw, _ = read_written(request, answer)
             return Accepted(resource.record(raw, served_at=served_at(answer)))
         except ConnectorError as error:
-            return answer_of(error)
+            return answer_from_error(error)
 
     def _trace(self, what: str) -> None:
         """Pass a line with the time to the world's `trace`, if there is one."""

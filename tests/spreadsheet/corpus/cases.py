@@ -35,7 +35,7 @@ def person_record(n: int, **more: Any) -> Record:
 
 
 def people_rows(count: int) -> Rows:
-    """Return the rows of so many candidates, without headings."""
+    """Return the rows of the first `count` candidates, without headings."""
     return [person_cells(n) for n in range(count)]
 
 
@@ -320,7 +320,8 @@ def _encoding_files() -> Iterator[SampleFile]:
     yield unchanged_column("lines", "Notes", "notes", "Two\nlines", 'He said "yes"', "=1+1")
 
 
-def _table_layout_files() -> Iterator[SampleFile]:
+def _title_and_total_files() -> Iterator[SampleFile]:
+    """Yield tables with titles, groups of headings, totals, repeated headings or other tables."""
     two, sent = people_rows(2), [person_record(0), person_record(1)]
     yield SampleFile("title.xlsx", make_workbook([("Spring fair 2026",), (), HEAD, *two]), sent)
     yield SampleFile("title.csv", encode_csv([("Spring fair 2026", "", "", ""), HEAD, *two]), sent)
@@ -357,7 +358,8 @@ def _table_layout_files() -> Iterator[SampleFile]:
     )
 
 
-def _format_files() -> Iterator[SampleFile]:
+def _hidden_or_misnamed_files() -> Iterator[SampleFile]:
+    """Yield files with hidden rows or columns, and files whose extension is of another format."""
     two, sent = people_rows(2), [person_record(0), person_record(1)]
     yield SampleFile(
         "hidden.xlsx", make_workbook([HEAD, *two], hidden=[3]), [person_record(0), None]
@@ -374,7 +376,8 @@ def _format_files() -> Iterator[SampleFile]:
     yield SampleFile("web page.xls", page.encode(), [])
 
 
-def _column_files() -> Iterator[SampleFile]:
+def _unused_column_files() -> Iterator[SampleFile]:
+    """Yield files with missing columns, or with columns that no field takes."""
     two, sent = people_rows(2), [person_record(0), person_record(1)]
     gap = [(*HEAD, "", "Town"), *((*person_cells(n), "x", "York") for n in range(2))]
     yield SampleFile(
@@ -600,6 +603,7 @@ def _damaged_letter_files() -> Iterator[SampleFile]:
 
 
 def _unusual_table_files() -> Iterator[SampleFile]:
+    """Yield tables with several parts, wrong numbers of cells, footers, or marks in headings."""
     two, sent = people_rows(2), [person_record(0), person_record(1)]
     born = [(*HEAD, "Date of birth"), *((*person_cells(n), "25/12/1985") for n in range(2))]
     rows = [*born, (*person_cells(2), "03/04/1985"), (), ("Company", "Town"), ("Wren", "Leeds")]
@@ -633,6 +637,7 @@ def _unusual_table_files() -> Iterator[SampleFile]:
 
 
 def list_sample_files() -> list[SampleFile]:
+    """Return all sample files."""
     parts = (
         _number_files,
         _email_and_link_files,
@@ -640,9 +645,9 @@ def list_sample_files() -> list[SampleFile]:
         _empty_value_files,
         _date_files,
         _encoding_files,
-        _table_layout_files,
-        _format_files,
-        _column_files,
+        _title_and_total_files,
+        _hidden_or_misnamed_files,
+        _unused_column_files,
         _language_files,
         _export_files,
         _number_format_files,

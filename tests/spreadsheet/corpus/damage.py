@@ -19,9 +19,8 @@ TEXT = """First Name,Last Name,Email,Employment Type,City,Salary Currency,Curren
 Ann,Poe,ann@x.example,permanent,"York, UK",GBP,Wren
 Bob,Ray,bob@x.example,interim,Leeds,,"The ""Old"" Inn"
 Cid,Orr,cid@x.example,contractor,Bath,EUR,
-Dee,Fay,dee@x.example,permanent,Bonn,GBP,Acme
 """
-"""A table with quoted cells, an empty one, and a last line that ends."""
+"""A table with quoted cells, an empty cell, and a line end after the last line."""
 
 STRUCTURAL = frozenset('",\n')
 
@@ -70,7 +69,7 @@ KINDS: Mapping[str, Callable[[str, int], str]] = {
     "replaced by a line feed": replace_character("\n"),
     "removed": replace_character(""),
 }
-"""Ten kinds of damage, each at one position."""
+"""Function of each kind of damage: it returns a text damaged at an index."""
 
 
 def iterate_damages() -> Iterator[Damage]:
@@ -147,7 +146,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
         rows = list(
-            check_rows(lost.pass_rows(), columns, target, InMemoryLanding(), meanings=meanings)
+            check_rows(lost.yield_rows(), columns, target, InMemoryLanding(), meanings=meanings)
         )
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)

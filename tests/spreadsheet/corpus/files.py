@@ -22,7 +22,7 @@ Rows = Sequence[Sequence[Any]]
 Record = Mapping[str, Any]
 
 SKIP = object()
-"""Stands for a value that must not be sent as data."""
+"""Marks a value that must not be sent."""
 
 
 @dataclass(frozen=True)

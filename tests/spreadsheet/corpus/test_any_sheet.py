@@ -67,7 +67,7 @@ def draw_date(draw: some.DrawFn) -> DrawnCell:
     iso = day.isoformat()
     ways: list[Callable[[], DrawnCell]] = [
         lambda: make_text_cell(iso, iso),
-        # Which of two dates it is the column's other cells may settle, and then all agree.
+        # The column's other cells may decide between the two dates.
         lambda: make_text_cell(f"{day:%d/%m/%Y}", iso, *swap_day_and_month(day)),
         lambda: make_text_cell(f"{day:%m/%d/%Y}", iso, *swap_day_and_month(day)),
         lambda: make_text_cell(f"{day:%d.%m.%Y}", iso),
@@ -103,7 +103,7 @@ def draw_number(draw: some.DrawFn) -> DrawnCell:
     whole, value = cents // 100, cents / 100
     parted = f"{whole:,}"
     turned = parted.replace(",", ".")
-    # Three digits behind one sign can be a fraction, where other cells say so.
+    # Three digits after one separator can be a fraction, if other cells show it.
     either = (whole, float(parted.replace(",", ".", 1))) if parted.count(",") == 1 else (whole,)
     ways = [
         make_text_cell(str(whole), whole),
@@ -316,7 +316,9 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
     if file is None:
         return
     seen = preview_file(file, tmp_path_factory.mktemp("sheet") / "data", {})
-    if isinstance(seen, ConnectorError) or {each.code for each in seen.stopping} - {"warnings"}:
+    if isinstance(seen, ConnectorError) or {each.code for each in seen.blocking_questions} - {
+        "warnings"
+    }:
         return
     results = list(seen.results)
     assert len(results) == len(rows)

@@ -1,6 +1,4 @@
-"""A damaged quote, delimiter or line end rejects only its own rows and silently changes no
-value.
-"""
+"""A damaged quote, delimiter or line end rejects only its rows and silently changes no value."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ from tests.spreadsheet.corpus.damage import (
 )
 
 EVERY = 13
-"""Of the damaged files, every thirteenth is in the fast tier: each kind in many places."""
+"""The fast tests preview every thirteenth damaged file, which includes each kind of damage."""
 
 
 def find_all_faults(folder: Path, some: Sequence[Damage]) -> list[str]:
     """Preview all damaged files, and return their faults as texts."""
     path = folder / "people.csv"
     undamaged = preview_text(path, TEXT)
-    assert 4 == len(undamaged.sent)
+    assert 3 == len(undamaged.sent)
     return [
         f"{damage}: {fault}"
         for damage in some
@@ -46,5 +44,5 @@ def test_damage_rejects_only_its_own_rows_and_silently_changes_no_value(tmp_path
 def test_damage_at_every_position_silently_changes_no_value(tmp_path: Path) -> None:
     every = list(iterate_damages())
 
-    assert len(every) > 2_200
+    assert len(every) > 1_900
     assert [] == find_all_faults(tmp_path, every)

@@ -31,7 +31,7 @@ _OURS = ["(missing)", "(empty)", "'(missing)", "(not calculated) =1"]
 _TAKEN = ["'", "''", "'x", "#N/A", "#REF!", "TRUE", "00123", "1e5", '"', '""', ";", ",", "|"]
 _LOST = ["a\r\nb", "x_x0041_", "_x005F_", "\x01", "\ufeff", " ", "\u200f-1"]
 HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)
-"""Cells that some program would run, take for something else, or lose."""
+"""Cells that some program would run, read as another type, or lose."""
 
 
 def make_results(table: Spreadsheet) -> Iterator[RowResult]:
@@ -80,4 +80,4 @@ def list_sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
 
 
 RUNS = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\0]")
-"""What a spreadsheet program might run, written down here on its own."""
+"""Texts that a spreadsheet program may run as a formula, defined independently of the connector."""

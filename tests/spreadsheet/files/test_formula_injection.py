@@ -1,7 +1,4 @@
-"""No cell of a report runs in a spreadsheet program.
-
-That each comes back as it was stands in test_report.py.
-"""
+"""No cell of a report runs as a formula in a spreadsheet program."""
 
 from __future__ import annotations
 

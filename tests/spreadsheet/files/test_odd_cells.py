@@ -1,6 +1,4 @@
-"""Cells and parts that the reader's library cannot handle affect only their cell, or are
-reported.
-"""
+"""Cells that the reader's library cannot handle affect only themselves, or are reported."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ import pytest
 
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.ledger.push_plan import RowResult
-from connector.page.words import error_note, language
+from connector.page.words import error_note, load_language
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from connector.spreadsheet.report import write_report
@@ -60,22 +58,26 @@ def make_styles(*formats: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "ghost",
+    "empty_cell",
     ['<c r="D2" s="1"/>', '<c r="D2" t="e"/>', '<c r="XFD2" s="1"></c>'],
     ids=["formatted", "error without value", "last column"],
 )
-@pytest.mark.parametrize("formula", ["<f>1+1</f><v>2</v>", "<f>1+1</f>"], ids=["value", "none"])
+@pytest.mark.parametrize(
+    "formula_cell", ["<f>1+1</f><v>2</v>", "<f>1+1</f>"], ids=["value", "none"]
+)
 def test_a_cell_without_a_value_next_to_a_formula_is_empty(
-    tmp_path: Path, ghost: str, formula: str
+    tmp_path: Path, empty_cell: str, formula_cell: str
 ) -> None:
-    row = f'<row r="2"><c r="A2" t="str"><v>x</v></c><c r="B2">{formula}</c>{ghost}</row>'
+    row = f'<row r="2"><c r="A2" t="str"><v>x</v></c><c r="B2">{formula_cell}</c>{empty_cell}</row>'
     made = make_workbook_parts({"People": make_sheet_part(make_text_row(1, "a", "b"), row)})
     made["xl/styles.xml"] = make_styles("0.00%")
     table = open_table(write_file(tmp_path, make_zip(made), "rows.xlsx"))
 
     (read,) = table.rows()
-    assert ["not_calculated"] * ("<v>" not in formula) == [kind for kind, _ in read.flaws.values()]
-    assert (("x", 2) if "<v>" in formula else ("x", "=1+1")) == read.cells
+    assert ["not_calculated"] * ("<v>" not in formula_cell) == [
+        kind for kind, _ in read.flaws.values()
+    ]
+    assert (("x", 2) if "<v>" in formula_cell else ("x", "=1+1")) == read.cells
 
 
 def test_workbook_members_with_backslashes_in_their_names_are_read(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_formatted_cells_without_values_add_no_rows_or_columns(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("cell", "read", "flaw"),
+    ("cell", "expected_value", "expected_flaw"),
     [
         ((1.5625, "[h]:mm"), "37:30:00", None),
         ((-0.5, "[h]:mm"), "-12:00:00", None),
@@ -142,15 +144,18 @@ def test_formatted_cells_without_values_add_no_rows_or_columns(tmp_path: Path) -
     ],
 )
 def test_an_invalid_date_in_an_xls_file_affects_only_its_cell(
-    tmp_path: Path, cell: tuple[float, str], read: Cell, flaw: tuple[str, str] | None
+    tmp_path: Path,
+    cell: tuple[float, str],
+    expected_value: Cell,
+    expected_flaw: tuple[str, str] | None,
 ) -> None:
     path = write_file(
         tmp_path, make_xls([["Name", "Hours"], ["Ann", cell], ["Bob", 2]]), "rows.xls"
     )
     first, second = open_table(path).rows()
 
-    assert ("Ann", read) == first.cells
-    assert ({} if flaw is None else {1: flaw}) == first.flaws
+    assert ("Ann", expected_value) == first.cells
+    assert ({} if expected_flaw is None else {1: expected_flaw}) == first.flaws
     assert (("Bob", 2), {}) == (second.cells, second.flaws)
 
 
@@ -176,7 +181,7 @@ def test_a_password_protected_xls_file_is_reported_in_each_language(tmp_path: Pa
 
     assert "is encrypted with a password" in str(refused.value)
     for code, word in (("en", "password"), ("de", "Passwort"), ("fr", "mot de passe")):
-        message, action = language(code).note(error_note(refused.value))
+        message, action = load_language(code).describe_note(error_note(refused.value))
         assert word in message
         assert word in action
 
@@ -185,23 +190,25 @@ def test_a_password_protected_xls_file_is_reported_in_each_language(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("value", "form"),
+    ("value", "number_format"),
     [(45000, ";;;"), (0, "#,##0;-#,##0;"), (-5, "0;;0")],
     ids=["all", "zeros", "negative"],
 )
-@pytest.mark.parametrize("kind", ["xlsx", "xls"])
+@pytest.mark.parametrize("extension", ["xlsx", "xls"])
 def test_a_value_hidden_by_its_format_is_empty_with_a_warning(
-    tmp_path: Path, kind: str, value: float, form: str
+    tmp_path: Path, extension: str, value: float, number_format: str
 ) -> None:
-    if kind == "xls":
-        content = make_xls([HEAD, [*ANN, "", (value, form)], [*BOB, "", (52000.0, form)]])
+    if extension == "xls":
+        content = make_xls(
+            [HEAD, [*ANN, "", (value, number_format)], [*BOB, "", (52000.0, number_format)]]
+        )
     else:
-        content = make_workbook([HEAD, [*ANN, "", value], [*BOB, "", 52000]], {"F": form})
-    first, second = check_file(tmp_path, content, f"rows.{kind}")
+        content = make_workbook([HEAD, [*ANN, "", value], [*BOB, "", 52000]], {"F": number_format})
+    first, second = check_file(tmp_path, content, f"rows.{extension}")
 
     assert "expected_salary" not in list_fields(first)
     assert ["hidden_value"] == list_warnings(first)
-    assert [] == list_warnings(second) or form == ";;;"
+    assert [] == list_warnings(second) or number_format == ";;;"
     assert str(value) in first.warnings[0].text
 
 
@@ -220,16 +227,16 @@ def test_hidden_texts_and_hidden_numbers_of_ods_files_are_empty(tmp_path: Path) 
 # -- Dates that are shown in part ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["xlsx", "xls"])
-@pytest.mark.parametrize("form", ["dd-mmm", "d/m", "d. mmmm"])
+@pytest.mark.parametrize("extension", ["xlsx", "xls"])
+@pytest.mark.parametrize("number_format", ["dd-mmm", "d/m", "d. mmmm"])
 def test_a_date_shown_without_its_year_is_read_with_a_warning(
-    tmp_path: Path, kind: str, form: str
+    tmp_path: Path, extension: str, number_format: str
 ) -> None:
-    if kind == "xls":
-        content = make_xls([HEAD, [*ANN, (46386.0, form), ""]])
+    if extension == "xls":
+        content = make_xls([HEAD, [*ANN, (46386.0, number_format), ""]])
     else:
-        content = make_workbook([HEAD, [*ANN, date(2026, 12, 30), ""]], {"E": form})
-    (row,) = check_file(tmp_path, content, f"rows.{kind}")
+        content = make_workbook([HEAD, [*ANN, date(2026, 12, 30), ""]], {"E": number_format})
+    (row,) = check_file(tmp_path, content, f"rows.{extension}")
 
     assert "2026-12-30" == list_fields(row)["available_from"]
     assert ["partly_shown"] == list_warnings(row)
@@ -254,11 +261,11 @@ def test_a_zero_in_a_date_cell_is_rejected_and_shown_as_zero(tmp_path: Path) -> 
         assert "contains 0" in row.problems[0].message
 
 
-@pytest.mark.parametrize(("heading", "form"), [("E", "dd-mmm"), ("F", ";;;")])
+@pytest.mark.parametrize(("heading", "number_format"), [("E", "dd-mmm"), ("F", ";;;")])
 def test_a_report_keeps_the_value_and_format_of_each_cell(
-    tmp_path: Path, heading: str, form: str
+    tmp_path: Path, heading: str, number_format: str
 ) -> None:
-    content = make_workbook([HEAD, [*ANN, date(2026, 12, 30), 45000]], {heading: form})
+    content = make_workbook([HEAD, [*ANN, date(2026, 12, 30), 45000]], {heading: number_format})
     table = open_table(write_file(tmp_path, content, "rows.xlsx"))
     report = tmp_path / "report.xlsx"
     write_report(report, table, [RowResult(2, "create")])

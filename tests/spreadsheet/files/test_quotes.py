@@ -1,4 +1,4 @@
-"""A wrong quote in a csv costs the rows that it damages, and no other row."""
+"""A wrong quote in a CSV file rejects only the rows that it damages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANN, BOB, CID, DEE = (make_row(each) for each in ("Ann", "Bob", "Cid", "Dee"))
 
 
 @pytest.mark.parametrize(
-    ("lines", "numbers"),
+    ("lines", "rejected_rows"),
     [
         ([ANN, make_row("Bob", company='"Acme'), make_row("Cid", company='Acme"'), DEE], [3, 4]),
         ([ANN, make_row("Bob", company='"Acme'), CID, make_row("Dee", company='Acme"')], [3, 4, 5]),
@@ -51,13 +51,13 @@ ANN, BOB, CID, DEE = (make_row(each) for each in ("Ann", "Bob", "Cid", "Dee"))
     ],
 )
 def test_a_wrong_quote_rejects_only_the_rows_it_affects(
-    tmp_path: Path, lines: Sequence[str], numbers: list[int]
+    tmp_path: Path, lines: Sequence[str], rejected_rows: list[int]
 ) -> None:
     found, whole = split_rows_by_problem(tmp_path, *lines)
 
-    assert numbers == found
+    assert rejected_rows == found
     names = [each.partition(",")[0] for each in "\r\n".join(lines).split("\r\n")]
-    assert [name for number, name in enumerate(names, 2) if number not in numbers] == whole
+    assert [name for number, name in enumerate(names, 2) if number not in rejected_rows] == whole
 
 
 def test_each_row_joined_by_a_wrong_quote_is_reported(tmp_path: Path) -> None:

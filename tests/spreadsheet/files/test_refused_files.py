@@ -1,4 +1,4 @@
-"""What is no table, or has unclear columns, is refused with the place."""
+"""Files without a table or with unclear columns are refused, with the place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.errors import has_code
 
 
 @pytest.mark.parametrize(
-    ("headings", "third"),
+    ("headings", "third_heading"),
     [
         ("email,name,email", "email (column C)"),
         ("Email,name,eMAIL", "eMAIL (column C)"),
@@ -30,11 +30,11 @@ from tests.support.errors import has_code
     ids=["same", "case", "blanks", "composed", "invisible", "width", "empty", "blank"],
 )
 def test_equal_or_empty_headings_become_unique_names(
-    tmp_path: Path, headings: str, third: str
+    tmp_path: Path, headings: str, third_heading: str
 ) -> None:
     table = open_table(write_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
 
-    assert third == table.headings[2]
+    assert third_heading == table.headings[2]
     assert 3 == len(set(table.headings))
 
 
@@ -45,7 +45,7 @@ def test_headings_keep_their_spaces_and_invisible_characters(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "part"),
+    ("content", "code", "message_part"),
     [
         (b"", "not_a_spreadsheet", "is empty"),
         (b"\xef\xbb\xbf", "headings_refused", "row 1 is blank"),
@@ -57,12 +57,12 @@ def test_headings_keep_their_spaces_and_invisible_characters(tmp_path: Path) -> 
     ids=["empty", "mark", "late", "headings", "blank", "pdf"],
 )
 def test_files_without_a_table_are_rejected_with_an_action(
-    tmp_path: Path, content: bytes, code: str, part: str
+    tmp_path: Path, content: bytes, code: str, message_part: str
 ) -> None:
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(write_file(tmp_path, content))
 
-    assert part in str(refused.value)
+    assert message_part in str(refused.value)
     assert "rows.csv" in str(refused.value)
     assert refused.value.action.endswith(".")
 

@@ -1,4 +1,4 @@
-"""Reports: the input's columns and six more, ready to be pushed again."""
+"""Reports have the input's columns and six more, and can be pushed again."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_report_read_back_gives_the_original_rows(
 
 
 @pytest.mark.parametrize(
-    ("numbers", "part"),
+    ("result_rows", "message_part"),
     [
         ((2, 3), "the next result should be that of row 5, and is none"),
         ((2, 5, 3), "the next result should be that of row 3, and is that of row 5"),
@@ -172,14 +172,14 @@ def test_a_report_read_back_gives_the_original_rows(
     ids=["missing", "order", "twice", "blank", "more"],
 )
 def test_missing_or_additional_results_are_rejected_and_no_report_is_written(
-    tmp_path: Path, numbers: tuple[int, ...], part: str
+    tmp_path: Path, result_rows: tuple[int, ...], message_part: str
 ) -> None:
     table = write_people(tmp_path)
     before = sorted(tmp_path.iterdir())
     for name in ("report.csv", "report.xlsx"):
         with pytest.raises(ReportRefused) as refused:
-            write_report(tmp_path / name, table, (RowResult(n, "created") for n in numbers))
-        assert part in str(refused.value)
+            write_report(tmp_path / name, table, (RowResult(n, "created") for n in result_rows))
+        assert message_part in str(refused.value)
 
     assert before == sorted(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""Templates: they keep digits, offer what is allowed, and open again."""
+"""Templates keep digits, offer the allowed values, and can be read."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def make_bomb(size: int, declared: int) -> bytes:
     packed = packer.compress(b" " * size) + packer.flush()
     made = io.BytesIO(make_zip({name: xml for name, xml in GOOD.items() if name != SHEET}))
     with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
-        # The packed bytes go in as they are, and the list of members is told their real meaning.
+        # The compressed bytes are stored, then the list of members gets their real type.
         archive.writestr(zipfile.ZipInfo(SHEET), packed)
         member = archive.getinfo(SHEET)
         member.compress_type, member.file_size = zipfile.ZIP_DEFLATED, declared
@@ -147,7 +147,7 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
         for kind in ("externalLinkPath", "oleObject", "image")
     },
 }
-"""By name: the workbook, what is said of it, and how many bytes may be inflated before."""
+"""By name: the workbook, a part of the message, and how many bytes may be decompressed."""
 
 
 def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
@@ -160,34 +160,38 @@ def open_refused(folder: Path, content: bytes, code: str = "unsafe_workbook") ->
     return str(refused.value)
 
 
-@pytest.mark.parametrize(("made", "part", "limit"), UNSAFE.values(), ids=UNSAFE)
+@pytest.mark.parametrize(
+    ("make_workbook", "message_part", "bytes_limit"), UNSAFE.values(), ids=UNSAFE
+)
 def test_unsafe_workbooks_are_refused_early(
     tmp_path: Path,
     inflated: DecompressedBytes,
-    made: Callable[[], bytes],
-    part: str,
-    limit: int | None,
+    make_workbook: Callable[[], bytes],
+    message_part: str,
+    bytes_limit: int | None,
 ) -> None:
-    content = made()
+    content = make_workbook()
     inflated.bytes = 0
 
-    assert part in open_refused(tmp_path, content)
-    assert limit is None or inflated.bytes <= limit
+    assert message_part in open_refused(tmp_path, content)
+    assert bytes_limit is None or inflated.bytes <= bytes_limit
 
 
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;">]>'
 FILE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
 
-@pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"])
+@pytest.mark.parametrize(
+    "part_name", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"]
+)
 def test_a_workbook_with_a_document_type_is_refused(
-    tmp_path: Path, inflated: DecompressedBytes, part: str
+    tmp_path: Path, inflated: DecompressedBytes, part_name: str
 ) -> None:
     for prolog in (ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'):
-        content = prolog + GOOD.get(part, "<a/>")
+        content = prolog + GOOD.get(part_name, "<a/>")
         for encoded in (content.encode(), b"\xff\xfe" + content.encode("utf-16-le")):
-            made = make_zip({**GOOD, part: encoded})
-            assert f"{part!r} declares a document type" in open_refused(tmp_path, made)
+            made = make_zip({**GOOD, part_name: encoded})
+            assert f"{part_name!r} declares a document type" in open_refused(tmp_path, made)
 
 
 def test_a_workbook_with_too_many_shared_texts_is_refused(
@@ -200,7 +204,7 @@ def test_a_workbook_with_too_many_shared_texts_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "part"),
+    ("content", "code", "message_part"),
     [
         (
             OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"),
@@ -213,10 +217,10 @@ def test_a_workbook_with_too_many_shared_texts_is_refused(
     ids=["encrypted", "member", "numbers"],
 )
 def test_encrypted_and_unsupported_workbooks_are_refused_unread(
-    tmp_path: Path, inflated: DecompressedBytes, content: bytes, code: str, part: str
+    tmp_path: Path, inflated: DecompressedBytes, content: bytes, code: str, message_part: str
 ) -> None:
     inflated.bytes = 0
-    assert part in open_refused(tmp_path, content, code)
+    assert message_part in open_refused(tmp_path, content, code)
     assert 0 == inflated.bytes
 
 

@@ -1,4 +1,4 @@
-"""Workbooks: cells as they were typed, the right sheet, cells without a value."""
+"""Workbooks: types of cells, the choice of the sheet, and cells without a value."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_escaped_rich_and_spaced_texts_are_read_as_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("rows", "part"),
+    ("rows", "message_part"),
     [
         (('<row r="1"><c r="A1"><v>1</v></c><c r="A1"><v>2</v></c></row>',), "A1 occurs twice"),
         ((make_text_row(2, "a"), make_text_row(1, "b")), "row 1 occurs twice or out of order"),
@@ -157,11 +157,13 @@ def test_escaped_rich_and_spaced_texts_are_read_as_written(tmp_path: Path) -> No
     ],
     ids=["cell twice", "row order", "other row", "no place", "not closed"],
 )
-def test_ambiguous_sheets_are_refused(tmp_path: Path, rows: tuple[str, ...], part: str) -> None:
+def test_ambiguous_sheets_are_refused(
+    tmp_path: Path, rows: tuple[str, ...], message_part: str
+) -> None:
     with pytest.raises(DamagedSpreadsheet) as refused:
         open_table(write_workbook_file(tmp_path, *rows))
 
-    assert part in str(refused.value)
+    assert message_part in str(refused.value)
     assert "rows.xlsx" in str(refused.value)
 
 
@@ -215,7 +217,7 @@ def test_workbooks_without_rows_are_rejected(tmp_path: Path, rows: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "part"),
+    ("content", "code", "message_part"),
     [
         (b"%PDF-1.7\n", "not_a_spreadsheet", "is a PDF, but has the file name of another type"),
         (make_zip({"content.xml": "<a/>"}), "no_rows", "has no visible sheet with rows"),
@@ -227,15 +229,15 @@ def test_workbooks_without_rows_are_rejected(tmp_path: Path, rows: tuple[str, ..
     ],
     ids=["text", "ods", "xlsb", "zip", "cut", "more", "short"],
 )
-def test_files_that_are_no_workbook_are_rejected(
-    tmp_path: Path, content: bytes, code: str, part: str
+def test_files_that_are_not_workbooks_are_rejected(
+    tmp_path: Path, content: bytes, code: str, message_part: str
 ) -> None:
     path = tmp_path / "rows.xlsx"
     path.write_bytes(content)
     with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(path)
 
-    assert part in str(refused.value)
+    assert message_part in str(refused.value)
 
 
 def test_a_workbook_with_a_damaged_part_is_rejected(tmp_path: Path) -> None:
@@ -304,5 +306,5 @@ def test_skipping_and_reading_rows_find_the_same_errors(
 
     shortened = read_or_refuse()
     with monkeypatch.context() as patched:
-        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, keeps: pieces)
+        patched.setattr(workbook, "_shorten_plain_rows", lambda pieces, kept_cells: pieces)
         assert read_or_refuse() == shortened

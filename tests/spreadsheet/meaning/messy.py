@@ -19,7 +19,7 @@ HEADINGS = (
     *("Date available", "Notice period (days)", "Relocate", "Portfolio", "Post code", "Town"),
     *("Comments", "Favourite colour", "Consultant's verdict"),
 )
-"""The file's headings; the last two are those of columns that no field takes."""
+"""The file's headings. The last two are of columns without a field."""
 
 UNKNOWN = HEADINGS[-2:]
 
@@ -75,7 +75,7 @@ class MessyFile:
 
 
 Flaw = tuple[str, str, str]
-"""A column, the code of what is wrong with it, and the wrong cell."""
+"""Heading of a column, the code of its problem, and the wrong cell."""
 
 FLAWS: tuple[Flaw, ...] = (
     ("E-mail", "required", "   "),
@@ -109,13 +109,13 @@ FLAWS: tuple[Flaw, ...] = (
     ("Current Employer", "spreadsheet_error", "########"),
     ("Comments", "control_character", "rang\x07 twice"),
 )
-"""Every way in which a row is made wrong, but for rows that are there twice."""
+"""Every problem that the generator plants, except duplicates."""
 
 
 def make_messy_file(
     seed: int, rows: int = 3000, *, bad_share: float = 0.12, existing_emails: Sequence[str] = ()
 ) -> MessyFile:
-    """Return a file of so many rows; `bad_share` of the non-blank rows are invalid.
+    """Return a file with this number of rows; `bad_share` of the non-blank rows are invalid.
 
     Some of the `existing_emails` occur in invalid rows, as duplicates of records in the warehouse.
     """
@@ -149,6 +149,7 @@ class _MessyFileBuilder:
         self._rows.append(dict.fromkeys(HEADINGS, self._draw.choice(("", " ", "\t"))))
 
     def add_valid_row(self) -> None:
+        """Add a row without problems, whose email later duplicates can have."""
         person = self._make_valid_row()
         self._good_emails.append(person["E-mail"].strip())
         self._rows.append(person)
@@ -177,6 +178,7 @@ class _MessyFileBuilder:
                 self._add_row_with_flaws([flaw])
 
     def build(self) -> MessyFile:
+        """Return the file with all rows so far."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
         writer.writerow(HEADINGS)

@@ -115,7 +115,7 @@ CANDIDATE: Mapping[str, Cell] = {
     "email": "zoe@people.example",
     "employment_type": "permanent",
 }
-"""The least that makes a candidate."""
+"""The fields that a candidate requires."""
 
 
 def make_target(

@@ -1,4 +1,4 @@
-"""Whatever a cell holds, it is read as a JSON value, or a documented problem."""
+"""Any cell is read as a JSON value, or has a documented problem."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def test_any_cell_is_a_value_or_a_documented_problem(
 
 
 @settings(max_examples=300)
-@given(number=some.one_of(some.integers(), some.floats()), form=FORMS)
+@given(number=some.one_of(some.integers(), some.floats()), number_format=FORMS)
 def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
-    number: float, form: str
+    number: float, number_format: str
 ) -> None:
-    cell = apply_format(number, form)
+    cell = apply_format(number, number_format)
     refusals = set()
     for column, made in NUMBERS:
         try:
@@ -112,14 +112,16 @@ def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
     assert refusals <= set(PROBLEMS)
 
 
-@pytest.mark.parametrize("form", ["", "0%", "#,##0", '0,"k"', '"£"0', "00000 000000"])
+@pytest.mark.parametrize("number_format", ["", "0%", "#,##0", '0,"k"', '"£"0', "00000 000000"])
 @pytest.mark.parametrize(
     "number",
     [1.7976931348623151e308, -1e307, 1e18, 10**400],
     ids=("double", "negative", "19 digits", "401 digits"),
 )
-def test_every_number_field_reports_a_number_that_is_too_large(number: float, form: str) -> None:
-    cell = apply_format(number, form)
+def test_every_number_field_reports_a_number_that_is_too_large(
+    number: float, number_format: str
+) -> None:
+    cell = apply_format(number, number_format)
     for column, made in NUMBERS:
         with pytest.raises(CellError) as refused:
             made.read(cell)

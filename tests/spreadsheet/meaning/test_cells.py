@@ -1,4 +1,4 @@
-"""Cells are kept as they are written, or refused with the reason."""
+"""Clear cells are read exactly, and unclear ones are rejected with a reason."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ KEPT: list[tuple[str, Cell, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "cell", "value"), KEPT, ids=str)
-def test_clear_values_are_read_with_their_type(name: str, cell: Cell, value: Any) -> None:
-    found = read_cell(name, cell)
+@pytest.mark.parametrize(("field", "cell", "value"), KEPT, ids=str)
+def test_clear_values_are_read_with_their_type(field: str, cell: Cell, value: Any) -> None:
+    found = read_cell(field, cell)
 
     assert value == found
     assert type(value) is type(found)
@@ -139,11 +139,11 @@ DECLARED: list[tuple[str, Cell, CellOptions, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "cell", "options", "value"), DECLARED, ids=str)
+@pytest.mark.parametrize(("field", "cell", "options", "value"), DECLARED, ids=str)
 def test_values_are_read_with_the_declared_options(
-    name: str, cell: Cell, options: CellOptions, value: Any
+    field: str, cell: Cell, options: CellOptions, value: Any
 ) -> None:
-    assert value == read_cell(name, cell, options)
+    assert value == read_cell(field, cell, options)
 
 
 REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
@@ -235,11 +235,11 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "cell", "options", "code", "fix"), REFUSED, ids=str)
+@pytest.mark.parametrize(("field", "cell", "options", "code", "fix"), REFUSED, ids=str)
 def test_unclear_or_damaged_values_are_rejected_with_a_fix(
-    name: str, cell: Cell, options: CellOptions, code: str, fix: str
+    field: str, cell: Cell, options: CellOptions, code: str, fix: str
 ) -> None:
-    error = read_refused(name, cell, options)
+    error = read_refused(field, cell, options)
 
     assert code == error.problem().code
     assert code in PROBLEMS

@@ -1,4 +1,4 @@
-"""Rows that change, match or convert records: only what differs is wanted."""
+"""Rows that change, match or convert records send only the differences."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_policy_of_a_column_limits_its_changes(
 
 
 @pytest.mark.parametrize(
-    ("there", "cell", "then"),
+    ("existing_text", "cell", "expected_text"),
     [
         (None, "Met.", "Met."),
         ("Called.", "Met.", "Called.\n\nMet."),
@@ -122,13 +122,17 @@ def test_the_policy_of_a_column_limits_its_changes(
         ("Called.", "NULL", None),
     ],
 )
-def test_a_long_text_is_appended_once(there: str | None, cell: str, then: str | None) -> None:
+def test_a_long_text_is_appended_once(
+    existing_text: str | None, cell: str, expected_text: str | None
+) -> None:
     saved = SavedMap("candidates", {"notes": ("notes", CellOptions(policy="append"))})
-    landing = make_landing(candidates=[{**ANNA, "notes": there}])
+    landing = make_landing(candidates=[{**ANNA, "notes": existing_text}])
     target = make_target(mode="update", clear="NULL")
     (found,) = check_table(make_table({"id": "c1", "notes": cell}), target, landing, saved)
 
-    assert ({} if then is None else {"notes": (there, then)}) == found.changes
+    assert (
+        {} if expected_text is None else {"notes": (existing_text, expected_text)}
+    ) == found.changes
 
 
 def test_clearing_requires_the_exact_text_and_an_optional_field() -> None:
@@ -262,12 +266,12 @@ LEADS = make_landing(
 )
 
 
-@pytest.mark.parametrize("by", ["id", "email"])
-def test_leads_are_converted_once_by_id_or_email(by: str) -> None:
+@pytest.mark.parametrize("match_field", ["id", "email"])
+def test_leads_are_converted_once_by_id_or_email(match_field: str) -> None:
     ids = {"l1": "a@b.example", "l2": "c@d.example", "l3": "e@f.example"}
-    cells = [*ids, "l1"] if by == "id" else [*ids.values(), "A@b.example"]
+    cells = [*ids, "l1"] if match_field == "id" else [*ids.values(), "A@b.example"]
     found = check_table(
-        make_table(*({by: cell} for cell in cells)), make_target("leads", "convert"), LEADS
+        make_table(*({match_field: cell} for cell in cells)), make_target("leads", "convert"), LEADS
     )
 
     assert [None, "unchanged", "unchanged", "duplicate"] == [each.outcome for each in found]
@@ -279,7 +283,7 @@ def test_leads_are_converted_once_by_id_or_email(by: str) -> None:
     assert [
         (3, None, "converted_already"),
         (4, None, "converted_already"),
-        (5, by, "duplicate_in_file"),
+        (5, match_field, "duplicate_in_file"),
     ] == list_problems(found)
 
 

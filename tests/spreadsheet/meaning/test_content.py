@@ -1,4 +1,4 @@
-"""Content items: their type's fields are columns, checked by type and need."""
+"""Content items: the fields of their type are columns, which are checked by type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that make records: what they need, what waits, what is there twice."""
+"""Rows that create records: required fields, references and duplicates."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_row_for_an_existing_record_is_a_duplicate() -> None:
     assert "c2, c3" in found[1].problems[0].message
 
 
-def test_a_row_created_before_is_recognized_by_its_task() -> None:
+def test_a_row_that_an_earlier_push_created_is_recognized_by_its_task() -> None:
     rows = make_table({**CANDIDATE, "status": "screening"}, CANDIDATE)
     (first, _), landing = (
         check_table(rows, make_target()),
@@ -293,7 +293,7 @@ def test_invalid_push_targets_are_rejected(
         make_target(resource, mode, **options)  # type: ignore[arg-type] # on purpose
 
 
-def test_claimed_keys_grow_beyond_their_initial_size() -> None:
+def test_claimed_keys_hold_more_keys_than_their_initial_size() -> None:
     claims = ClaimedKeys()
 
     assert all(claims.claim(f"key {n}", n) is None for n in range(20_000))

@@ -1,4 +1,4 @@
-"""Headings find their fields by name or a known other name, never by likeness."""
+"""Headings are mapped to fields by name or known alias, never by similarity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mapping as a file: it is read as written, and what is wrong is named by key."""
+"""Mapping files are loaded as saved, and errors name the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A messy file of candidates: the check finds exactly what is wrong with it."""
+"""A messy file of candidates: the check finds exactly the planted problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def messy_file(request: pytest.FixtureRequest) -> MessyFile:
 
 
 def landing() -> InMemoryLanding:
-    """A landing with candidates of which some occur in the messy files."""
+    """A landing with the existing candidates of the messy files."""
     return make_landing(
         candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)]
     )

@@ -1,4 +1,4 @@
-"""Texts of one line, letters that were lost, and escapes of other programs."""
+"""Texts of one line, lost letters, and escapes of other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a line end splits, and quotes that do not belong in a cell, are noted."""
+"""Rows that a line end splits, and quotes that do not belong in a cell, cause warnings."""
 
 from __future__ import annotations
 

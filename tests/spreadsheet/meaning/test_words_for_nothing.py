@@ -1,4 +1,4 @@
-"""Words that programs write for nothing: empty with a note, and never a required value."""
+"""Words for an empty value are read as empty with a warning, and not as a required value."""
 
 from __future__ import annotations
 

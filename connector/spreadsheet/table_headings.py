@@ -74,7 +74,7 @@ def is_known_heading(heading: str) -> bool:
 
 
 @cache
-def _one_line_headings() -> frozenset[str]:
+def one_line_headings() -> frozenset[str]:
     """Return the normalized headings of fields that are written in one line."""
     words: dict[str, bool] = {}
     for declared in CATALOG.values():
@@ -85,7 +85,7 @@ def _one_line_headings() -> frozenset[str]:
 
 
 @cache
-def _email_headings() -> frozenset[str]:
+def email_headings() -> frozenset[str]:
     """Return the normalized headings of fields with an email address."""
     return frozenset(
         normalized_heading(word)
@@ -94,16 +94,6 @@ def _email_headings() -> frozenset[str]:
         if declared_field.format == "email"
         for word in (name, *declared.aliases.get(name, ()))
     )
-
-
-def has_emails(heading: str) -> bool:
-    """Return True if a field with this heading is an email address."""
-    return normalized_heading(heading) in _email_headings()
-
-
-def has_one_line(heading: str) -> bool:
-    """Return True if every field with this heading is written in one line."""
-    return normalized_heading(heading) in _one_line_headings()
 
 
 def _count_known_headings(cells: Iterable[str]) -> int:
@@ -137,22 +127,24 @@ def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) 
     return _headings_by_width(single_rows)
 
 
-def _can_be_headings(single_rows: Sequence[HeadingRows], place: HeadingRows) -> bool:
+def _can_be_headings(single_rows: Sequence[HeadingRows], headings: HeadingRows) -> bool:
     """Return True if the rows above are no table: they are narrower, or group the columns.
 
     `single_rows` are all rows, each as if it had the headings.
     """
-    above = single_rows[: place.index]
-    wide = [each for each in above if _count_filled_cells(each) >= _count_filled_cells(place)]
+    above = single_rows[: headings.index]
+    wide = [each for each in above if _count_filled_cells(each) >= _count_filled_cells(headings)]
     is_grouped = (
-        wide == [above[-1]] and place.known_count * 2 > _count_filled_cells(place) if wide else True
+        wide == [above[-1]] and headings.known_count * 2 > _count_filled_cells(headings)
+        if wide
+        else True
     )
-    return is_grouped and not any(map(_FIGURE, filter(str.strip, place.headings)))
+    return is_grouped and not any(map(_FIGURE, filter(str.strip, headings.headings)))
 
 
-def _count_filled_cells(place: HeadingRows) -> int:
+def _count_filled_cells(headings: HeadingRows) -> int:
     """Return the number of headings that are not blank."""
-    return sum(1 for each in place.headings if each.strip())
+    return sum(1 for each in headings.headings if each.strip())
 
 
 def _headings_by_width(single_rows: Sequence[HeadingRows]) -> HeadingRows:

@@ -18,11 +18,11 @@ class Counter(Protocol):
     limit: int
     busiest: int
 
-    def spend(self, now: float) -> bool:
-        """Count one request if the limit allows it."""
+    def count_request(self, now: float) -> bool:
+        """Count a request. Returns False if the limit rejects it."""
 
-    def left(self, now: float) -> int:
-        """Return the number of requests left."""
+    def remaining(self, now: float) -> int:
+        """Return the number of requests that the limit still allows."""
 
     def reset_at(self, now: float) -> float:
         """Return the time of the reset, as the server shows it."""
@@ -30,7 +30,7 @@ class Counter(Protocol):
 
 @dataclass
 class FixedWindow:
-    """One count per minute; windows start `phase` seconds after the full minute."""
+    """Counter per minute; windows start `phase` seconds after the full minute."""
 
     limit: int
     phase: float = 0.0
@@ -38,42 +38,43 @@ class FixedWindow:
     _window: float = -math.inf
     _spent: int = 0
 
-    def _turn(self, now: float) -> None:
+    def _start_window(self, now: float) -> None:
+        """Reset the count if a new window has started."""
         window = math.floor((now - self.phase) / MINUTE)
         if window != self._window:
             self._window, self._spent = window, 0
 
-    def spend(self, now: float) -> bool:
-        """Count one request if the limit allows it."""
-        self._turn(now)
+    def count_request(self, now: float) -> bool:
+        """Count a request. Returns False if the limit rejects it."""
+        self._start_window(now)
         if self._spent >= self.limit:
             return False
         self._spent += 1
         self.busiest = max(self.busiest, self._spent)
         return True
 
-    def left(self, now: float) -> int:
-        """Return the number of requests left."""
-        self._turn(now)
+    def remaining(self, now: float) -> int:
+        """Return the number of requests that the limit still allows."""
+        self._start_window(now)
         return self.limit - self._spent
 
     def reset_at(self, now: float) -> float:
         """Return the end of this minute."""
-        self._turn(now)
+        self._start_window(now)
         return (self._window + 1) * MINUTE + self.phase
 
 
 @dataclass
 class FirstRequestWindow:
-    """Windows that start with the first request after the end of the last window."""
+    """Counter per minute; a window starts with the first request after the end of the last one."""
 
     limit: int
     busiest: int = 0
     _ends_at: float = -math.inf
     _spent: int = 0
 
-    def spend(self, now: float) -> bool:
-        """Count one request if the limit allows it."""
+    def count_request(self, now: float) -> bool:
+        """Count a request. Returns False if the limit rejects it."""
         if now >= self._ends_at:
             self._ends_at, self._spent = now + MINUTE, 0
         if self._spent >= self.limit:
@@ -82,8 +83,8 @@ class FirstRequestWindow:
         self.busiest = max(self.busiest, self._spent)
         return True
 
-    def left(self, now: float) -> int:
-        """Return the number of requests left."""
+    def remaining(self, now: float) -> int:
+        """Return the number of requests that the limit still allows."""
         return self.limit - (self._spent if now < self._ends_at else 0)
 
     def reset_at(self, now: float) -> float:
@@ -93,8 +94,8 @@ class FirstRequestWindow:
 
 @dataclass
 class SlidingWindow:
-    """The last 60 seconds at any time. At `reset` either the oldest request or all requests have
-    left the window.
+    """Counter of the last 60 seconds. The reset shown is the time when the oldest request leaves
+    the window ("one") or the newest ("all").
     """
 
     limit: int
@@ -102,37 +103,37 @@ class SlidingWindow:
     busiest: int = 0
     _counted: deque[float] = field(default_factory=deque)
 
-    def _slide(self, now: float) -> None:
+    def _forget_old_requests(self, now: float) -> None:
+        """Forget the requests that are older than a minute."""
         while self._counted and self._counted[0] <= now - MINUTE:
             self._counted.popleft()
 
-    def spend(self, now: float) -> bool:
-        """Count one request if the limit allows it."""
-        self._slide(now)
+    def count_request(self, now: float) -> bool:
+        """Count a request. Returns False if the limit rejects it."""
+        self._forget_old_requests(now)
         if len(self._counted) >= self.limit:
             return False
         self._counted.append(now)
         self.busiest = max(self.busiest, len(self._counted))
         return True
 
-    def left(self, now: float) -> int:
-        """Return the number of requests left."""
-        self._slide(now)
+    def remaining(self, now: float) -> int:
+        """Return the number of requests that the limit still allows."""
+        self._forget_old_requests(now)
         return self.limit - len(self._counted)
 
     def reset_at(self, now: float) -> float:
         """Return the time when the oldest or the newest request leaves the minute."""
-        self._slide(now)
+        self._forget_old_requests(now)
         if not self._counted:
             return now + MINUTE
         return (self._counted[0] if self.reset == "one" else self._counted[-1]) + MINUTE
 
 
 @dataclass
-class Month:
-    """A fixed minute within a month of `month_limit` requests, which ends at `month_ends_at`.
-
-    When it is spent, the reset shown is the month's or, on some servers, the minute's.
+class MonthlyLimit:
+    """Counter with a limit per minute, and with `month_limit` requests until `month_ends_at`. Once
+    the month is used up, the reset shown is that of the month or of the minute, as in `shows`.
     """
 
     limit: int
@@ -145,22 +146,23 @@ class Month:
     def __post_init__(self) -> None:
         self._minute = FixedWindow(self.limit)
 
-    def _is_spent(self, now: float) -> bool:
+    def _is_month_used_up(self, now: float) -> bool:
+        """Return True if the month has not ended and all its requests are counted."""
         return self._spent >= self.month_limit and now < self.month_ends_at
 
-    def spend(self, now: float) -> bool:
-        """Count one request in both if both limits allow it."""
-        if self._is_spent(now) or not self._minute.spend(now):
+    def count_request(self, now: float) -> bool:
+        """Count a request. Returns False if one of the limits rejects it."""
+        if self._is_month_used_up(now) or not self._minute.count_request(now):
             return False
         self._spent += 1
         self.busiest = self._minute.busiest
         return True
 
-    def left(self, now: float) -> int:
-        """Return the number of requests left."""
-        return 0 if self._is_spent(now) else self._minute.left(now)
+    def remaining(self, now: float) -> int:
+        """Return the number of requests that the limit still allows."""
+        return 0 if self._is_month_used_up(now) else self._minute.remaining(now)
 
     def reset_at(self, now: float) -> float:
         """Return the end of the minute or of the month."""
-        is_shown = self._is_spent(now) and self.shows == "month"
+        is_shown = self._is_month_used_up(now) and self.shows == "month"
         return self.month_ends_at if is_shown else self._minute.reset_at(now)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from connector.client.rate_limiter import Go, RateHeaders, RateLimiter, Ticket, Wait
 
 NOW = 1_700_000_000.0
-"""The server's Unix time at our moment 0."""
+"""The server's Unix time at second 0 of the client's clock."""
 
 
 class ManualLimiter:
-    """Limiter that a test calls at given times. The server's clock equals the client's."""
+    """Limiter that a test calls at times in seconds. The server's clock equals the client's."""
 
     def __init__(self, *, reserve: int = 0, limit: int = 10) -> None:
         self.limiter = RateLimiter(reserve=reserve)
         self._limit = limit
 
-    def seconds(self, now: float) -> float:
-        """Request a ticket that must wait, and return the seconds."""
+    def expect_wait_seconds(self, now: float) -> float:
+        """Request a ticket that must wait. Returns the seconds to wait."""
         seconds = self.expect_wait(now).seconds
         assert seconds is not None
         return seconds
@@ -28,14 +28,14 @@ class ManualLimiter:
         return went.ticket
 
     def acquire_all(self, now: float) -> list[Ticket]:
-        """Request tickets until one must wait, and return the granted tickets."""
+        """Request tickets until one must wait. Returns the granted tickets."""
         tickets = []
         while isinstance(went := self.limiter.acquire(now), Go):
             tickets.append(went.ticket)
         return tickets
 
     def expect_wait(self, now: float) -> Wait:
-        """Request a ticket that must wait."""
+        """Request a ticket that must not be granted yet."""
         wait = self.limiter.acquire(now)
         assert isinstance(wait, Wait), wait
         return wait

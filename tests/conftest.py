@@ -1,5 +1,5 @@
-"""What every test shares: new warehouses begin as copies of one that was made the real way, and
-DuckDB keeps to one core, since as many tests run side by side as there are.
+"""Set-up of all tests: new warehouses begin as copies of a template, and DuckDB uses one thread,
+since one test runs on each core.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(
     return report
 
 
-# A test makes many objects and few cycles: looking for them less often saves a tenth of the time.
+# Tests make many objects and few cycles: rare collections save a tenth of the time.
 gc.set_threshold(100_000, 20, 20)
 
 

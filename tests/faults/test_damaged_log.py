@@ -38,7 +38,7 @@ class CrashImageRecorder:
             return
         image = self._folder / f"image-{len(self.images)}"
         (image / "data").mkdir(parents=True)
-        # The work file alone: the ledger still says that this process is pulling.
+        # Only the work file, because the ledger still has the lease of this process.
         for each in (self._folder / "taken" / "data").glob("work.duckdb*"):
             shutil.copy(each, image / "data")
         self.images.append(image)

@@ -86,7 +86,7 @@ def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]
         sandbox.store.update("candidates", id, {"city": "Bern"})
     for id in ids[-3:]:
         sandbox.store.delete("candidates", id)
-    # What changed within the lateness allowed for is read twice, killed or not.
+    # Later changes would be read twice, because writes may become visible late.
     time.pass_minutes(10)
     clean = base.with_name("clean")
     shutil.copytree(base, clean)

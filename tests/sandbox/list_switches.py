@@ -73,7 +73,7 @@ def check_total(open: Open, value: str) -> None:
     """Check the total if a record is created during the list request."""
 
     def between(store: Store) -> None:
-        # A hook that lists is not interrupted by itself.
+        # A list request of the hook does not call the hook again.
         assert 100 == len(store.list("candidates", {"per_page": "100"}).items)
         store.insert("candidates", {"first_name": "Late"})
 
@@ -236,7 +236,7 @@ def check_timestamp_precision(open: Open, value: str) -> None:
     assert f"2026-05-04T09:30:00{digits}Z" == shown["start_datetime"]
     created = [each["created_at"] for each in world.get("/candidates").json()["data"]]
     assert {len(shown["created_at"])} == {len(each) for each in created}
-    # What is not kept cannot decide an order: within a second, later insertions come first.
+    # Without fractions of a second, later insertions come first.
     for second in (0.9, 0.1):
         moment = datetime.fromtimestamp(4_000_000_000 + second, UTC)
         world.store.insert("candidates", {"id": str(second), "created_at": moment})

@@ -166,7 +166,7 @@ def check_update_choices(open: Open, value: str) -> None:
 
     assert accepts(f"/jobs/{job}", "employment_type", "interim")
     assert (value != "create") == accepts(f"/jobs/{job}", "employment_type", "freelance")
-    # A state is changed after create alone (API 3), so those of create are not all of them.
+    # A status may be updated to values that a create does not accept (API 3).
     assert accepts(f"/jobs/{job}", "status", "filled")
     assert accepts(f"/candidates/{person}", "status", "placed")
     assert (value == "responses") == accepts(f"/candidates/{person}", "status", "withdrawn")

@@ -41,14 +41,14 @@ settings.load_profile("tests")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis draw from the run's seed too."""
+    """Let Hypothesis draw from the run's seed, too."""
     if SEED:
         config.option.hypothesis_seed = str(SEED)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: many tests wait for a socket or a process."""
+    """Return one worker more than cores, because many tests wait for a socket or a process."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -139,7 +139,7 @@ class WarehouseTemplate:
 _connect = duckdb.connect
 
 
-def _connect_on_one_core(
+def _connect_with_one_thread(
     database: str = ":memory:", read_only: bool = False, config: dict[str, Any] | None = None
 ) -> duckdb.DuckDBPyConnection:
     """Connect like `duckdb.connect`, with one thread unless `config` sets a number."""
@@ -150,7 +150,7 @@ def _connect_on_one_core(
 def _one_duckdb_thread() -> Iterator[None]:
     """Limit DuckDB to one thread in all tests, since one test runs per core."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb, "connect", _connect_on_one_core)
+        patch.setattr(duckdb, "connect", _connect_with_one_thread)
         yield
 
 

@@ -74,10 +74,9 @@ def test_reads_with_lost_responses_are_repeated(
 
 
 @pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
-def test_a_slowly_dripping_response_fails_at_the_deadline_and_counts_once(
+def test_a_slowly_dripping_response_fails_at_the_deadline_and_is_requested_again(
     tmp_path: Path, path: str
 ) -> None:
-    """Each record counts as failed once, although its request was repeated."""
     limits = Limits(deadline_seconds=1.0)
     with Sandbox(counts={"candidates": 8}) as sandbox:
         clean = pulled(sandbox, tmp_path / "clean", "candidates")

@@ -103,7 +103,10 @@ def run_after_requests(sandbox: Sandbox, request: int, act: Callable[[], object]
 
 
 class SteadyWindows:
-    """Windows counted by a monotonic clock, with headers that show the server's wall clock."""
+    """Replaces a sandbox's rate limit windows by ones that do not follow the server's clock.
+
+    Response headers show their reset by the server's clock.
+    """
 
     def __init__(self, sandbox: Sandbox, time: Time) -> None:
         self._time = time
@@ -112,7 +115,7 @@ class SteadyWindows:
         sandbox.limits.rate_figures = self.allowance  # type: ignore[method-assign]
 
     def spend(self, now: datetime) -> bool:
-        """Count one request."""
+        """Count one request; return False if the limit is reached."""
         return self._spend(now - self._time.skew)
 
     def allowance(self, now: datetime) -> RateFigures:

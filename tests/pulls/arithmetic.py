@@ -149,11 +149,11 @@ class ComputedConnection:
         """Return the candidate with this number, changed if it is one of the changed."""
         return make_record(number, self._changed.get(number))
 
-    def _number_by_change(self, place: int) -> int:
+    def _number_by_change(self, index: int) -> int:
         """Return the number of the candidate at this index in ascending order of `updated_at`."""
-        number, unchanged = place, self._count - len(self._changed)
-        if place >= unchanged:
-            return list(self._changed)[place - unchanged]
+        number, unchanged = index, self._count - len(self._changed)
+        if index >= unchanged:
+            return list(self._changed)[index - unchanged]
         for changed in sorted(self._changed):
             number += changed <= number
         return number

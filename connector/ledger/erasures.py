@@ -96,19 +96,15 @@ class Erasures:
                     for each in theirs
                 ],
             )
-            self._remove_persons(persons, at)
+            self.remove_persons(persons, at)
 
     def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
         """Remove people from the journal of pushes. Called again because rows about them may have
         been added.
         """
-        with self._ledger.writing() as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            self._remove_persons(persons, at)
-
-    def _remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
         journal = JournalWriter(self._ledger, None, now=lambda: at)
         with journal.writing() as change:
+            change.connection.execute("PRAGMA secure_delete = ON")
             for person in persons:
                 find_or_redact_person(change.connection, person, journal)
 
@@ -135,12 +131,6 @@ class Erasures:
                 "UPDATE erasures SET ended_at = ?, who = NULL, found = NULL WHERE erasure = ?",
                 (at.isoformat(), erasure),
             )
-
-    def listed(self) -> dict[str, str]:
-        """Return every hash on the list, with the name of its person."""
-        with self._ledger.reading() as connection:
-            rows = connection.execute("SELECT token, person FROM suppressed")
-            return {_text(token): _text(person) for token, person in rows}
 
     def listed_hashes(self) -> Iterator[tuple[ListedHash, str]]:
         """Return every hash on the list of erased people, with the pseudonym of its person
@@ -250,9 +240,7 @@ class Erasures:
 
 
 # -- Backups ---------------------------------------------------------------------------------------
-# Which backups were made of an account's folder, and how often it was restored from one.
-#
-# One method, one transaction; every one raises a `WarehouseError` that names the file.
+# Records of backups and restores of an account's folder. One method is one transaction.
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +316,7 @@ class Backups:
 
 
 def _parse_proven(text: str) -> dict[str, datetime | None]:
+    """Return the server time by resource, from JSON in the table `restores`."""
     return {
         name: None if each is None else datetime.fromisoformat(each)
         for name, each in json.loads(text).items()

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 # -- Task ------------------------------------------------------------------------------------------
-# What one spreadsheet row undertakes to do, once it has passed every check. Plain values.
-#
-# The rows' checker makes tasks, the push steps carry them out, and the ledger keeps them.
+# A row that has passed every check becomes a task. The push carries it out, the ledger stores it.
 
 
 Mode = Literal["create", "update", "upsert", "convert"]

@@ -29,17 +29,12 @@ from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
 from connector.warehouse.pull_commands import FoundDetail
 
 # -- Push commands ---------------------------------------------------------------------------------
-# Commands of a row's push, and the answers to them. Plain values.
+# The push of a row is a generator: it yields one command after another and receives the answers.
+# `RowExecutor` carries the commands out over HTTP, the ledger and the warehouse; the simulator does
+# so with a simulated server and clock.
 #
-# A row is a generator, as a pull is: it yields one command after another and is sent the answer.
-# Its driver performs them, over HTTP, the ledger and the warehouse (`connector/pushes`), or against
-# a store and a clock of its own (the simulator).
-#
-# Nothing can be sent that was not recorded first: `Send` has no contents, and sends what the last
-# `RecordAttempt` has written to the disk.
-
-
-# -- Commands --------------------------------------------------------------------------------------
+# Nothing can be sent that was not recorded first: `Send` has no contents, and sends the request
+# that the last `RecordAttempt` has written to the disk.
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +205,7 @@ def answer_from_error(error: ConnectorError) -> Answer:
     return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)
 
 
-# -- Push row --------------------------------------------------------------------------------------
-
-
 # -- Problems --------------------------------------------------------------------------------------
-# Problems of a row that did not go as wanted, each with what to do next.
 
 
 _RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
@@ -317,11 +308,6 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
         found=", ".join(ids),
         fix="Check the record. Then remove the row, or push it with --mode upsert.",
     )
-
-
-def invalid_body_problem(reason: str) -> Problem:
-    """Return the problem of a row whose values cannot be sent, with the reason."""
-    return Problem("unfit", reason, fix="Correct the values of the row.")
 
 
 # -- Push row --------------------------------------------------------------------------------------
@@ -440,7 +426,8 @@ class PushRow:
         record_id = None if operation == "create" else self.id
         attempt = yield RecordAttempt(operation, fields, record_id, before)
         if isinstance(attempt, InvalidBody):
-            problems = (invalid_body_problem(attempt.reason),)
+            fix = "Correct the values of the row."
+            problems = (Problem("unfit", attempt.reason, fix=fix),)
             if self.is_begun:
                 yield from self.record_transition(
                     Transition("refused_afterwards", "unfit", problems)

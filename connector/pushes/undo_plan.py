@@ -118,7 +118,7 @@ def _mismatch_reason(
 
 
 def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
-    """Return True if nobody has changed the record since the row, except for undone updates."""
+    """Return True if the record is unchanged since the row, except for undone updates."""
     stamp, moment = row.resource.field("updated_at"), now.get("updated_at")
     # A record that was never updated may show its creation as the last change.
     left = row.updated_at or (now.get("created_at") if row.operation == "create" else None)

@@ -78,7 +78,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: read_alerts(ledger),
     lambda ledger, batch: Erasures(ledger).unfinished_erasures(),
     lambda ledger, batch: Erasures(ledger).restored_hash_counts(),
-    lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).listed_hashes()]),
+    lambda ledger, batch: [*Erasures(ledger).listed_hashes()],
     lambda ledger, batch: Backups(ledger).latest_backup(),
     lambda ledger, batch: Backups(ledger).latest_restore(),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from connector.publishing.columns import (
     describe_project,
     personal_columns,
     read_shapes,
+    read_tables,
 )
 from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.lineage import ColumnKey, Lineage
@@ -230,7 +231,7 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         shapes = read_shapes(connection)
         personal = personal_columns(project, shapes) if mask.personal != "keep" else frozenset()
         left_out = left_out_columns(mask.without, project)
-        for table in _draft_tables(connection, shapes):
+        for table in read_tables(connection):
             if table.schema not in mask.without:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.schema)}")
                 _copy_table(connection, table, mask, personal, left_out)
@@ -278,17 +279,6 @@ def _copy_table(
         # In one transaction: otherwise each comment would be a commit, and there are a thousand.
         with transaction(connection):
             connection.execute(";".join(statements))
-
-
-def _draft_tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[TableSchema]:
-    """Yield every table and view of the draft."""
-    of_draft = "database_name = current_database() AND NOT internal"
-    for schema, table, comment in connection.execute(
-        f"SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE {of_draft} "
-        f"UNION ALL SELECT schema_name, view_name, comment FROM duckdb_views() "
-        f"WHERE {of_draft} ORDER BY ALL"
-    ).fetchall():
-        yield TableSchema(schema, table, shapes.get(f"{schema}.{table}", ()), comment or "")
 
 
 def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:

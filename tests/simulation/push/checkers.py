@@ -139,12 +139,12 @@ class PushChecks:
             ):
                 raise BrokenPromise("report", f"row {row.number} is a conflict and was applied")
 
-    def _check_applied_row(self, row: RowRecord, effects: list[Write]) -> None:
+    def _check_applied_row(self, row: RowRecord, writes: list[Write]) -> None:
         """Check that a row reported as applied had an effect, and that a create names its own
         record.
         """
         key = (row.batch, row.number)
-        mine = [write for write in effects if write.operation == row.operation]
+        mine = [write for write in writes if write.operation == row.operation]
         foreign = "twin" in self.world.scenario.others and not self.world.scenario.marker_field
         if key in self.decided:
             return  # By a person's word.

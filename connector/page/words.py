@@ -372,13 +372,13 @@ class PageLanguage:
         return sorted(found, key=lambda each: each[1])
 
 
-def _shorten_values(now: str, then: str) -> tuple[str, str]:
+def _shorten_values(old: str, new: str) -> tuple[str, str]:
     """Shorten two texts for display, and omit a long beginning that they share."""
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS
-    if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
-        now, then = f"…{now[alike:]}", f"…{then[alike:]}"
-    return now[:_SHOWN_CHARACTERS], then[:_SHOWN_CHARACTERS]
+    if max(len(old), len(new)) > _SHOWN_CHARACTERS and alike > 0:
+        old, new = f"…{old[alike:]}", f"…{new[alike:]}"
+    return old[:_SHOWN_CHARACTERS], new[:_SHOWN_CHARACTERS]
 
 
 def field_name_in_english(name: str) -> str:

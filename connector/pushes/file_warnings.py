@@ -132,7 +132,7 @@ class LostColumns:
             )
 
 
-# -- Maps that were used before --------------------------------------------------------------------
+# -- Remembered mappings ---------------------------------------------------------------------------
 
 
 def _remembered_mapping_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
@@ -179,10 +179,10 @@ def remember_mapping(
         save_map(path, kept if given is None else replace(kept, options=given.options))
 
 
-# -- Maps with a name ------------------------------------------------------------------------------
+# -- Named mappings --------------------------------------------------------------------------------
 
 NAME_ALLOWED = re.compile(r"\w[\w -]{0,39}").fullmatch
-"""Name of saved matches: letters, digits, blanks, hyphens and underscores."""
+"""Name of a column mapping: letters, digits, blanks, hyphens and underscores."""
 
 
 def list_named_mappings(folder: Path, resource: str) -> list[str]:

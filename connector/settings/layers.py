@@ -130,7 +130,7 @@ class Layers:
 
     Attributes:
         rules: Rule of every setting by name.
-        project_file: Path of the project file; None if there is none.
+        project_file: Path of the project file, or None.
         top_level: Settings at the top of the project file.
         account_tables: Tables of the project file by account.
         table_errors: Errors in the tables of accounts.
@@ -169,7 +169,7 @@ class Layers:
         return self._raw_value(name, self.environ[variable], variable, self.cwd)
 
     def from_project_file(self, name: str) -> RawValue | None:
-        """Return the value in the chosen account's table or at the top; None if there is none."""
+        """Return the value in the chosen account's table or at the top, or None."""
         if self.project_file is None:
             return None
         folder, table = self.project_file.parent, self.account_tables.get(self.account or "", {})
@@ -189,6 +189,7 @@ class Layers:
         return Setting(self.cwd / default if isinstance(default, Path) else default, "default")
 
     def _raw_value(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
+        """Return the value with its rule, and a relative path as an absolute one."""
         rule = self.rules[name]
         if rule.is_located and isinstance(raw, str | Path) and str(raw).strip():
             raw = self._resolve_path(str(raw), folder)

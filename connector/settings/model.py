@@ -239,6 +239,7 @@ class Settings:
         )
 
     def _raise_missing(self, name: str, variable: str, key: str) -> NoReturn:
+        """Raise `SettingsError` with the places where the setting can be set."""
         names = "" if self.account.value else ", ".join(self.accounts)
         accounts = f", or choose --account: {names}" if names else ""
         raise SettingsError(f"{name} is not set", action=f"Set {variable}, or {key}{accounts}.")
@@ -619,4 +620,5 @@ def _load_account(name: str | None, environ: Mapping[str, str], cwd: Path) -> Co
 
 
 def _has_database_files(settings: Settings) -> bool:
+    """Return True if the account's folder contains DuckDB files."""
     return any(each.is_file() for each in settings.folder.glob("*.duckdb"))

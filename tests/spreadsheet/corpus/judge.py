@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,18 +10,17 @@ from typing import Any
 from connector.errors import ConnectorError
 from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
-from tests.pushes.pushing import make_template_folder
+from connector.settings.model import Settings
 from tests.spreadsheet.corpus.files import SKIP, Record, SampleFile
-from tests.support.agency import settings_at
 
 
-def find_faults(file: SampleFile, folder: Path) -> list[str]:
+def find_faults(file: SampleFile, folder: Path, settings: Settings) -> list[str]:
     """Preview a file without and with the user's answers, and return the faults of both.
 
     Faults are values that are sent wrong without a warning, and rows that are not sent as expected.
     """
-    first = preview_file(file, folder / "first", {})
-    answered = preview_file(file, folder / "second", file.answer) if file.answer else first
+    first = preview_file(file, folder, {}, settings)
+    answered = preview_file(file, folder, file.answer, settings) if file.answer else first
     return [
         *_find_faults(file, first, is_answered=False),
         *_find_faults(file, answered, is_answered=True),
@@ -30,16 +28,13 @@ def find_faults(file: SampleFile, folder: Path) -> list[str]:
 
 
 def preview_file(
-    file: SampleFile, folder: Path, answer: Mapping[str, Any]
+    file: SampleFile, folder: Path, answer: Mapping[str, Any], settings: Settings
 ) -> Preview | ConnectorError:
     """Preview a file with the options of the user's answers. Errors are returned."""
-    folder.mkdir(parents=True)
     known = {each.name for each in fields(PushOptions)}
     options = {name: value for name, value in {**file.given, **answer}.items() if name in known}
     try:
         push_file = PushOptions("create", **options).push_file(file.resource, file.write(folder))
-        settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-        shutil.copytree(make_template_folder(), settings.folder)
         return preview(settings, push_file, keeps_tasks=True)
     except ConnectorError as error:
         return error

@@ -81,7 +81,7 @@ class RowIndex:
         self._kinds_before_recheck: dict[int, set[Kind]] = {}
 
     def store_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
-        """Yield the rows, and store those that are not stored yet."""
+        """Yield the rows, and store each new row."""
         for row in rows:
             if row.number > self._last:
                 self._last = row.number

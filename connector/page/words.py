@@ -237,8 +237,7 @@ class PageLanguage:
 
     @property
     def _locale(self) -> str:
-        """Locale for dates and times."""
-        # British date order: the day comes first, as in the other languages.
+        """Locale for dates and times; English uses the British order of day and month."""
         return "en_GB" if self.code == "en" else self.code
 
     def format_number(self, value: float) -> str:
@@ -372,13 +371,13 @@ class PageLanguage:
         return sorted(found, key=lambda each: each[1])
 
 
-def _shorten_values(now: str, then: str) -> tuple[str, str]:
+def _shorten_values(old: str, new: str) -> tuple[str, str]:
     """Shorten two texts for display, and omit a long beginning that they share."""
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS
-    if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
-        now, then = f"…{now[alike:]}", f"…{then[alike:]}"
-    return now[:_SHOWN_CHARACTERS], then[:_SHOWN_CHARACTERS]
+    if max(len(old), len(new)) > _SHOWN_CHARACTERS and alike > 0:
+        old, new = f"…{old[alike:]}", f"…{new[alike:]}"
+    return old[:_SHOWN_CHARACTERS], new[:_SHOWN_CHARACTERS]
 
 
 def field_name_in_english(name: str) -> str:

@@ -180,17 +180,6 @@ def _check_column(table: str, column: str, shapes: Shapes) -> None:
         raise UnknownName(f"column of {table} in publish_without", column, names)
 
 
-def _is_left_out_of_content_view(table: str, column: str, left_out: Collection[ColumnKey]) -> bool:
-    """Return True for a column of a content view whose field is left out of content items."""
-    return table.startswith(CONTENT_VIEW_PREFIX) and ("landing.content_items", column) in left_out
-
-
-def _without_keys_expression(record: str, keys: Collection[str]) -> str:
-    """Return the SQL for a JSON column without these keys."""
-    patch = json.dumps(dict.fromkeys(keys))
-    return f"json_merge_patch({record}, {literal(patch)})"
-
-
 # -- Copy ------------------------------------------------------------------------------------------
 
 TOKEN_CHARACTERS = 32
@@ -251,15 +240,17 @@ def _copy_table(
     comments: dict[str, str] = {}
     owner = str(table)
     removed = [name for each, name in left_out if each == owner]
+    is_content_view = owner.startswith(CONTENT_VIEW_PREFIX)
+    without_removed = literal(json.dumps(dict.fromkeys(removed)))
     for column in table.columns:
         name = quoted(column.name)
-        if column.name in removed or _is_left_out_of_content_view(owner, column.name, left_out):
+        is_left_out = is_content_view and ("landing.content_items", column.name) in left_out
+        if column.name in removed or is_left_out:
             continue
         if (owner, column.name) not in personal:
             is_record = column.name == RECORD and removed
-            shown.append(
-                f"{_without_keys_expression(name, removed)} AS {name}" if is_record else name
-            )
+            patched = f"json_merge_patch({name}, {without_removed}) AS {name}"
+            shown.append(patched if is_record else name)
             comments[name] = column.comment
         elif mask.personal == "hash" and can_be_hashed(owner, column.name):
             shown.append(f"{_hash_expression(name)} AS {name}")

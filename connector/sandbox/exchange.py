@@ -27,7 +27,7 @@ PREFIX = "/api/v1"
 BODY_BYTES_MAX = 10 * 1024 * 1024
 LOG_ENTRIES_MAX = 200_000
 HANG_UP_SECONDS_MAX = 5
-"""How long the end of a connection may take before the exchange is given up."""
+"""Maximum time until a closed connection ends."""
 _LOGGER = logging.getLogger(__name__)
 
 

@@ -114,7 +114,7 @@ def _check_value(
 
 
 def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
-    """Return the value, trimmed or with an empty text as None if the behaviours say so."""
+    """Return the value, trimmed or with an empty text as None if configured."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
             given = given.strip()

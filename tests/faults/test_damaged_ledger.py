@@ -50,7 +50,7 @@ WRONG: Mapping[str, Sequence[object]] = {
     "REAL": (TEXT, BYTES),
     "BLOB": (TEXT,),
 }
-"""Values of a wrong kind, by the type of the column: a text column makes a text of a number."""
+"""Values of a wrong type, by column type. SQLite converts numbers in text columns to text."""
 
 READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: [*Journal(ledger).rows(batch)],
@@ -82,7 +82,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: Backups(ledger).latest_backup(),
     lambda ledger, batch: Backups(ledger).latest_restore(),
 )
-"""Everything that is read of a ledger and leaves it as values."""
+"""Every read of the ledger that returns its values."""
 
 _A = f"'{AT.isoformat()}'"
 _ROW = (
@@ -113,25 +113,25 @@ FILLED = (
     f"INSERT INTO push_people SELECT batch, 'sent', 'Ann', {_A} FROM push_batches",
     f"INSERT INTO previews VALUES ('d', 'jobs', {_A})",
 )
-"""Rows for the tables that the account has none in."""
+"""Rows for the tables that are empty in the account."""
 
 UNREAD = (
     "blocks.id blocks.run_id erasures.ended_at erasures.erasure"
     " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
-    " push_people.at push_people.batch push_people.deed push_problems.batch"
+    " push_people.action push_people.at push_people.batch push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
     " server.only suppressed.listed_at"
 )
-"""Columns that only conditions read."""
+"""Columns that are read only in conditions of queries."""
 
 
 class DamagedLedgerAccount:
-    """Account with a push, an erasure and a file to push, with copies to damage."""
+    """Account with a push, an erasure and a file to push. Tests damage copies of its folder."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox, self._folder = sandbox, folder
         sandbox.store.create("candidates", PERSON)
-        first, self.file = self._table("first"), self._table("second")
+        first, self.file = self._write_file("first"), self._write_file("second")
         base = folder / "base"
         create = ("--mode", "create", "--apply")
         for words in (
@@ -145,12 +145,13 @@ class DamagedLedgerAccount:
         self.commands = (
             ("status",),
             ("pull", "candidates"),
-            ("push", "candidates", str(self.file), *create),
+            ("push", "candidates", str(self.file), "--no-pull", *create),
             ("undo", "last", "--apply"),
             ("resolve",),
         )
 
-    def _table(self, name: str) -> Path:
+    def _write_file(self, name: str) -> Path:
+        """Write a file with one candidate to push, and return its path."""
         path = self._folder / f"{name}.csv"
         head = "first_name,last_name,email,employment_type"
         path.write_text(f"{head}\nA,L,{name}@x.example,permanent\n", encoding="utf-8")
@@ -174,6 +175,7 @@ class DamagedLedgerAccount:
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DamagedLedgerAccount]:
+    """An account with a push and an erasure, shared by all tests."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         yield DamagedLedgerAccount(sandbox, tmp_path_factory.mktemp("site"))
 
@@ -232,7 +234,7 @@ def test_values_of_a_wrong_type_in_the_ledger_are_rejected(account: DamagedLedge
     for (table, column, _), value in [(c, v) for c in columns for v in WRONG[c[2]]]:
         path.write_bytes(whole)
         damaging = sqlite3.connect(path, isolation_level=None)
-        # The first row is enough, and some of the tables refuse some of the values.
+        # Some tables refuse some of the values.
         with closing(damaging), suppress(sqlite3.IntegrityError):
             damaging.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ?', (value,))
         with Ledger(path.parent) as ledger:

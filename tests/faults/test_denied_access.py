@@ -91,7 +91,7 @@ def test_a_key_that_no_longer_sees_records_deletes_nothing(
         add_fault(sandbox, EditedResponse(hide), LISTS)
         if is_denied_too:
             add_fault(sandbox, Status(404), DETAILS)
-        for _ in range(3):
+        for _ in range(2):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
             after = report.resources["candidates"]
             assert "partial" == report.outcome
@@ -121,7 +121,7 @@ def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loadin
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         if is_loading:
-            # The list is landed, and no detail can be read: all of them stay queued.
+            # The list is loaded, and no detail can be read: all of them stay queued.
             add_fault(sandbox, Status(503), DETAILS)
             pulled(sandbox, tmp_path, "candidates", time=time)
             sandbox.faults.clear()

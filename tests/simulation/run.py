@@ -1,4 +1,4 @@
-"""One run of one scenario and seed: busy pulls, then quiet ones, and the verdict."""
+"""One run of a scenario with a seed: busy pulls, then quiet pulls, and the verdict."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.simulation.checkers import (
 )
 from tests.simulation.harness import Trace, Verdict, collect_failures
 from tests.simulation.history import (
+    MemoryHistory,
     find_false_versions,
     find_overlapping_versions,
     open_warehouse_history,
@@ -27,7 +28,7 @@ from tests.simulation.twin import TwinServer
 from tests.simulation.world import PullWorld
 
 REQUESTS_PER_RECORD_MAX = 12
-"""A pull that sends more requests than this for each record that there ever was does not end."""
+"""Requests per record after which a pull counts as endless."""
 
 MODULE = "tests.simulation"
 """Module whose command replays a run."""
@@ -69,6 +70,7 @@ def run(
         return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
     world = PullWorld(seed, scenario or get_scenario(name), server_kind=server_kind)
     mirror = Mirror(world, check_commit=check_commit)
+    mirror.histories.append(MemoryHistory(world.server))
     with open_warehouse_history(world.server) if with_warehouse else nullcontext() as landed:
         if landed is not None:
             mirror.histories.append(landed)

@@ -391,6 +391,7 @@ def _wait_for_interrupt(terminal: Terminal, base_url: str) -> None:
 
 
 def _as_json(result: DemoResult, base_url: str) -> dict[str, Any]:
+    """Return the JSON object of `connector demo --json`."""
     return {
         "folder": str(result.folder),
         "published": str(result.published),

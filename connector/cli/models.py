@@ -132,6 +132,7 @@ def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) ->
 
 
 def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, object]]:
+    """Return the JSON objects of columns that no schema.yml declares."""
     return [
         {
             "model": each.table,
@@ -145,6 +146,7 @@ def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, obje
 
 
 def _checks_json(checks: Sequence[CheckResult]) -> list[dict[str, object]]:
+    """Return the JSON objects of checks, with the fields `_CHECK_FIELDS`."""
     return [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in checks]
 
 
@@ -181,6 +183,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _model_json(model: ModelDescription) -> dict[str, object]:
+    """Return the JSON object of a model with its columns and lineage."""
     return {
         "name": model.name,
         "schema": model.schema,

@@ -68,17 +68,11 @@ class Erasures:
         found: Mapping[str, Any],
         at: datetime,
     ) -> None:
-        """Record an erasure, add its people to the list, and remove them from the journal of
-        pushes.
+        """Record an erasure, list its people, and remove them from the journal of pushes.
 
-        After this, neither a pull nor a push loads data of these people.
-
-        Args:
-            erasure: Name of the erasure.
-            persons: People to erase.
-            tokens: Hashes of the identifiers of each person, in the order of `persons`.
-            found: Places of the people's data, as JSON, for the receipt.
-            at: Time at which the erasure begins.
+        After this, neither a pull nor a push loads data of these people. `tokens` are the hashes of
+        the identifiers of each person, in the order of `persons`. `found` are the places of their
+        data as JSON, for the receipt.
         """
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")

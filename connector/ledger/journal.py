@@ -79,7 +79,7 @@ _CHANGED_ROWS = """
 """
 _BATCHES = "(SELECT *{}, rowid AS rowid FROM push_batches AS begun)".format(
     "".join(
-        f", (SELECT person FROM push_people WHERE batch = begun.batch AND deed = '{action}')"
+        f", (SELECT person FROM push_people WHERE batch = begun.batch AND action = '{action}')"
         f" AS {action}_by"
         for action in get_args(BatchAction)
     )

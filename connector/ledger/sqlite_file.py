@@ -318,30 +318,15 @@ def delete_leases(path: Path) -> None:
 
 def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
     """Return True if `ours` has every batch and erasure of `theirs`."""
-    return all(
-        _table_rows(theirs, table, columns) <= _table_rows(ours, table, columns)
-        for table, columns in _DONE
-    )
-
-
-def _table_rows(
-    connection: sqlite3.Connection, table: str, columns: str
-) -> frozenset[tuple[object, ...]]:
-    """Return all rows of a table with these columns."""
-    return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
+    queries = [f"SELECT {columns} FROM {table}" for table, columns in _DONE]
+    return all(set(theirs.execute(query)) <= set(ours.execute(query)) for query in queries)
 
 
 def _has_requests_of(earlier: sqlite3.Connection, later: sqlite3.Connection) -> bool:
     """Return True if no count of requests is lower in `later`. Counts never decrease."""
-    spent = "day, command, kind, requests"
-    now = _counts_by_key(_table_rows(later, "spent", spent))
-    then = _counts_by_key(_table_rows(earlier, "spent", spent))
-    return all(now.get(key, 0) >= n for key, n in then.items())
-
-
-def _counts_by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
-    """Return the last column of each row as a number, by its other columns."""
-    return {row[:-1]: int(str(row[-1])) for row in rows}
+    query = "SELECT day, command, kind, requests FROM spent"
+    then, now = ({row[:-1]: row[-1] for row in each.execute(query)} for each in (earlier, later))
+    return all(now.get(key, 0) >= requests for key, requests in then.items())
 
 
 # -- Ledger records --------------------------------------------------------------------------------

@@ -199,14 +199,17 @@ def _run_checks(pending: PendingChecks) -> Iterator[DoctorCheck]:
 
 
 def _failed_check(name: str, error: ConnectorError) -> DoctorCheck:
+    """Return the failed check for an error, with the error's action."""
     return DoctorCheck(name, "failed", str(error), error.action)
 
 
 def _ok(found: str, action: str | None = None) -> CheckOutcome:
+    """Return the outcome of a successful check."""
     return "ok", found, action
 
 
 def _warning(found: str, action: str | None) -> CheckOutcome:
+    """Return the outcome of a check with a warning."""
     return "warning", found, action
 
 

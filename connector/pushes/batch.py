@@ -94,11 +94,6 @@ class EndedRows:
             self.rows.add(row)
             self.counts[row.outcome] += 1
 
-    @property
-    def is_all_good(self) -> bool:
-        """Return True if no row has an outcome that needs attention."""
-        return self.counts.keys() <= GOOD
-
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
@@ -172,7 +167,7 @@ def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome
     """
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
-    return "done" if rows.is_all_good else "partial"
+    return "done" if rows.counts.keys() <= GOOD else "partial"
 
 
 def _row_to_json(row: RowRecord) -> str:

@@ -376,9 +376,7 @@ class Inbox:
 
         Files are in the order in which resources refer to each other. Changes nothing. Hidden
         entries are ignored.
-
-        Args:
-            last_state: `InboxScan.state` of the last scan; None if there was none.
+        `last_state` is the state of the last scan; None if there was none.
         """
         before, now = _parse_scan_state(last_state), dict[str, list[Any]]()
         waiting: list[WaitingFile] = []
@@ -502,14 +500,8 @@ class Inbox:
     ) -> ArchivedFiles:
         """Move the file and its report to an archive folder, both named with the time of the run.
 
-        A name that exists already gets a number. Raises `WarehouseError`, and the file stays where
-        it was.
-
-        Args:
-            claimed: The file.
-            place: Archive folder to move it to.
-            suffix: Suffix of the report, for example `.report.csv`.
-            moment: Time of the run.
+        A name that exists already gets a number. `suffix` is that of the report, for example
+        `.report.csv`. Raises `WarehouseError`, and the file stays where it was.
         """
         folder = claimed.path.parent / place
         try:

@@ -5,7 +5,7 @@ Creates, updates and conversions (`row_steps.py`) use them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -230,12 +230,6 @@ DOUBTS: Mapping[str, str] = {
 """Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
 
 
-def last_unconfirmed_answer(attempts: Iterable[Attempt]) -> str:
-    """Return the answer to the last unconfirmed attempt, for a message in `DOUBTS`."""
-    answers = [each.answer for each in attempts if each.fate in (None, "lost")]
-    return (answers[-1] if answers else None) or UNANSWERED
-
-
 def declined_problems(
     resource: Declaration, declined: Declined, sent: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
@@ -377,7 +371,9 @@ class PushRow:
         """Return the problem of an unconfirmed row by its code in `DOUBTS`. `ids` may be its
         record.
         """
-        message = DOUBTS[code].format(answered=last_unconfirmed_answer(self.attempts))
+        answers = [each.answer for each in self.attempts if each.fate in (None, "lost")]
+        answered = (answers[-1] if answers else None) or UNANSWERED
+        message = DOUBTS[code].format(answered=answered)
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
     def record_transition(

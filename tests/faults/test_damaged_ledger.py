@@ -118,7 +118,7 @@ FILLED = (
 UNREAD = (
     "blocks.id blocks.run_id erasures.ended_at erasures.erasure"
     " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
-    " push_people.at push_people.batch push_people.deed push_problems.batch"
+    " push_people.action push_people.at push_people.batch push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
     " server.only suppressed.listed_at"
 )

@@ -12,7 +12,7 @@ from typing import Any
 from connector.ledger.journal_records import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.push_plan import fingerprint, task_from_json
-from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
+from connector.ledger.push_states import IN_DOUBT, TRANSITIONS, State
 from tests.simulation.harness import BrokenPromise
 from tests.simulation.push.pusher import MemoryLedger
 from tests.simulation.push.world import PushWorld, Write
@@ -74,7 +74,7 @@ class PushChecks:
         ).fetchall()
         if key in self._ended and self._ended[key] != state:
             raise BrokenPromise("P3", f"{key} was {self._ended[key]} and is {state}")
-        if state in TERMINAL:
+        if state not in TRANSITIONS:
             self._ended[key] = state
 
     # -- in the end -------------------------------------------------------------------------------

@@ -38,11 +38,6 @@ class Damage:
     text: str
     rows: range
 
-    @property
-    def is_of_headings(self) -> bool:
-        """True if the headings are damaged."""
-        return self.rows.start == 1
-
     def __str__(self) -> str:
         return f"{self.kind} at {self.position}"
 
@@ -166,7 +161,7 @@ def find_faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult
         for fields in damaged.sent:
             if fields not in undamaged.sent:
                 yield f"sent without a word: {dict(fields)}"
-    if damage.is_of_headings:
+    if damage.rows.start == 1:
         return
     if is_stopped:
         yield f"the file is refused: {damaged.error or damaged.questions}"

@@ -1,6 +1,6 @@
 """Public names of the Recruitment Connector, and nothing else.
 
-A name is imported when it is first asked for, so that a program that needs little of the
+A name is imported when it is first used, so that a program that needs little of the
 connector loads little of it.
 """
 

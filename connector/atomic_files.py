@@ -1,7 +1,6 @@
 """Files that only their owner may open, written whole or not at all.
 
-Nothing here names an error: what the file system refuses is an `OSError`, which the room that asked
-puts into words.
+Functions raise `OSError`. The caller converts the error to one of the connector's errors.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def sync_folder(folder: Path) -> None:
 
 _OTHERS = 0o077
 _FOR_ANALYSTS = "recruitment."
-"""What the names of files begin with that are meant for others."""
+"""Beginning of the names of files for analysts."""
 
 
 @dataclass(frozen=True, slots=True)

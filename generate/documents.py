@@ -100,6 +100,7 @@ def _fill_block(text: str, name: str, lines: Iterable[str]) -> str:
 
 
 def _markdown_table(header: Row, rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
     yield f"| {' | '.join(header)} |"
     yield "|---" * len(header) + "|"
     yield from (
@@ -191,6 +192,7 @@ def rule_table(rules: tuple[Rule, ...]) -> Iterator[str]:
 
 
 def _rule_row(rule: Rule) -> Row:
+    """Return the table row of a rule between fields."""
     if isinstance(rule, AtLeastOneOf):
         return ("create", _code_list(rule.fields), "at least one of", "", "")
     if isinstance(rule, RequiredWhen):

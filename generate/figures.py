@@ -76,6 +76,7 @@ def _cost_table(runs: Mapping[str, Mapping[str, Run]]) -> str:
 
 
 def _format_measure_or_failed(run: Run, measure: str) -> str:
+    """Format a measure with its unit, followed by ", failed" if the run failed."""
     shown = _format_measure(run, measure)
     return shown if run["has_succeeded"] else f"{shown}, failed"
 
@@ -169,6 +170,7 @@ def _format_wrong_rows(run: Run) -> str:
 
 
 def _markdown_table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
     names = [*head]
     lines = [names, ["---"] * len(names), *rows]
     return "".join(f"| {' | '.join(each)} |\n" for each in lines)
@@ -256,6 +258,7 @@ def benchmark_figures() -> Texts:
 
 
 def _parse_line(fields: Mapping[str, Any]) -> Line:
+    """Return the line that `make bench` stored in JSON."""
     bound = fields["bound"] and Bound(**fields["bound"])
     return Line(**{**fields, "bound": bound})
 
@@ -316,6 +319,7 @@ def _theme_colours(theme: Theme) -> dict[str, str]:
 
 
 def _svg_document(title: str, width: int, height: int, inside: Iterable[str]) -> str:
+    """Return an SVG file with these elements."""
     head = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     font = 'font-family="system-ui, sans-serif"'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {head} {font} role="img">'
@@ -323,6 +327,7 @@ def _svg_document(title: str, width: int, height: int, inside: Iterable[str]) ->
 
 
 def _svg_text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
+    """Return an SVG text element; `more` are additional attributes."""
     place = f'x="{x:.1f}" y="{y:.1f}" font-size="13" fill="{colour}"'
     return f"<text {place}{more}>{escape(words)}</text>"
 

@@ -48,6 +48,7 @@ def staging_views() -> Texts:
 
 
 def _view_path(view: str) -> str:
+    """Return the path of a staging view's SQL file."""
     return f"{_STAGING}/{view}.sql"
 
 
@@ -145,14 +146,9 @@ def _source_table_yaml(resource: Declaration) -> Iterator[str]:
             values = [*each.values, *filter(None, converted)]
             yield f"          - name: {each.name}\n            data_tests:\n"
             yield "              - accepted_values:\n                  arguments:\n"
-            items = wrap_list(_yaml_list_items(values), " " * 22, 98)
-            yield f"                    values:\n{items}\n"
+            items = [f"[{values[0]}", *values[1:-1], f"{values[-1]}]"]
+            yield f"                    values:\n{wrap_list(items, ' ' * 22, 98)}\n"
             yield "                  config: {severity: warn}\n"
-
-
-def _yaml_list_items(values: list[str]) -> list[str]:
-    """Return the values as the items of a YAML list in brackets."""
-    return [f"[{values[0]}", *values[1:-1], f"{values[-1]}]"]
 
 
 def _view_yaml(resource: Declaration) -> str:

@@ -257,6 +257,7 @@ def _overview_svg(theme: Theme) -> str:
 
 
 def _svg_text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
+    """Return an SVG text element; `more` are additional attributes."""
     return f'<text x="{x}" y="{y}" fill="{colour}" {more}>{escape(words)}</text>'
 
 

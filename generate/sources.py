@@ -9,7 +9,7 @@ from generate import commands, documents, figures, models
 from generate.files import Texts
 
 
-def _dictionary() -> Texts:
+def _data_page() -> Texts:
     return {"docs/DATA.md": dictionary.build_page()}
 
 
@@ -20,7 +20,7 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     models.queries_per_resource,
     documents.api_page,
     documents.personal_data_page,
-    _dictionary,
+    _data_page,
     commands.command_reference,
     figures.benchmark_figures,
     figures.peer_figures,

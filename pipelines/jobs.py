@@ -17,7 +17,7 @@ WEEKLY = "weekly_verification"
 FRESHNESS = "hourly_freshness_check"
 
 PULLING = (NIGHTLY, INTRADAY, WEEKLY)
-"""Jobs of which only one at a time runs for an account."""
+"""Jobs that pull. Only one of them runs for an account at a time."""
 
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 

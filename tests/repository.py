@@ -63,6 +63,7 @@ class Repository:
         ]
 
     def _paths(self) -> Iterator[Path]:
+        """Yield every file below `root`, except files that no commit contains."""
         for folder, folders, names in os.walk(self.root):
             is_top = Path(folder) == self.root
             folders[:] = [

@@ -102,6 +102,7 @@ class Agency:
         return self._chance.choice(sorted(store.records(RESOURCE)))
 
     def _edit_random(self, store: Store) -> None:
+        """Change the notes of a random record."""
         store.update(RESOURCE, self._random_id(store), {"notes": f"note {self._chance.random()}"})
 
     def _create_record(self, store: Store) -> None:
@@ -110,6 +111,7 @@ class Agency:
         store.create(RESOURCE, {**record, "email": f"new{number}@people.example"})
 
     def _delete_random(self, store: Store) -> None:
+        """Delete a random record."""
         store.delete(RESOURCE, self._random_id(store))
 
 
@@ -137,7 +139,7 @@ def _answer_calls(
 
 
 @contextmanager
-def served_agency(
+def serve_agency(
     records: int, behaviours: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Iterator[RemoteAgency]:
     """Serve an agency in a new process while the block lasts."""

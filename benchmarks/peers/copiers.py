@@ -114,6 +114,8 @@ def _naive_commands(folder: Path, base_url: str) -> list[list[str]]:
 
 
 def _dlt_commands(form: str) -> Commands:
+    """Return a function that returns the dlt command for a folder and an address."""
+
     def commands(folder: Path, base_url: str) -> list[list[str]]:
         return [
             [_peer_python("dlt"), str(_HERE / "dlt_peer.py"), form, base_url, _KEY, str(folder)]
@@ -123,6 +125,8 @@ def _dlt_commands(form: str) -> Commands:
 
 
 def _singer_commands(form: str) -> Commands:
+    """Return a function that writes the tap's configuration and returns tap and loader commands."""
+
     def commands(folder: Path, base_url: str) -> list[list[str]]:
         schema = _write_json(folder / "schema.json", _candidate_json_schema())
         config = {"base_url": base_url, "api_key": _KEY, "form": form, "schema": schema}
@@ -134,6 +138,8 @@ def _singer_commands(form: str) -> Commands:
 
 
 def _airbyte_commands(form: str) -> Commands:
+    """Return a function that writes the source's configuration and returns its commands."""
+
     def commands(folder: Path, base_url: str) -> list[list[str]]:
         config: dict[str, Any] = {"base_url": base_url, "api_key": _KEY}
         if form == "exact":

@@ -19,7 +19,7 @@ from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import ModelDescription, describe_models
-from connector.publishing.exports import ExportResult, export
+from connector.publishing.exports import export
 from connector.publishing.project import BuiltModel, CheckResult
 from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
 from connector.publishing.publication import PublishResult, load_account_project
@@ -132,6 +132,7 @@ def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) ->
 
 
 def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, object]]:
+    """Return the JSON objects of columns that no schema.yml declares."""
     return [
         {
             "model": each.table,
@@ -145,6 +146,7 @@ def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, obje
 
 
 def _checks_json(checks: Sequence[CheckResult]) -> list[dict[str, object]]:
+    """Return the JSON objects of checks, with the fields `_CHECK_FIELDS`."""
     return [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in checks]
 
 
@@ -181,6 +183,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _model_json(model: ModelDescription) -> dict[str, object]:
+    """Return the JSON object of a model with its columns and lineage."""
     return {
         "name": model.name,
         "schema": model.schema,
@@ -437,7 +440,7 @@ def publish(
     settings.hash_key()
     with terminal.progress("publish") as meter:
         done = run_publish(settings, watch=RunProgress(meter))
-    exported = None if parquet is None else export(done.file, parquet, schemas)
+    exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
     terminal.print_errors(None, unshared=done.lakehouse_error)
     for each in () if done.built is None else done.built.warnings:
@@ -446,12 +449,13 @@ def publish(
     if settings.models.value == "on":
         _warn_undeclared(terminal, find_undeclared(load_account_project(settings)))
     values = done.as_json()
-    if exported is not None:
-        values["parquet"] = {"folder": exported.folder, "tables": exported.tables}
+    if parquet is not None:
+        values["parquet"] = {"folder": parquet, "tables": exported}
     if xlsx is not None:
         values["xlsx"] = {"file": xlsx, "sheets": sheets}
     terminal.print_object(values)
-    terminal.say(_publication_sentence(done, exported))
+    exports = f" {count_noun(len(exported), 'table')} exported to {parquet}." if parquet else ""
+    terminal.say(_publication_sentence(done) + exports)
     if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         terminal.say(f"Wrote {xlsx}: {rows}.")
@@ -488,17 +492,14 @@ def _write_workbook(
     return sheets
 
 
-def _publication_sentence(done: PublishResult, exported: ExportResult | None) -> str:
-    """Return a sentence with the published file, its size and age, and exported tables."""
+def _publication_sentence(done: PublishResult) -> str:
+    """Return a sentence with the published file, its size and age."""
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
     if row.models:
         size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
-    text = f"Published {done.file}{moment} ({size})."
-    if exported is not None:
-        text += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
-    return text
+    return f"Published {done.file}{moment} ({size})."
 
 
 # -- Report ----------------------------------------------------------------------------------------

@@ -362,8 +362,8 @@ def _describe_seeds(row: Publication, folder: Path) -> str:
 
 def _quota_lines(found: AccountStatus) -> Iterator[str]:
     """Yield sentences on running processes and on the month's requests."""
-    standing = found.ledger_status
-    if standing is None:
+    usage = found.ledger_status
+    if usage is None:
         return
     for each in found.running_leases:
         owner = each.owner
@@ -372,7 +372,7 @@ def _quota_lines(found: AccountStatus) -> Iterator[str]:
             f"({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} "
             "so far."
         )
-    month = standing.month
+    month = usage.month
     text = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
     if month.limit is None:
         text += "requests (monthly_requests is not set)"
@@ -380,14 +380,14 @@ def _quota_lines(found: AccountStatus) -> Iterator[str]:
         text += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
         if month.reserve:
             text += f", {month.reserve:,} reserved for manual work"
-    if standing.forecast is not None:
-        text += f"; forecast for the cycle: {standing.forecast:,}, at {standing.usual_day:,} a day"
+    if usage.forecast is not None:
+        text += f"; forecast for the cycle: {usage.forecast:,}, at {usage.usual_day:,} a day"
     yield f"{text}."
-    if standing.exhaustion is not None:
+    if usage.exhaustion is not None:
         yield (
-            f"The API reported at {format_moment(standing.exhaustion.noted_at)} that the monthly "
+            f"The API reported at {format_moment(usage.exhaustion.noted_at)} that the monthly "
             "quota is used up. No requests are sent before "
-            f"{format_moment(standing.exhaustion.until)}."
+            f"{format_moment(usage.exhaustion.until)}."
         )
 
 
@@ -429,6 +429,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
 
 
 def _as_json(found: AccountStatus) -> dict[str, object]:
+    """Return the JSON object of `connector status --json` without alerts."""
     at, unread = found.published_at, found.unread
     values: dict[str, object] = {
         "folder": found.warehouse.folder,
@@ -452,8 +453,9 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
     )
 
 
-def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
-    month = standing.month
+def _ledger_json(ledger_status: LedgerStatus, now: datetime) -> dict[str, object]:
+    """Return the JSON fields `month`, `limit_per_minute` and `leases`."""
+    month = ledger_status.month
     return {
         "month": {
             "begins": month.period.begins,
@@ -462,11 +464,13 @@ def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
             "limit": month.limit,
             "reserve": month.reserve,
             "left_for_pulls": month.requests_left(keeps_reserve=True),
-            "usual_day": standing.usual_day,
-            "forecast": standing.forecast,
-            "spent_until": None if standing.exhaustion is None else standing.exhaustion.until,
+            "usual_day": ledger_status.usual_day,
+            "forecast": ledger_status.forecast,
+            "spent_until": None
+            if ledger_status.exhaustion is None
+            else ledger_status.exhaustion.until,
         },
-        "limit_per_minute": standing.limit_per_minute,
+        "limit_per_minute": ledger_status.limit_per_minute,
         "leases": [
             {
                 "name": each.name,
@@ -476,7 +480,7 @@ def _ledger_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
                 "requests": each.requests,
                 "is_under_way": not each.can_be_taken(now),
             }
-            for each in standing.leases
+            for each in ledger_status.leases
         ],
     }
 
@@ -558,6 +562,7 @@ def _account_cells(line: AccountSummary | ConnectorError) -> Sequence[object]:
 
 
 def _account_json(line: AccountSummary | ConnectorError) -> dict[str, object]:
+    """Return the JSON object of one account of `connector status --all`."""
     if isinstance(line, ConnectorError):
         return {**dict.fromkeys(ACCOUNT_VALUES), "error": line.as_json()}
     return {**line.values(), "error": None, **alerting.alerts_json(line.proof, line.alerts)}

@@ -7,28 +7,22 @@ cursor, change colours or forge lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from connector.errors import ConnectorError, end_sentence
+from connector.catalog.resource import PER_PAGE_MAX
+from connector.errors import ConnectorError, count_noun, end_sentence
 from connector.errors_api import Stopped
+from connector.ledger.quota import estimate_remaining_requests
 from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
 if TYPE_CHECKING:
     # rich is imported where it is used, because most calls print plain text.
     from rich.console import Console
     from rich.progress import Progress
-from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import NamedTuple
-
-from connector.catalog.resource import PER_PAGE_MAX
-from connector.errors import count_noun
-from connector.ledger.quota import estimate_remaining_requests
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """Environment variable of the setting `log`, which is used before the settings are read."""
@@ -124,7 +118,7 @@ class Terminal:
         return self._create_console(self._out).width
 
     def _create_console(self, stream: TextIO) -> Console:
-        """Return a rich console; `width` in characters. Default: the terminal's width."""
+        """Return a rich console that writes to the stream."""
         from rich.console import Console  # noqa: PLC0415
 
         return Console(
@@ -301,6 +295,7 @@ class Terminal:
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
+        """Write the text; characters that the encoding lacks become escapes."""
         # A character that the stream's encoding lacks is shown as its number.
         encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -308,6 +303,7 @@ class Terminal:
 
 
 def _explain_error(error: ConnectorError) -> str:
+    """Return the error and its action as sentences."""
     return f"{str(error).rstrip().removesuffix('.')}. {error.action}"
 
 
@@ -318,6 +314,7 @@ def _is_interactive(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def _is_unicode(stream: TextIO) -> bool:
+    """Return True if the stream can encode any character."""
     # A stream without an encoding, such as a StringIO, takes any character.
     return (stream.encoding or "utf-8").lower().startswith("utf")
 

@@ -119,6 +119,7 @@ def _undone_table_rows(row: UndoneRow, width: int) -> Iterator[dict[str, object]
 
 
 def _closing_sentence(report: UndoReport) -> str:
+    """Return a sentence with the outcome and the cost of the undo."""
     cost = describe_cost(report.requests, report.seconds)
     if report.error is not None:
         return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to continue."

@@ -315,6 +315,7 @@ class HttpSession:
             raise UnreadableAnswer(request.method_and_path, f"answered with {error}") from None
 
     def _unreachable_error(self, reason: str) -> Unreachable:
+        """Return the error for an address that was not reached, with an action for certificates."""
         message = f"{self._base_url} cannot be reached: {reason}"
         if "CERTIFICATE_VERIFY_FAILED" not in reason:
             return Unreachable(message)

@@ -1,7 +1,7 @@
 """Requests as values, made from declarations: path, query, body and scope.
 
-A value that would lead to another address, or silently to more records than were asked for, is
-refused here. Whether the values of a body are right is for the API to judge.
+A value that would lead to another address, or to more records than requested, is refused here. The
+API validates the values of a body.
 """
 
 from __future__ import annotations

@@ -291,9 +291,11 @@ def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, 
 
 
 def _extract_message(document: dict[str, Any]) -> str | None:
+    """Return the text in `message`; None if there is no text."""
     message = document.get("message")
     return message_text(message) if isinstance(message, str) else None
 
 
 def _has_id(record: Any) -> bool:
+    """Return True if the value is an object with a non-empty text in `id`."""
     return isinstance(record, dict) and isinstance(record.get("id"), str) and bool(record["id"])

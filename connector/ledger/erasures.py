@@ -68,17 +68,11 @@ class Erasures:
         found: Mapping[str, Any],
         at: datetime,
     ) -> None:
-        """Record an erasure, add its people to the list, and remove them from the journal of
-        pushes.
+        """Record an erasure, list its people, and remove them from the journal of pushes.
 
-        After this, neither a pull nor a push loads data of these people.
-
-        Args:
-            erasure: Name of the erasure.
-            persons: People to erase.
-            tokens: Hashes of the identifiers of each person, in the order of `persons`.
-            found: Places of the people's data, as JSON, for the receipt.
-            at: Time at which the erasure begins.
+        After this, neither a pull nor a push loads data of these people. `tokens` are the hashes of
+        the identifiers of each person, in the order of `persons`. `found` are the places of their
+        data as JSON, for the receipt.
         """
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -96,19 +90,15 @@ class Erasures:
                     for each in theirs
                 ],
             )
-            self._remove_persons(persons, at)
+            self.remove_persons(persons, at)
 
     def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
         """Remove people from the journal of pushes. Called again because rows about them may have
         been added.
         """
-        with self._ledger.writing() as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            self._remove_persons(persons, at)
-
-    def _remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
         journal = JournalWriter(self._ledger, None, now=lambda: at)
         with journal.writing() as change:
+            change.connection.execute("PRAGMA secure_delete = ON")
             for person in persons:
                 find_or_redact_person(change.connection, person, journal)
 
@@ -135,12 +125,6 @@ class Erasures:
                 "UPDATE erasures SET ended_at = ?, who = NULL, found = NULL WHERE erasure = ?",
                 (at.isoformat(), erasure),
             )
-
-    def listed(self) -> dict[str, str]:
-        """Return every hash on the list, with the name of its person."""
-        with self._ledger.reading() as connection:
-            rows = connection.execute("SELECT token, person FROM suppressed")
-            return {_text(token): _text(person) for token, person in rows}
 
     def listed_hashes(self) -> Iterator[tuple[ListedHash, str]]:
         """Return every hash on the list of erased people, with the pseudonym of its person
@@ -250,9 +234,7 @@ class Erasures:
 
 
 # -- Backups ---------------------------------------------------------------------------------------
-# Which backups were made of an account's folder, and how often it was restored from one.
-#
-# One method, one transaction; every one raises a `WarehouseError` that names the file.
+# Records of backups and restores of an account's folder. One method is one transaction.
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +310,7 @@ class Backups:
 
 
 def _parse_proven(text: str) -> dict[str, datetime | None]:
+    """Return the server time by resource, from JSON in the table `restores`."""
     return {
         name: None if each is None else datetime.fromisoformat(each)
         for name, each in json.loads(text).items()

@@ -49,7 +49,7 @@ from connector.ledger.push_states import (
 from connector.ledger.sqlite_file import columns_of, read_records, reader_of
 
 ROWS_AT_ONCE = 1_000
-"""Rows of a portion."""
+"""Maximum number of rows that are read together."""
 
 BATCHES_READ = 20
 """Batches of each resource that `Journal.push_health` reads."""
@@ -79,7 +79,7 @@ _CHANGED_ROWS = """
 """
 _BATCHES = "(SELECT *{}, rowid AS rowid FROM push_batches AS begun)".format(
     "".join(
-        f", (SELECT person FROM push_people WHERE batch = begun.batch AND deed = '{action}')"
+        f", (SELECT person FROM push_people WHERE batch = begun.batch AND action = '{action}')"
         f" AS {action}_by"
         for action in get_args(BatchAction)
     )
@@ -359,7 +359,7 @@ class Journal:
             return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None
 
     # -- Queries ----------------------------------------------------------------------------------
-    # Each reads those rows of its table, called `mine`, that a condition selects.
+    # Each reads the rows of its table, called `mine`, that a condition selects.
 
     def _read_records(
         self,
@@ -375,11 +375,14 @@ class Journal:
     def _select_batches(
         self, where: str, parameters: Iterable[Any] = ()
     ) -> tuple[BatchRecord, ...]:
+        """Return the batches that a condition in SQL selects, the latest first."""
         query = (
             f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
             " ORDER BY begun_at DESC, batch DESC"
         )
-        return self._read_records(BatchRecord, query, parameters, {"terms": _policy_from_json})
+        return self._read_records(
+            BatchRecord, query, parameters, {"terms": lambda text: PushPolicy(**json.loads(text))}
+        )
 
     def _select_rows(self, where: str, parameters: Iterable[Any] = ()) -> tuple[RowRecord, ...]:
         """Return the rows that a condition selects, with their outcomes and problems.
@@ -407,6 +410,7 @@ class Journal:
         )
 
     def _select_attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
+        """Return the attempts that a condition in SQL selects, by row and attempt."""
         query = (
             f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
             " ORDER BY batch, number, attempt"
@@ -416,6 +420,7 @@ class Journal:
     def _select_before_images(
         self, where: str, parameters: Iterable[Any]
     ) -> tuple[BeforeImage, ...]:
+        """Return the former records that a condition in SQL selects, by row and step."""
         query = (
             f"SELECT {columns_of(BeforeImage)} FROM push_before AS mine WHERE {where}"
             " ORDER BY batch, number, step"
@@ -478,7 +483,7 @@ class Journal:
                 f" WHERE batch = ? AND number > ? AND {where} ORDER BY number LIMIT ?)",
                 (*after, *parameters, ROWS_AT_ONCE),
             ).fetchall()
-            # A number that is not whole would be the last of the next portion again, for ever.
+            # A number with a fraction would end the next range as well, for ever.
             return None if last is None else _whole(last)
 
 
@@ -487,11 +492,10 @@ def policy_to_json(policy: PushPolicy) -> str:
     return json.dumps(asdict(policy), sort_keys=True)
 
 
-def _policy_from_json(text: str) -> PushPolicy:
-    return PushPolicy(**json.loads(text))
-
-
 def _outcome_from_json(text: str) -> RowOutcome:
+    """Return the outcome of a row from its state and flags. Raises `ValueError` for an unknown
+    state.
+    """
     is_follower, state, operation, is_begun, is_in_doubt = json.loads(text)
     is_known = state in get_args(State) and state != "follows"
     if not is_known or (state == "applied" and operation not in get_args(Operation)):
@@ -511,11 +515,13 @@ def _checked_json_text(body: bytes) -> str:
 
 
 def _row_key_from_json(text: str) -> RowKey:
+    """Return the key of a row from a JSON list of batch and number."""
     batch, number = json.loads(text)
     return _text(batch), _whole(number)
 
 
 def _row_status_from_json(text: str) -> RowStatus:
+    """Return the status of a row, with its attempts, from JSON."""
     found = json.loads(text)
     flags: dict[str, Any] = {
         name: bool(found.pop(name)) for name in ("is_begun", "is_in_doubt", "is_altered")

@@ -390,10 +390,7 @@ class JournalWriter(Journal):
     ) -> State:
         """Record a row's transition with all of its details, and return the new state.
 
-        Args:
-            key: The row.
-            transition: The transition.
-            same_row: Row that this row repeats or follows.
+        `same_row` is the row that this row repeats or follows.
         """
         with self.writing() as change:
             state, is_begun = self._read_state(key)

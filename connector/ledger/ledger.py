@@ -44,18 +44,9 @@ from connector.ledger.sqlite_file import (
 )
 from connector.settings.model import Settings
 
-# -- Lease ----------------------------------------------------------------------------------------
-# Leases: only one run of each kind at a time, among all processes that share the folder.
-#
-# A lease expires unless it is renewed. Another run takes it immediately if its owner is certainly
-# dead, and otherwise when it has expired.
-
-
-# -- Owner -----------------------------------------------------------------------------------------
-# Who holds a lease: one process on one machine, known well enough to tell that it is dead.
-#
-# A process number alone says little: it is given out again, and in another container it means
-# another process. Nothing is written here.
+# -- Owner of a lease ------------------------------------------------------------------------------
+# A process number is not enough to tell that a process is dead: the system assigns it again, and in
+# another container it is another process.
 
 
 _PROC = Path("/proc")
@@ -121,9 +112,9 @@ def _process_start(pid: int) -> str | None:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    # The name stands in brackets and may hold anything, brackets too.
+    # The command's name is in brackets and may contain brackets.
     fields = stat.rpartition(")")[2].split()
-    # What has ended and was not yet taken note of by its parent does nothing any more.
+    # A process that has ended stays listed until its parent reads its exit status.
     return None if fields[0] in _ENDED else fields[_START_TIME_FIELD]
 
 
@@ -144,6 +135,9 @@ def _process_namespace() -> str | None:
 
 
 # -- Leases ----------------------------------------------------------------------------------------
+# A lease lets only one run of each kind work at a time, among all processes that share the folder.
+# It expires unless it is renewed. Another run takes it immediately if its owner is certainly dead,
+# and otherwise when it has expired.
 
 
 LEASE_SECONDS = 120.0
@@ -177,16 +171,8 @@ def read_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     return tuple(read_records(connection, Lease, query, (), {"owner": owner}))
 
 
-def describe_owner(owner: LeaseOwner) -> str:
-    """Describe the owner in words: process, command, machine and run."""
-    return f"process {owner.pid} ({owner.command}) on {owner.host}, run {owner.run_id}"
-
-
-# -- Ledger ---------------------------------------------------------------------------------------
-
-
 # -- Identity --------------------------------------------------------------------------------------
-# Identity of a data folder: the work file and the ledger of one folder have the same one.
+# The work file and the ledger of a data folder have the same identity.
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +313,8 @@ class Ledger:
         """Close the file. A later call opens it again."""
         with self._lock:
             if self._connection is not None:
-                # Closing tidies the log up, which a full disk forbids; all commits are in it.
+                # Closing moves the log into the file, which fails on a full disk. The log has all
+                # commits.
                 with suppress(sqlite3.Error):
                     self._connection.close()
                 self._connection = None
@@ -362,8 +349,9 @@ class Ledger:
             for held in read_leases(connection):
                 if held.name == name and not held.can_be_taken(now):
                     raise LeaseHeld(
-                        f"another {name} is running: {describe_owner(held.owner)},"
-                        f" since {format_moment(held.since)}"
+                        f"another {name} is running: process {held.owner.pid} "
+                        f"({held.owner.command}) on {held.owner.host}, run {held.owner.run_id}, "
+                        f"since {format_moment(held.since)}"
                     )
             connection.execute("DELETE FROM leases WHERE name = ?", (name,))
             moments = {"since": now, "expires_at": lease.expires_at}
@@ -511,7 +499,7 @@ def _record_block_usage(
             (sum(usage.used.values()), spender.run_id),
         )
     if usage.server is not None:
-        # What the last answers did not tell stays.
+        # Values that the last answers did not report stay.
         connection.execute(
             "INSERT INTO server (only, offset_seconds, limit_per_minute) VALUES (1, ?, ?)"
             " ON CONFLICT DO UPDATE SET offset_seconds = excluded.offset_seconds,"
@@ -545,6 +533,7 @@ def _read_month(connection: sqlite3.Connection, allowance: Allowance, today: dat
 
 
 def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUse, ...]:
+    """Return the number of requests by day, command and kind; `UNSETTLED` for open blocks."""
     query = (
         "SELECT day, command, kind, requests FROM spent WHERE day >= ?1 UNION ALL"
         " SELECT day, command, ?2, sum(requests) FROM blocks WHERE day >= ?1 GROUP BY day, command"
@@ -555,11 +544,13 @@ def _read_uses(connection: sqlite3.Connection, since: date | None) -> tuple[Requ
 
 
 def _read_exhaustion(connection: sqlite3.Connection) -> QuotaExhaustion | None:
+    """Return the API's last report of a used-up month; None if there is none."""
     query = "SELECT noted_at, until, is_told FROM exhaustion"
     return next(iter(read_records(connection, QuotaExhaustion, query)), None)
 
 
 def _read_server_state(connection: sqlite3.Connection) -> ServerState:
+    """Return the server's clock and rate limit; no difference and no limit if unknown."""
     query = "SELECT coalesce(offset_seconds, 0.0) AS offset_seconds, limit_per_minute FROM server"
     found = read_records(connection, ServerState, query)
     return next(iter(found), ServerState())

@@ -166,8 +166,8 @@ CREATE TABLE previews (
 
 -- Last user of the import page who prepared, sent or undid a batch.
 CREATE TABLE push_people (
-    batch TEXT NOT NULL, deed TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
-    PRIMARY KEY (batch, deed)
+    batch TEXT NOT NULL, action TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (batch, action)
 ) WITHOUT ROWID;
 """
 """Statements that create the tables."""

@@ -25,8 +25,7 @@ from connector.settings.layers import RECEIPTS_FOLDER
 # -- Identifiers ----------------------------------------------------------------------------------
 # Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
 #
-# They are compared in one form, without differences of letter case, blanks and ways to write a
-# number.
+# They are compared without differences of letter case, blanks and ways to write a number.
 
 
 IdentifierKind = Literal["id", "email", "phone", "profile"]
@@ -95,10 +94,8 @@ def _possible_phone_numbers(run: str) -> Iterator[str]:
 
 
 # -- Key -------------------------------------------------------------------------------------------
-# The key by which erased persons are hashed: random, in the account's folder, its owner's alone.
-#
-# Without it a hash tells nothing: addresses could be guessed from a plain one. Whoever loses it
-# loses the list, since no hash can be made again.
+# Erased people are listed as hashes with a random key, which only the owner of the folder can read.
+# Addresses could be guessed from hashes without a key. If the key is lost, the list is useless.
 
 
 KEY_FILE = "suppression.key"
@@ -246,6 +243,7 @@ class Person:
 
     @cached_property
     def _values_by_kind(self) -> dict[IdentifierKind, frozenset[str]]:
+        """Identifiers of the person by kind."""
         return {
             "id": self.ids,
             "email": self.emails,
@@ -255,6 +253,7 @@ class Person:
 
     @cached_property
     def _name_or_profile_pattern(self) -> re.Pattern[str] | None:
+        """Pattern of any name or profile of the person; None without names and profiles."""
         patterns = [
             *map(_name_regex, sorted(self.names)),
             *map(_profile_regex, sorted(self.profiles)),
@@ -277,11 +276,9 @@ def _profile_regex(profile: str) -> str:
     return rf"(?<![\w@-])(?<!(?<!www)\.)(?<!\w/){re.escape(profile)}/?(?![-./~%?#=&@+]*\w)"
 
 
-# -- Reduction -------------------------------------------------------------------------------------
-# What remains of a record when a person is taken out of it. Pure.
-#
-# The same reduction is made of held records, when a person is erased, and of every record that is
-# read afterwards, so that an unchanged answer is an unchanged row.
+# -- Removal from records --------------------------------------------------------------------------
+# Fields that an erasure removes from a record. The same fields are removed from stored records and
+# from every record that is read later, so that an unchanged answer is an unchanged row.
 
 
 class PersonMatcher(Protocol):
@@ -419,23 +416,22 @@ def _url_fields(declaration: Declaration, group: DataSubject) -> list[str]:
 
 
 def _has_identifier(kind: IdentifierKind, value: object, who: PersonMatcher) -> bool:
+    """Return True if the value is a text and an identifier of `who`."""
     return isinstance(value, str) and who.has_identifier(kind, value)
 
 
 def _normalized_values(
     kind: IdentifierKind, values: Mapping[str, Any], names: Iterable[str]
 ) -> frozenset[str]:
+    """Return the normalized identifiers in the fields `names`, without empty ones."""
     shown = (values.get(name) for name in names)
     return frozenset(
         normalize_identifier(kind, each) for each in shown if isinstance(each, str)
     ) - {""}
 
 
-# -- Suppression ----------------------------------------------------------------------------------
-# List of erased people, read from the ledger as hashes.
-#
-# `ledger/erasures.py` writes it. Warehouse and spreadsheets read it here, so that erased people do
-# not come back.
+# -- List of erased people -------------------------------------------------------------------------
+# `ledger/erasures.py` writes the list. Pulls and pushes read it here, and load no erased person.
 
 
 _BUSY_SECONDS = 10.0

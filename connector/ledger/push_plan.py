@@ -45,7 +45,7 @@ class Problem:
         code: Stable, documented code.
         column: Heading in the file; None for a problem of the whole row.
         field: Name of the field in the API; None for a problem of the whole row.
-        received: Cell, or value that the row asked for, cut to a length that can be shown.
+        received: Cell, or value that was to be sent, cut to a length that can be shown.
         found: Value that the API has instead. If several records match, their ids; for a repeated
             row, the number of the first one.
         allowed: Values allowed.
@@ -237,11 +237,9 @@ def _hash_of_json(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# -- Push order ------------------------------------------------------------------------------------
-# In which order a batch's rows are begun: as the file has them, and those about one thing one
-# after another, so that no look can take one row's record for another's.
-#
-# Pure: the caller takes rows and reports how they ended.
+# -- Order of the rows -----------------------------------------------------------------------------
+# Rows start in the order of the file. Rows for the same record or identity run one after another,
+# so that a lookup cannot take the record of one row for that of another.
 
 
 class QueuedRow(Protocol):

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 # -- Task ------------------------------------------------------------------------------------------
-# What one spreadsheet row undertakes to do, once it has passed every check. Plain values.
-#
-# The rows' checker makes tasks, the push steps carry them out, and the ledger keeps them.
+# A row that has passed every check becomes a task. The push carries it out, the ledger stores it.
 
 
 Mode = Literal["create", "update", "upsert", "convert"]
@@ -227,9 +225,6 @@ TRANSITIONS: Mapping[State, Mapping[RowEvent, State]] = {
 }
 """Next state, by state and event. A state that is missing here is final."""
 
-TERMINAL: frozenset[State] = frozenset(get_args(State)) - TRANSITIONS.keys()
-"""Final states."""
-
 IN_DOUBT: frozenset[State] = frozenset(("intent", "unknown", "settling", "held", "ambiguous"))
 """States of a row that was sent, or may have been, and whose fate is unknown."""
 
@@ -264,13 +259,9 @@ def outcome_of(
 ) -> RowOutcome:
     """Return the outcome that a row in this state would have if the push ended now.
 
-    For a row that follows another, use `outcome_of_follower`.
-
-    Args:
-        state: State of the row.
-        operation: Operation of the row.
-        is_begun: Whether its record is created, and the update after it is still to be sent.
-        is_in_doubt: Whether the fate of an attempt is unknown, also if the user has decided since.
+    For a row that follows another, use `outcome_of_follower`. `is_begun` is True if the record is
+    created and the update after it is still to be sent. `is_in_doubt` is True if the fate of an
+    attempt is unknown, also if the user has decided since.
     """
     assert state != "follows", "a row that follows has the outcome of another"
     if state == "applied":

@@ -233,6 +233,7 @@ def _read_json_files(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
 
 
 def _unreadable_error(path: Path, error: Exception) -> WarehouseError:
+    """Return the error for a receipt or release that cannot be parsed."""
     return WarehouseError(
         f"{path} cannot be read ({type(error).__name__}), so the connector could load erased "
         f"people again",

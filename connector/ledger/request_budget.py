@@ -76,7 +76,7 @@ class RequestBudget:
             if self._has_request_left():
                 break
             async with self._lock:
-                # The process that had the lock may have taken the last one in the meantime.
+                # Another request may have used the last one of the block while this one waited.
                 self._check_budget()
                 if not self._has_request_left():
                     await self._take_block()
@@ -107,7 +107,7 @@ class RequestBudget:
     async def return_unused(self) -> None:
         """Record the use of the current block, and return its unused requests to the month."""
         if self._taking is not None:
-            # A run that was cancelled while it waited for a block has it none the less.
+            # A run that was cancelled while it waited for a block still gets the block.
             with suppress(ConnectorError):
                 await self._await_block(self._taking)
         what = self._block_usage()
@@ -186,8 +186,8 @@ def _from_unix_time(unix: float | None) -> datetime | None:
 
 
 # -- Lease holder ----------------------------------------------------------------------------------
-# The lease is renewed in the background. Should that have failed for too long, no request leaves
-# before it is renewed, or known to be lost.
+# The lease is renewed in the background. If that has failed for too long, the next request first
+# renews the lease, and is not sent if the lease is lost.
 
 
 RENEWAL_SECONDS = LEASE_SECONDS / 4
@@ -223,7 +223,7 @@ class LeaseHolder:
 
     async def __aenter__(self) -> Self:
         owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
-        # No one who was erased comes back by a list that has lost them.
+        # A list that has lost hashes would let erased people be loaded again.
         await asyncio.to_thread(Erasures(self.ledger).restore_hashes_from_receipts)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
@@ -235,7 +235,7 @@ class LeaseHolder:
         self._beating.cancel()
         with suppress(asyncio.CancelledError):
             await self._beating
-        # What cannot be written down any more stays counted, and the lease runs out.
+        # Requests that cannot be recorded stay counted, and the lease expires.
         with suppress(ConnectorError):
             await self.budget.return_unused()
         with suppress(ConnectorError):
@@ -254,7 +254,7 @@ class LeaseHolder:
         """Renew the lease every `RENEWAL_SECONDS` until it is lost. Failures are tried again."""
         while self._lost is None:
             await asyncio.sleep(RENEWAL_SECONDS)
-            # A file that cannot be written to at the time is tried again at the next beat.
+            # If the file cannot be written now, the next renewal tries again.
             with suppress(ConnectorError):
                 await self._renew_lease()
 

@@ -27,7 +27,7 @@ from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import add_missing_hashes
 
 # -- File locks ------------------------------------------------------------------------------------
-# Locks of files: some file systems, such as network shares, refuse every lock.
+# Some file systems, such as network shares, refuse every lock.
 
 
 _REFUSALS = frozenset((errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS))
@@ -57,7 +57,7 @@ def has_locks(folder: Path) -> bool:
     return True
 
 
-# -- Sqlite file -----------------------------------------------------------------------------------
+# -- Connection ------------------------------------------------------------------------------------
 
 
 APPLICATION_ID = 0x52434C47
@@ -99,6 +99,7 @@ def connect_to_ledger(path: Path) -> sqlite3.Connection:
 
 
 def _open_sqlite(path: Path) -> sqlite3.Connection:
+    """Return a connection without automatic transactions, which any thread may use."""
     return sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -236,14 +237,12 @@ def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 # -- Copying ---------------------------------------------------------------------------------------
-# A ledger as a file: copying it while others write to it, and comparing it with an earlier copy.
-#
-# SQLite's own backup makes the copy, page by page: what is committed in the meantime is in it
-# whole or not at all, and neither reader nor writer waits for it.
+# SQLite's own backup makes the copy while others read and write: a transaction that is committed
+# during the copy is in it as a whole or not at all.
 
 
 _DONE = (("push_batches", "batch"), ("erasures", "erasure"))
-"""Tables of what cannot be done a second time, with the column that identifies a row."""
+"""Tables that a restore must not lose rows of, with the column that identifies a row."""
 
 _PAGES = -1
 """All pages in one step: a copy in several steps starts again with every commit of another process.
@@ -319,38 +318,22 @@ def delete_leases(path: Path) -> None:
 
 def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
     """Return True if `ours` has every batch and erasure of `theirs`."""
-    return all(
-        _table_rows(theirs, table, columns) <= _table_rows(ours, table, columns)
-        for table, columns in _DONE
-    )
-
-
-def _table_rows(
-    connection: sqlite3.Connection, table: str, columns: str
-) -> frozenset[tuple[object, ...]]:
-    return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
+    queries = [f"SELECT {columns} FROM {table}" for table, columns in _DONE]
+    return all(set(theirs.execute(query)) <= set(ours.execute(query)) for query in queries)
 
 
 def _has_requests_of(earlier: sqlite3.Connection, later: sqlite3.Connection) -> bool:
     """Return True if no count of requests is lower in `later`. Counts never decrease."""
-    spent = "day, command, kind, requests"
-    now = _counts_by_key(_table_rows(later, "spent", spent))
-    then = _counts_by_key(_table_rows(earlier, "spent", spent))
-    return all(now.get(key, 0) >= n for key, n in then.items())
-
-
-def _counts_by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
-    """Return the last column of each row as a number, by its other columns."""
-    return {row[:-1]: int(str(row[-1])) for row in rows}
+    query = "SELECT day, command, kind, requests FROM spent"
+    then, now = ({row[:-1]: row[-1] for row in each.execute(query)} for each in (earlier, later))
+    return all(now.get(key, 0) >= requests for key, requests in then.items())
 
 
 # -- Ledger records --------------------------------------------------------------------------------
-# Rows of the ledger's tables as records, and records as rows.
-#
-# The names of columns are those of the fields, and a field's type says how its value is written
-# down: times in ISO 8601, paths as texts, and mappings as JSON. SQLite stores a value of any kind
-# in any column, so that each is held against its field's type: what is of another kind, no one
-# wrote here, and the file is damaged.
+# Rows of the tables are read as dataclasses. Columns have the names of the fields, and a field's
+# type says how its value is stored: times in ISO 8601, paths as text, and mappings as JSON. SQLite
+# stores a value of any type in any column, so each value is checked: another type means a damaged
+# file.
 
 
 T = TypeVar("T")

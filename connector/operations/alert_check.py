@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,7 +29,6 @@ from connector.operations.findings import (
     find_problems,
     read_snapshot,
 )
-from connector.pulls.outcome import to_json_value
 from connector.settings.model import Settings
 
 ALERT_LEASE = "alerts"
@@ -79,7 +78,7 @@ class AlertCheck:
         """Return the check as `--json` prints it."""
         return {
             "account": self.account,
-            "alerts": to_json_value([asdict(each) for each in self.alerts]),
+            "alerts": self.alerts,
             "delivered": self.delivered,
             "is_skipped": self.is_skipped,
             "failures": list(self.failures),

@@ -195,6 +195,7 @@ def _contains_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
 
 
 def _copy_file(source: Path, target: Path) -> None:
+    """Copy a file, and create the target's folder."""
     make_folder(target.parent)
     # A publication replaces the file, so this file can be read to its end.
     with source.open("rb") as read, create_private_file(target) as write:
@@ -245,6 +246,7 @@ def _remove_old_backups(to: Path, account: str | None, keep: int) -> tuple[Path,
 
 
 def _delete_temporary_files(staging: Path, partial: Path) -> None:
+    """Delete the staging folder and the incomplete backup, if they exist."""
     shutil.rmtree(staging, ignore_errors=True)
     with suppress(OSError):
         partial.unlink(missing_ok=True)

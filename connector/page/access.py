@@ -153,7 +153,7 @@ class PageAccess:
     def find_session(
         self, cookie: str | None, peer: str | None, header: str | None
     ) -> PageSession | None:
-        """Return the valid session of a cookie; None if there is none.
+        """Return the valid session of a cookie, or None.
 
         `peer` is the client's address, and `header` the name from the reverse proxy. Raises
         `AccessDenied` if the proxy must name a user and did not.
@@ -207,6 +207,7 @@ class PageAccess:
                 return {}
 
     def _save_sessions(self) -> None:
+        """Write the sessions to their file."""
         sessions = {key: asdict(each) for key, each in self._sessions.items()}
         with convert_file_errors(self._path), write_atomically(self._path) as file:
             file.write(json.dumps(sessions).encode())

@@ -127,7 +127,7 @@ class DraftReader:
     def check_rows(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
         """Return the job that writes edits to a copy of the file and checks all rows."""
         return self._get_or_start_job(
-            self._checked, draft.id, self._check_key(draft), self._check_rows_in_thread
+            self._checked, draft.id, self._make_check_key(draft), self._check_rows_in_thread
         )
 
     def read_outcomes(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
@@ -227,7 +227,7 @@ class DraftReader:
         """Return the number of rows above the headings that a report of the draft's file omits."""
         return _count_rows_above_headings(open_push_file(self.push_file(draft)))
 
-    def skip_finished_rows(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
+    def edits_skipping_finished_rows(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
         """Return edits for `rest`, made of the draft's report, that skip rows without errors."""
         assert draft.batch is not None
         rows_lost = rest.shift - draft.shift
@@ -241,8 +241,11 @@ class DraftReader:
         numbers = (row.number for row in table.rows() if not row.is_left_out)
         return {str(number): None for number in numbers if number not in wanted}
 
-    def _check_key(self, draft: ImportDraft) -> str:
-        """Return a key of all that affects the check: answers, edits, and the latest push."""
+    def _make_check_key(self, draft: ImportDraft) -> str:
+        """Return a key that changes with everything that affects the check.
+
+        That is the file, the answers, the edits, and the latest push of the account.
+        """
         with Ledger(self._settings.folder) as ledger:
             pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
         return f"{self._drafts.content_key(draft)} {pushed}"
@@ -273,6 +276,7 @@ class DraftReader:
             self._queue.get()()
 
     def _read_file_in_thread(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
+        """Open a draft's file; return its table, target and samples."""
         draft = self._drafts.load(id)
         push_file = self.push_file(draft)
         table = open_push_file(push_file)
@@ -288,10 +292,11 @@ class DraftReader:
         return OpenedFile(table, target, beginning, begins_at, tuple(map(tuple, samples)))
 
     def _check_rows_in_thread(self, id: str, job: ReadingJob[CheckedFile]) -> CheckedFile:
+        """Write a draft's edits to a copy of its file, and check all rows."""
         draft = self._drafts.load(id)
         if draft.edits:
             draft = self._write_edits_to_copy(draft)
-            job.key = self._check_key(draft)
+            job.key = self._make_check_key(draft)
         push_file, at = self.push_file(draft), datetime.now(UTC)
         opened = open_push_file(push_file)
         rows = RowIndex(self._settings.folder)
@@ -305,6 +310,7 @@ class DraftReader:
         return CheckedFile(previewed, rows)
 
     def _read_outcomes_in_thread(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
+        """Return the rows of a sent draft with the outcomes in the journal."""
         draft = self._drafts.load(id)
         assert draft.batch is not None
         table = open_push_file(self.push_file(draft))

@@ -115,7 +115,7 @@ class DraftSender:
         asyncio.run(resolve(self._settings, draft.batch, number, decision))
 
     def latest_run(self, id: str) -> DraftRun | None:
-        """Return the latest run of the draft on this server; None if there is none."""
+        """Return the latest run of the draft on this server, or None."""
         return self._runs.get(id)
 
     def _start_run(

@@ -236,7 +236,7 @@ class DraftFolder:
         return self.folder_of(draft.id) / draft.file
 
     def saved_map(self, draft: ImportDraft) -> SavedMap | None:
-        """Return the user's column mapping; None if there is none."""
+        """Return the user's column mapping, or None."""
         return load_map(self.folder_of(draft.id) / _MAP_FILE) if draft.has_map else None
 
     def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
@@ -256,6 +256,7 @@ class DraftFolder:
         return json.dumps(parts, sort_keys=True)
 
     def _save(self, draft: ImportDraft) -> None:
+        """Write the draft's state to its folder."""
         path = self.folder_of(draft.id) / _STATE_FILE
         with convert_file_errors(path), write_atomically(path) as file:
             file.write(json.dumps(asdict(draft)).encode())

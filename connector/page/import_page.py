@@ -51,7 +51,7 @@ from connector.page.words import (
     choose_language,
 )
 from connector.pushes.batch import Decision, DeclaredRecord
-from connector.pushes.dry_run import OPERATIONS, Preview
+from connector.pushes.dry_run import OPERATIONS
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.mapping_file import SavedMap
@@ -113,6 +113,7 @@ class ImportPage(PreparingScreens):
             sleep(ERASE_LOOK_SECONDS)
 
     def _routes(self) -> list[Route | Mount]:
+        """Return the routes of all screens, with the checks of `PageEntrance`."""
         one = "/imports/{id}"
         shown: dict[str, Screen] = {
             "/": self.home,
@@ -248,7 +249,9 @@ class ImportPage(PreparingScreens):
             ],
             stopping=stopping,
             settled_by=QUESTIONS,
-            left=_requests_left_this_month(preview),
+            left=preview.month.requests_left(keeps_reserve=False)
+            if preview.month is not None
+            else None,
             shows_command=self._settings.page_commands.value == "on",
             warnings=problem_kinds(checked.rows, sort="warning"),
             path=self.drafts.file_path(draft),
@@ -393,7 +396,7 @@ class ImportPage(PreparingScreens):
                 draft_of_rest, self.drafts.saved_map(draft) or SavedMap(draft.resource)
             )
             draft_of_rest.confirmed = ["table", "columns"]
-            draft_of_rest.edits = self.reader.skip_finished_rows(draft, draft_of_rest)
+            draft_of_rest.edits = self.reader.edits_skipping_finished_rows(draft, draft_of_rest)
         return redirect(f"/imports/{draft_of_rest.id}")
 
     def resolve(self, call: PageCall) -> Response:
@@ -457,11 +460,6 @@ class ImportPage(PreparingScreens):
             modes=MODES,
             zone=self._settings.time_zone.value,
         )
-
-
-def _requests_left_this_month(preview: Preview) -> int | None:
-    """Return the requests left in the monthly quota; None if the quota is unknown."""
-    return preview.month.requests_left(keeps_reserve=False) if preview.month is not None else None
 
 
 _OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")

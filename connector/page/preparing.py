@@ -80,12 +80,11 @@ class PreparingScreens:
 
     # -- Drafts -----------------------------------------------------------------------------------
 
-    def home(self, call: PageCall) -> Response:
-        """Screen with the form for a new import, and a list of current imports."""
-        return self._home_screen(call)
+    def home(self, call: PageCall, message: str = "") -> Response:
+        """Screen with the form for a new import, and a list of current imports.
 
-    def _home_screen(self, call: PageCall, message: str = "") -> Response:
-        """Return the first screen. With a message, the form keeps its input."""
+        With a message, the form keeps its input.
+        """
         found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.state
         return call.render(
@@ -121,17 +120,17 @@ class PreparingScreens:
         words, resource_and_mode = call.language, _resource_and_mode(call)
         if resource_and_mode is None:
             message = words.gettext("Choose what is in the file and what you want to do.")
-            return self._home_screen(call, message)
+            return self.home(call, message)
         resource, mode = resource_and_mode
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            return self._home_screen(call, words.gettext("Only leads can be converted."))
+            return self.home(call, words.gettext("Only leads can be converted."))
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            return self._home_screen(call, words.gettext("Choose a file, or paste cells."))
+            return self.home(call, words.gettext("Choose a file, or paste cells."))
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
@@ -147,7 +146,7 @@ class PreparingScreens:
         error = self.reader.read_file(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
             self._erase_draft(draft.id)
-            return self._home_screen(call, " ".join(words.describe_error(error)))
+            return self.home(call, " ".join(words.describe_error(error)))
         return redirect(f"/imports/{draft.id}")
 
     def template(self, call: PageCall) -> Response:
@@ -306,7 +305,7 @@ class PreparingScreens:
             opened=opened,
             choices=screens.column_choices(opened, found, labels),
             fields=screens.mappable_fields(opened.target, found),
-            long_texts=screens.long_text_fields(opened.target),
+            long_texts={each.name for each in opened.target.columns if each.field.is_long_text},
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
             is_remembered=is_remembered and "columns" not in draft.confirmed,
@@ -369,12 +368,11 @@ class PreparingScreens:
 
     # -- Values -----------------------------------------------------------------------------------
 
-    def values(self, call: PageCall) -> Response:
-        """Screen with questions about the values of whole columns."""
-        return self._values_screen(call)
+    def values(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
+        """Screen with questions about the values of whole columns.
 
-    def _values_screen(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
-        """Return the screen of values. `wrong` are the questions with an invalid answer."""
+        `wrong` are the questions with an invalid answer.
+        """
         checked = self.checked_file(self.drafts.load(call.id))
         # The check may have written the edits to the file, which creates another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
@@ -426,7 +424,7 @@ class PreparingScreens:
             self.drafts.save_map(draft, saved)
             draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
         if wrong:
-            return self._values_screen(call, wrong)
+            return self.values(call, wrong)
         return redirect(f"/imports/{call.id}{'' if kind is None else '/rows'}")
 
     # -- Rows -------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class RowIndex:
         self._kinds_before_recheck: dict[int, set[Kind]] = {}
 
     def store_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
-        """Yield the rows, and store those that are not stored yet."""
+        """Yield the rows, and store each new row."""
         for row in rows:
             if row.number > self._last:
                 self._last = row.number
@@ -151,6 +151,7 @@ class RowIndex:
         return len(self._result_offsets)
 
     def _read_row(self, place: int) -> IndexedRow:
+        """Return the stored row at a place with its result, as of its first check."""
         row = self._rows.value_at(self._row_offsets[place])
         return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 

@@ -113,11 +113,6 @@ def _chosen_policy(place: MappedColumn) -> ColumnPolicy:
     return place.options.policy if place.match_kind == "given" else default_policy(place.target)
 
 
-def long_text_fields(target: PushTarget) -> set[str]:
-    """Return the names of fields that are long texts."""
-    return {each.name for each in target.columns if each.field.is_long_text}
-
-
 def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str]:
     """Yield date and choice fields for which most of the samples are valid."""
     for column in target.columns:
@@ -247,10 +242,9 @@ class ValueQuestion:
 
 
 VALUES_MAX = 50
-"""Maximum number of different values of a column for which the user is asked."""
+"""Maximum number of different values in a question about a column."""
 
 _EMPTY_WORDS = ("says_nothing", "word_for_nothing")
-_CHOICES = ("unknown_value", "value_not_accepted", "not_true_or_false")
 _NOT_BY_VALUE = frozenset(
     (
         *("required", "match_missing", "ambiguous_date", "ambiguous_number", "two_digit_year"),
@@ -600,7 +594,7 @@ class DuplicateRow:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Duplicate rows of a file, of which only one is imported.
+    """Duplicate rows of a file. Only one of them is imported.
 
     `value` is the cell that they share. `headings` are the columns in which they differ.
     """

@@ -170,7 +170,7 @@ class PageEntrance:
         return answer
 
     def _find_session(self, request: Request) -> PageSession | None:
-        """Return the session of a request; None if there is none. Raises `AccessDenied`."""
+        """Return the session of a request, or None. Raises `AccessDenied`."""
         header = self.access.rules.header
         return self.access.find_session(
             request.cookies.get(self.cookie),
@@ -186,7 +186,8 @@ class PageEntrance:
         if self.access.rules.header is not None:
             # The proxy has named the user: a session is only used for the keys of forms.
             response = redirect(str(request.url.path))
-            self.start_session(response, request.headers[self.access.rules.header])
+            person = request.headers[self.access.rules.header]
+            self.set_cookie(response, self.access.start_session(person))
             return response
         if self.access.rules.passwords is not None:
             return redirect("/login")
@@ -194,10 +195,6 @@ class PageEntrance:
             "You are not signed in.",
             action="Open the link that “connector page” prints in the terminal.",
         )
-
-    def start_session(self, response: Response, person: str) -> None:
-        """Start a session for the user, and set its cookie."""
-        self.set_cookie(response, self.access.start_session(person))
 
     def set_cookie(self, response: Response, cookie: str) -> None:
         """Set the cookie of a session, which scripts cannot read and other sites do not send."""

@@ -237,8 +237,7 @@ class PageLanguage:
 
     @property
     def _locale(self) -> str:
-        """Locale for dates and times."""
-        # British date order: the day comes first, as in the other languages.
+        """Locale for dates and times; English uses the British order of day and month."""
         return "en_GB" if self.code == "en" else self.code
 
     def format_number(self, value: float) -> str:
@@ -340,7 +339,7 @@ class PageLanguage:
         return problem.message if known is None else self.gettext(known)
 
     def fix_text(self, problem: Problem) -> str:
-        """Return the action for a problem; empty if there is none."""
+        """Return the action for a problem, or an empty text."""
         if (words := find_problem_words(problem)) is not None:
             return self.gettext(words.action) if words.action else ""
         if problem.code in ACTIONS:
@@ -372,13 +371,13 @@ class PageLanguage:
         return sorted(found, key=lambda each: each[1])
 
 
-def _shorten_values(now: str, then: str) -> tuple[str, str]:
+def _shorten_values(old: str, new: str) -> tuple[str, str]:
     """Shorten two texts for display, and omit a long beginning that they share."""
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS
-    if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
-        now, then = f"…{now[alike:]}", f"…{then[alike:]}"
-    return now[:_SHOWN_CHARACTERS], then[:_SHOWN_CHARACTERS]
+    if max(len(old), len(new)) > _SHOWN_CHARACTERS and alike > 0:
+        old, new = f"…{old[alike:]}", f"…{new[alike:]}"
+    return old[:_SHOWN_CHARACTERS], new[:_SHOWN_CHARACTERS]
 
 
 def field_name_in_english(name: str) -> str:
@@ -408,7 +407,7 @@ def choose_language(accepted: str) -> PageLanguage:
 
 
 def find_country(accepted: str) -> str:
-    """Return the first country in the header `Accept-Language`; empty if there is none."""
+    """Return the first country in the header `Accept-Language`, or an empty text."""
     found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
     return found[1].upper() if found and found[1].upper() in REGIONS else ""
 

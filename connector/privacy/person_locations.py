@@ -187,7 +187,7 @@ def _group_by_person(
 ) -> list[Person]:
     """Return a person for each erasure whose identifiers were found, with these identifiers."""
     with Ledger(settings.folder) as ledger:
-        names = Erasures(ledger).listed()
+        names = {each.token: name for each, name in Erasures(ledger).listed_hashes()}
     theirs: dict[str, set[Identifier]] = {}
     for kind, value in found:
         theirs.setdefault(names[hash_identifier(suppressed.key, kind, value)], set()).add(

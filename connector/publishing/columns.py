@@ -18,7 +18,7 @@ from connector.errors import ModelError
 from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.project import Model, Project, convert_sql_errors
 from connector.warehouse.duckdb_file import quoted
-from connector.warehouse.schema import Column, complete_tables
+from connector.warehouse.schema import Column, TableSchema, complete_tables
 
 # -- Types -----------------------------------------------------------------------------------------
 
@@ -80,6 +80,17 @@ def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = No
     ).fetchall():
         found.setdefault(table, []).append(Column(column, type, comment or ""))
     return {table: tuple(columns) for table, columns in found.items()}
+
+
+def read_tables(connection: duckdb.DuckDBPyConnection) -> Iterator[TableSchema]:
+    """Yield every table and view of the current database, by name, with its comment."""
+    shapes = read_shapes(connection)
+    of_file = "WHERE database_name = current_database() AND NOT internal"
+    for schema, table, comment in connection.execute(
+        f"SELECT schema_name, table_name, comment FROM duckdb_tables() {of_file} UNION ALL "
+        f"SELECT schema_name, view_name, comment FROM duckdb_views() {of_file} ORDER BY ALL"
+    ).fetchall():
+        yield TableSchema(schema, table, shapes.get(f"{schema}.{table}", ()), comment or "")
 
 
 # -- Inheritance -----------------------------------------------------------------------------------

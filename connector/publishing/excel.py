@@ -16,8 +16,6 @@ from typing import IO, Any
 
 import duckdb
 from openpyxl import Workbook
-from openpyxl.cell import WriteOnlyCell
-from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.worksheet import Worksheet
@@ -32,6 +30,8 @@ from connector.spreadsheet.workbook_writer import (
     SIZE,
     TEXT_CHARACTERS_MAX,
     TextTooLong,
+    row_xml,
+    style_number,
     text_cell_xml,
     value_cell_xml,
 )
@@ -163,10 +163,11 @@ class _WorkbookWriter:
         self._book = Workbook()
         self._book.remove(self._book.worksheets[0])
         self._plain = self._book.create_sheet("plain")
-        self._bold = self._style_id(is_bold=True)
-        self._quoted = self._style_id(is_quoted=True)
+        self._bold = style_number(self._plain, is_bold=True)
+        self._quoted = style_number(self._plain, is_quoted=True)
         self._dates = {
-            kind: self._style_id(number_format=form) for kind, form in DATE_FORMATS.items()
+            kind: style_number(self._plain, number_format=form)
+            for kind, form in DATE_FORMATS.items()
         }
 
     def write(self, file: IO[bytes]) -> None:
@@ -215,7 +216,7 @@ class _WorkbookWriter:
         """Yield the XML of the headings and of the rows, one batch at a time."""
         letters = [get_column_letter(number) for number in range(1, len(source.columns) + 1)]
         headings = [text_cell_xml(column, self._bold) for column in source.columns]
-        yield _row_xml(1, letters, headings)
+        yield row_xml(1, letters, headings)
         number = 1
         for batch in source.batches():
             texts = []
@@ -223,7 +224,7 @@ class _WorkbookWriter:
                 number += 1
                 named = zip(row, source.columns, strict=True)
                 cells = [self._cell_xml(value, column, source) for value, column in named]
-                texts.append(_row_xml(number, letters, cells))
+                texts.append(row_xml(number, letters, cells))
             yield "".join(texts)
 
     def _cell_xml(self, value: object, column: str, source: _SourceTable) -> str:
@@ -248,25 +249,6 @@ class _WorkbookWriter:
         except TextTooLong:
             source.shortened[column] += 1
             return _shortened_cell(text, style)
-
-    def _style_id(
-        self, *, number_format: str | None = None, is_bold: bool = False, is_quoted: bool = False
-    ) -> int:
-        """Return openpyxl's number of the style with this format."""
-        cell = WriteOnlyCell(self._plain)
-        if number_format is not None:
-            cell.number_format = number_format
-        if is_bold:
-            cell.font = Font(bold=True)
-        cell.quotePrefix = is_quoted
-        return int(cell.style_id)
-
-
-def _row_xml(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
-    """Return the XML of the row with this number; empty cells are left out."""
-    placed = zip(letters, cells, strict=True)
-    joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
-    return f'<row r="{number}">{joined}</row>'
 
 
 def _is_exact(value: float | Decimal) -> bool:

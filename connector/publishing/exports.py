@@ -9,7 +9,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,16 +84,8 @@ _SWAP = 2
 _HERE = -100
 
 
-@dataclass(frozen=True, slots=True)
-class ExportResult:
-    """Result of an export: the folder, and the tables as `schema.table`."""
-
-    folder: Path
-    tables: tuple[str, ...]
-
-
-def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResult:
-    """Write the tables and views of the schemas (default: all) as Parquet.
+def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> tuple[str, ...]:
+    """Write the tables and views of the schemas (default: all) as Parquet; return their names.
 
     They become `folder/SCHEMA/TABLE.parquet` and replace an earlier export in the folder.
 
@@ -126,7 +117,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResul
             _replace_folder(made, folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-    return ExportResult(folder, wanted)
+    return wanted
 
 
 def _refuse_other_folder(folder: Path) -> None:

@@ -123,15 +123,10 @@ def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelErro
             break
     line = found.get(_LINE, line) if isinstance(found, dict) else line
     keys = ".".join(str(step) for step in first["loc"])
-    told = (
-        first.get("ctx", {}).get("error") or f"{first['msg']}, not {_format_input(first['input'])}"
-    )
+    given = first["input"]
+    shown = "a mapping or list" if isinstance(given, dict | list) else repr(given)
+    told = first.get("ctx", {}).get("error") or f"{first['msg']}, not {shown}"
     return ModelError(f"{keys}: {told}" if keys else told, path=path, line=line)
-
-
-def _format_input(value: Any) -> str:
-    """Return the invalid value for an error message."""
-    return "a mapping or list" if isinstance(value, dict | list) else repr(value)
 
 
 def _single_spaced(text: str) -> str:

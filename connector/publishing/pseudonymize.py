@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from connector.publishing.columns import (
     describe_project,
     personal_columns,
     read_shapes,
+    read_tables,
 )
 from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.lineage import ColumnKey, Lineage
@@ -179,17 +180,6 @@ def _check_column(table: str, column: str, shapes: Shapes) -> None:
         raise UnknownName(f"column of {table} in publish_without", column, names)
 
 
-def _is_left_out_of_content_view(table: str, column: str, left_out: Collection[ColumnKey]) -> bool:
-    """Return True for a column of a content view whose field is left out of content items."""
-    return table.startswith(CONTENT_VIEW_PREFIX) and ("landing.content_items", column) in left_out
-
-
-def _without_keys_expression(record: str, keys: Collection[str]) -> str:
-    """Return the SQL for a JSON column without these keys."""
-    patch = json.dumps(dict.fromkeys(keys))
-    return f"json_merge_patch({record}, {literal(patch)})"
-
-
 # -- Copy ------------------------------------------------------------------------------------------
 
 TOKEN_CHARACTERS = 32
@@ -230,7 +220,7 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         shapes = read_shapes(connection)
         personal = personal_columns(project, shapes) if mask.personal != "keep" else frozenset()
         left_out = left_out_columns(mask.without, project)
-        for table in _draft_tables(connection, shapes):
+        for table in read_tables(connection):
             if table.schema not in mask.without:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.schema)}")
                 _copy_table(connection, table, mask, personal, left_out)
@@ -250,15 +240,17 @@ def _copy_table(
     comments: dict[str, str] = {}
     owner = str(table)
     removed = [name for each, name in left_out if each == owner]
+    is_content_view = owner.startswith(CONTENT_VIEW_PREFIX)
+    without_removed = literal(json.dumps(dict.fromkeys(removed)))
     for column in table.columns:
         name = quoted(column.name)
-        if column.name in removed or _is_left_out_of_content_view(owner, column.name, left_out):
+        is_left_out = is_content_view and ("landing.content_items", column.name) in left_out
+        if column.name in removed or is_left_out:
             continue
         if (owner, column.name) not in personal:
             is_record = column.name == RECORD and removed
-            shown.append(
-                f"{_without_keys_expression(name, removed)} AS {name}" if is_record else name
-            )
+            patched = f"json_merge_patch({name}, {without_removed}) AS {name}"
+            shown.append(patched if is_record else name)
             comments[name] = column.comment
         elif mask.personal == "hash" and can_be_hashed(owner, column.name):
             shown.append(f"{_hash_expression(name)} AS {name}")
@@ -278,17 +270,6 @@ def _copy_table(
         # In one transaction: otherwise each comment would be a commit, and there are a thousand.
         with transaction(connection):
             connection.execute(";".join(statements))
-
-
-def _draft_tables(connection: duckdb.DuckDBPyConnection, shapes: Shapes) -> Iterator[TableSchema]:
-    """Yield every table and view of the draft."""
-    of_draft = "database_name = current_database() AND NOT internal"
-    for schema, table, comment in connection.execute(
-        f"SELECT schema_name, table_name, comment FROM duckdb_tables() WHERE {of_draft} "
-        f"UNION ALL SELECT schema_name, view_name, comment FROM duckdb_views() "
-        f"WHERE {of_draft} ORDER BY ALL"
-    ).fetchall():
-        yield TableSchema(schema, table, shapes.get(f"{schema}.{table}", ()), comment or "")
 
 
 def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:

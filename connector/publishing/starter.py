@@ -14,8 +14,8 @@ import duckdb
 import yaml
 
 from connector.atomic_files import write_atomically
-from connector.errors import file_error
-from connector.warehouse.duckdb_file import make_folder
+from connector.publishing.columns import read_tables
+from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.published_file import open_read_only
 
 
@@ -179,53 +179,34 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Written
     sources = folder / SOURCES_FILE
     with open_read_only(published) as connection:
         text = _SOURCES_HEAD + _sources_yaml(connection, (*_DBT_SCHEMAS, own_schema))
-    try:
-        with write_atomically(sources) as out:
-            out.write(text.encode())
-    except OSError as error:
-        raise file_error(sources, error) from error
+    _write_file(sources, text)
     return WrittenFiles(folder, (*written.written, sources), written.kept)
 
 
 def _sources_yaml(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
     """Return dbt's sources file for the tables and views of the schemas, with their comments."""
-    tables: dict[str, dict[str, dict[str, object]]] = {schema: {} for schema in schemas}
-    for schema, name, comment in connection.execute(
-        "SELECT schema_name, table_name, comment FROM duckdb_tables() "
-        "WHERE database_name = current_database() UNION ALL "
-        "SELECT schema_name, view_name, comment FROM duckdb_views() "
-        "WHERE database_name = current_database() AND NOT internal ORDER BY ALL"
-    ).fetchall():
-        if schema in tables:
-            tables[schema][name] = {
-                "name": name,
-                "description": _without_jinja(comment),
-                "columns": [],
-            }
-    for schema, table, name, comment in connection.execute(
-        "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns() "
-        "WHERE database_name = current_database() ORDER BY table_name, column_index"
-    ).fetchall():
-        if table in tables.get(schema, {}):
-            columns = tables[schema][table]["columns"]
-            assert isinstance(columns, list)
-            columns.append({"name": name, "description": _without_jinja(comment)})
+    tables: dict[str, list[dict[str, object]]] = {schema: [] for schema in schemas}
+    for table in read_tables(connection):
+        if table.schema in tables:
+            columns = [
+                {"name": each.name, "description": _without_jinja(each.comment)}
+                for each in table.columns
+            ]
+            description = _without_jinja(table.about)
+            tables[table.schema].append(
+                {"name": table.name, "description": description, "columns": columns}
+            )
     sources = [
-        {
-            "name": schema,
-            "database": "recruitment",
-            "schema": schema,
-            "tables": list(tables[schema].values()),
-        }
+        {"name": schema, "database": "recruitment", "schema": schema, "tables": tables[schema]}
         for schema in schemas
         if tables[schema]
     ]
     return yaml.safe_dump({"sources": sources}, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _without_jinja(comment: str | None) -> str:
+def _without_jinja(comment: str) -> str:
     """Return the comment with round instead of curly brackets."""
-    return (comment or "").replace("{", "(").replace("}", ")")
+    return comment.replace("{", "(").replace("}", ")")
 
 
 def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles:
@@ -237,10 +218,12 @@ def _write_missing_files(folder: Path, files: Mapping[str, str]) -> WrittenFiles
         if path.exists():
             kept.append(path)
             continue
-        try:
-            with write_atomically(path) as file:
-                file.write(text.encode())
-        except OSError as error:
-            raise file_error(path, error) from error
+        _write_file(path, text)
         written.append(path)
     return WrittenFiles(folder, tuple(written), tuple(kept))
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write or replace a text file. Raises `WarehouseError`."""
+    with convert_errors(path), write_atomically(path) as file:
+        file.write(text.encode())

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from connector.catalog import declaration
 from connector.client.request import Observer, Request
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, codes_of, count_noun
+from connector.errors_api import Forbidden, TryAgain
 from connector.ledger.quota import MonthUse
-from connector.pulls.resource_pull import PullResult
+from connector.log import shorten_name
+from connector.pulls.incremental_scan import NO_END
+from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED, PullResult
 from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit, Event, Purpose
 from connector.warehouse.runs import ResourceRun
+from connector.warehouse.state import UnreadRecord
 
 if TYPE_CHECKING:
     # The type only: importing this module must not load all of publishing.
     from connector.publishing.publication import PublishResult
-from collections.abc import Iterator, Sequence
-
-from connector.catalog import declaration
-from connector.errors import codes_of, count_noun
-from connector.errors_api import Forbidden, TryAgain
-from connector.log import shorten_name
-from connector.pulls.incremental_scan import NO_END
-from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED
-from connector.warehouse.state import UnreadRecord
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
 ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "not_started"]
@@ -173,7 +169,7 @@ class PullReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `--json` prints it, without empty values."""
-        resources = {name: to_json_value(asdict(each)) for name, each in self.resources.items()}
+        resources = {name: asdict(each) for name, each in self.resources.items()}
         for each in resources.values():
             del each["resource"]
         shown = {
@@ -187,24 +183,13 @@ class PullReport:
         }
         optional = {
             "notices": list(self.notices),
-            "anomalies": to_json_value(
-                {n: list(map(asdict, each)) for n, each in self.anomalies.items()}
-            ),
-            "month": to_json_value(asdict(self.month)) if self.month is not None else None,
+            "anomalies": self.anomalies,
+            "month": self.month,
             "published": self.published.as_json() if self.published is not None else None,
             "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,
             "error": self.error.as_json() if self.error is not None else None,
         }
         return shown | {name: value for name, value in optional.items() if value}
-
-
-def to_json_value(value: Any) -> Any:
-    """Return the value for JSON: timestamps and dates as ISO 8601, at any depth."""
-    if isinstance(value, Mapping):
-        return {name: to_json_value(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json_value(each) for each in value]
-    return value.isoformat() if isinstance(value, date) else value
 
 
 # -- Error hints ----------------------------------------------------------------------------------

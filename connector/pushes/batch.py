@@ -59,8 +59,7 @@ from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
-# -- Batch report ---------------------------------------------------------------------------------
-# Report on a batch, and a person's decisions on its rows.
+# -- Report ----------------------------------------------------------------------------------------
 
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
@@ -94,11 +93,6 @@ class EndedRows:
         for row in rows:
             self.rows.add(row)
             self.counts[row.outcome] += 1
-
-    @property
-    def is_all_good(self) -> bool:
-        """Return True if no row has an outcome that needs attention."""
-        return self.counts.keys() <= GOOD
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +167,7 @@ def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome
     """
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
-    return "done" if rows.is_all_good else "partial"
+    return "done" if rows.counts.keys() <= GOOD else "partial"
 
 
 def _row_to_json(row: RowRecord) -> str:
@@ -184,6 +178,7 @@ def _row_to_json(row: RowRecord) -> str:
 
 
 def _row_from_json(text: str) -> RowRecord:
+    """Return the row from a line of `_row_to_json`."""
     *values, problems = json.loads(text)
     values_by_name: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
     for name in ("undone_at", "moved_at"):
@@ -193,11 +188,7 @@ def _row_from_json(text: str) -> RowRecord:
     return RowRecord(**values_by_name, problems=tuple(Problem(*each) for each in problems))
 
 
-# -- Batch ----------------------------------------------------------------------------------------
-
-
-# -- Decide --------------------------------------------------------------------------------------
-# Transitions for a person's decisions on unconfirmed rows.
+# -- Decisions of the user on unconfirmed rows -----------------------------------------------------
 
 
 async def transition_for_decision(
@@ -285,7 +276,7 @@ async def _transition_for_declared_record(
     return move
 
 
-# -- Restored --------------------------------------------------------------------------------------
+# -- Check after a restore -------------------------------------------------------------------------
 # A restored ledger lacks the pushes since its backup, and a new one lacks all earlier pushes. Until
 # a pull has verified the resource, rows of these pushes could be created a second time. After it,
 # their records are loaded, and the rows are duplicates.
@@ -309,7 +300,7 @@ def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: s
     )
 
 
-# -- Apply -----------------------------------------------------------------------------------------
+# -- Runs ------------------------------------------------------------------------------------------
 
 
 async def apply(
@@ -482,7 +473,7 @@ class _BatchRun:
                 f"row {key[1]} of the batch {key[0]} was never sent",
                 action="Give a row that 'connector resolve' lists.",
             )
-        # A row that was not looked for to the end is looked for as it stands.
+        # A row whose lookup was interrupted is looked up again without a transition.
         if row.status.state in FOR_A_PERSON or decision != "look":
             await self._session.record_transition(
                 row, await transition_for_decision(self._context.client, row, decision)
@@ -516,7 +507,7 @@ class _BatchRun:
     ) -> BatchReport:
         """Send or look up the rows, record the end of the run, and report."""
         await self._run_rows(batch, rows, pending)
-        return await self._record_run_end(batch, self._session.error)
+        return await self._record_run_end(batch)
 
     async def _run_rows(
         self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
@@ -544,13 +535,14 @@ class _BatchRun:
         steps = run_row(resource, row.task, begun.terms, marker, row.status)
         return RowExecutor(row, steps, self._session).run
 
-    async def _record_run_end(self, batch: str, error: ConnectorError | None) -> BatchReport:
+    async def _record_run_end(self, batch: str) -> BatchReport:
         """Record in the journal how the run ended, and return the report."""
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
+        error = self._session.error
         ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._context.tally, time.monotonic() - self._started
         outcome = outcome_of_rows(ended, error)
-        # A run that has lost its turn has nothing more to write down.
+        # A run that has lost its lease records nothing more.
         with suppress(WarehouseError, Stopped):
             await asyncio.to_thread(
                 self._journal.record_run_end,
@@ -562,7 +554,7 @@ class _BatchRun:
                 message=str(error) if error else None,
             )
         month = None
-        with suppress(WarehouseError):  # A month that cannot be read makes no push a failure.
+        with suppress(WarehouseError):  # The push has succeeded even if the month cannot be read.
             month = await self._context.read_month()
         return BatchReport(
             outcome=outcome,

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from connector.catalog.field import Field, Kind
+from connector.catalog.field import Kind
 from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
 from connector.ledger.journal_records import Attempt
@@ -153,7 +153,7 @@ def _has_identity(resource: Declaration, identity: Mapping[str, Any], item: Reso
         if fold_identity(value) == fold_identity(shown):
             continue
         field = resource.field(name)
-        # Texts are settled by now, and reading each would take most of the time.
+        # Different texts differ. Parsing each would take most of the time.
         if field.kind is Kind.STRING or not is_same_value(field, value, shown):
             return False
     return True
@@ -170,8 +170,8 @@ def _separate_contested_matches(
     if sought.marker or not matches:
         return matches, []
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
-    # Read the claims again after that: a rival that has its record by now is no rival any more, and
-    # its record must not be taken.
+    # Look up the records of other rows after that: an open create may have found its record since,
+    # which must not be taken.
     others = yield from _ids_of_other_rows(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
@@ -244,14 +244,9 @@ def _may_match(sought: SoughtRecord, item: Resource) -> bool:
     identifying = {**(sought.identity or sought.body), **sought.marker}
     return all(
         is_same_value(field, identifying[field.name], item.raw[field.name])
-        for field in _item_fields_for_create(sought.resource)
-        if field.name in identifying and field.name in item.raw
+        for field in sought.resource.item_fields
+        if field.create.accepted and field.name in identifying and field.name in item.raw
     )
-
-
-def _item_fields_for_create(resource: Declaration) -> tuple[Field, ...]:
-    """Return the fields of a list item that a create can set."""
-    return tuple(field for field in resource.item_fields if field.create.accepted)
 
 
 def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:

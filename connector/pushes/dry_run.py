@@ -99,11 +99,9 @@ _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_i
 
 
 # -- Earlier files ---------------------------------------------------------------------------------
-# The landing as it will be once the earlier files of a push are applied.
-#
-# Files that depend on each other are previewed together: a job names a company that only the file
-# before it would create. Such a record has no id yet, so that its row stands for it; a task with
-# one in it is previewed and never sent, since each file is checked again when its turn comes.
+# Files that depend on each other are previewed together: a job may name a company that only an
+# earlier file would create. Such a record has a placeholder id. It is never sent, since each file
+# is checked again before it is sent.
 
 
 _ROW = "row {number} of {file}"
@@ -285,7 +283,9 @@ class PreviewRows:
         operation, warnings = checked.task.operation, checked.warnings
         sent = RowResult(number, operation, (), None, shown, changes, warnings)
         self._add_result(checked.row, sent)
-        self.requests += count_requests(checked.task)
+        # An update after a create reads the record first.
+        afterwards = REQUESTS["update"] if checked.task.afterwards else 0
+        self.requests += REQUESTS[operation] + afterwards
         if not self._looks and checked.task.operation == "create" and checked.task.identity:
             self.requests, self._looks = self.requests + 1, True
         if self.keeps_tasks:
@@ -400,13 +400,12 @@ class Preview:
         return PushPlan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
             self.rows.tasks,
-            SpillMap(self.results, _result_if_unsent, self.summary.rows - self.rows_to_send),
+            SpillMap(
+                self.results,
+                lambda result: None if result.outcome in OPERATIONS else result,
+                self.summary.rows - self.rows_to_send,
+            ),
         )
-
-
-def count_requests(task: Task) -> int:
-    """Return the number of requests that a row needs, including reads of its record."""
-    return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
 def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -418,15 +417,6 @@ def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
         else:
             values[name] = value
     return values
-
-
-def _result_if_unsent(result: RowResult) -> RowResult | None:
-    """Return the result if its row is not sent; None for a row to send."""
-    return None if result.outcome in OPERATIONS else result
-
-
-# -- Foresee ---------------------------------------------------------------------------------------
-# Foreseeing a file: read, mapped, checked, and held against what earlier pushes have applied.
 
 
 APPLIED = frozenset(("created", "updated", "converted"))
@@ -468,7 +458,7 @@ def preview(
     table = table or open_push_file(push_file)
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
-        # First of all: whoever was erased is known before anything of theirs is read.
+        # The list of erased people must be complete before the file is read.
         Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
         seen_at = (
@@ -493,7 +483,7 @@ def preview(
             )
         columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
         journal = Journal(ledger)
-        # What was never pushed needs no fingerprints, which cost a quarter of the time.
+        # Fingerprints cost a quarter of the time, and only rows pushed before need them.
         looks_back = not resend and journal.has_batch(push_file.resource)
         meanings = ColumnMeanings(table.rows, columns.columns)
         lost = LostColumns(table, columns)

@@ -57,7 +57,7 @@ _PARTIAL = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".
 _FORBIDDEN = frozenset('/\\:*?"<>|;`')
 _PIECE_BYTES = 1024 * 1024
 
-# A pipe that took a file's place would let no one open it until a person writes to it.
+# Without O_NONBLOCK, opening a pipe would wait until another process writes to it.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -158,11 +158,10 @@ def describe_error(error: Exception) -> str:
     return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
 
 
-# -- Orders ----------------------------------------------------------------------------------------
-# How the files of one folder are to be pushed: `push.toml` in it.
-#
-# It takes every option of a push under its own name (`connector/pushes/options.py`), `mapping`
-# for the file of the mapping, and besides `apply`, `pull` and `max_requests`.
+# -- Instructions ----------------------------------------------------------------------------------
+# `push.toml` in a folder has the options for its files. It accepts every option of a push by its
+# name (`connector/pushes/options.py`), `mapping` for the mapping file, and `apply`, `pull`,
+# `max_requests`.
 
 
 INSTRUCTIONS_FILE = "push.toml"
@@ -222,7 +221,7 @@ def _parse_instructions(path: Path, given: dict[str, Any]) -> PushInstructions:
     said = {name: read.pop(name) for name in PUSH_OPTIONS if name in read}
     options = PushOptions(**{"mode": _MODE, **said})
     try:
-        # The mapping is read when a file is pushed; all else can be wrong now.
+        # The mapping is read when a file is pushed. All other options are checked now.
         replace(options, mapping_file=None).push_file(path.parent.name, path)
         options.policy()
     except ConnectorError as error:
@@ -283,7 +282,7 @@ _READERS: Mapping[Any, _Reader] = {
 _TYPES = get_type_hints(PushOptions)
 
 KEYS: Mapping[str, tuple[str, _Reader]] = {
-    # What is a file for the command is the name of one here: `mapping`, as in --mapping.
+    # `mapping_file` is called `mapping`, as in --mapping.
     **{name.removesuffix("_file"): (name, _READERS[_TYPES[name]]) for name in PUSH_OPTIONS},
     "apply": ("applies", _read_boolean),
     "pull": ("pulls", _read_boolean),
@@ -370,16 +369,14 @@ class Inbox:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / INBOX_FOLDER
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- scan -------------------------------------------------------------------------------------
 
     def scan(self, last_state: str | None) -> InboxScan:
         """Return the files that have not changed since the last scan, and reasons to refuse others.
 
         Files are in the order in which resources refer to each other. Changes nothing. Hidden
         entries are ignored.
-
-        Args:
-            last_state: `InboxScan.state` of the last scan; None if there was none.
+        `last_state` is the state of the last scan; None if there was none.
         """
         before, now = _parse_scan_state(last_state), dict[str, list[Any]]()
         waiting: list[WaitingFile] = []
@@ -395,7 +392,7 @@ class Inbox:
                 key, stamp = f"{resource}/{name}", [*stamp_of(status), status.st_ctime_ns]
                 *earlier, digest = before.get(key) or [""]
                 if earlier != stamp:
-                    # A digest is of what has settled: no one reads a file that still grows.
+                    # A file that still changes is not read.
                     now[key] = [*stamp, ""]
                     continue
                 try:
@@ -464,7 +461,7 @@ class Inbox:
                 if number >= FILES_MAX:
                     return
 
-    # -- taking -----------------------------------------------------------------------------------
+    # -- files ------------------------------------------------------------------------------------
 
     def claim(self, resource: str, name: str, digest: str) -> ClaimedFile:
         """Check a file of a scan again, and return it with its present stamp.
@@ -503,14 +500,8 @@ class Inbox:
     ) -> ArchivedFiles:
         """Move the file and its report to an archive folder, both named with the time of the run.
 
-        A name that exists already gets a number. Raises `WarehouseError`, and the file stays where
-        it was.
-
-        Args:
-            claimed: The file.
-            place: Archive folder to move it to.
-            suffix: Suffix of the report, for example `.report.csv`.
-            moment: Time of the run.
+        A name that exists already gets a number. `suffix` is that of the report, for example
+        `.report.csv`. Raises `WarehouseError`, and the file stays where it was.
         """
         folder = claimed.path.parent / place
         try:
@@ -566,7 +557,6 @@ def _parse_scan_state(state: str | None) -> dict[str, list[Any]]:
 
 
 # -- Delivery --------------------------------------------------------------------------------------
-# One file pushed: from anywhere, or from the inbox, and then put away there.
 
 
 @dataclass(frozen=True, slots=True)
@@ -634,7 +624,7 @@ def _is_caused_by_file(error: ConnectorError) -> bool:
     """
     if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
         return False
-    # The plain error is the disk's, which may do better the next time.
+    # An error of the class itself comes from the disk, and may not occur again.
     is_files = isinstance(error, Misused | SpreadsheetError)
     return is_files and error.code != SpreadsheetError.code
 

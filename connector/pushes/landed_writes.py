@@ -122,7 +122,7 @@ class AnswerLoader:
         Without a stream, the answer is counted as not loaded.
         """
         is_known = declaration(task.resource).parent is None or task.parent in self._parents
-        # Only a parent has to be looked up in the file.
+        # Only an unknown parent has to be looked up in the file.
         stream = (
             self.find_stream(task) if is_known else await asyncio.to_thread(self.find_stream, task)
         )
@@ -143,7 +143,7 @@ class AnswerLoader:
         """Load the waiting answers every `LOAD_SECONDS`, until cancelled."""
         while True:
             await asyncio.sleep(LOAD_SECONDS)
-            # Half of it must not be left undone when the run ends in the meantime.
+            # If the run ends while answers are loaded, all of them are loaded.
             await asyncio.shield(self._load_waiting())
 
     async def _load_waiting(self) -> None:
@@ -156,7 +156,7 @@ class AnswerLoader:
                 try:
                     await asyncio.to_thread(self._commit_to_warehouse, what.stream, commit)
                 except WarehouseError:
-                    # What is written is in the journal, and the next pull finds it.
+                    # The journal has the write, and the next pull loads its record.
                     self.answers_not_loaded += len(what.records) + len(what.queue) + len(what.gone)
 
     def _commit_to_warehouse(self, stream: Stream, commit: Commit) -> None:
@@ -184,7 +184,6 @@ def _has_detail_fields(resource: Declaration, record: Resource) -> bool:
 
 
 # -- Publish ---------------------------------------------------------------------------------------
-# Showing analysts what was pushed: the journal's rows beside those that have landed.
 
 
 def copy_and_publish(settings: Settings) -> ConnectorError | None:
@@ -211,7 +210,7 @@ def copy_journal(settings: Settings) -> None:
         while not is_copied:
             copied = warehouse.read(last_copied_change)
             with closing(journal.changes_since(copied)) as changes:
-                # False where another push has copied in the meantime: what it knew may be later.
+                # False if another push has copied since, which may have copied later changes.
                 is_copied = warehouse.write(write_pushes, copied, map(_rows_by_table, changes))
 
 

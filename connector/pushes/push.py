@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
@@ -42,12 +42,8 @@ from connector.spreadsheet.report import (
     write_some_rows,
 )
 
-if TYPE_CHECKING:
-    # What sends takes a third of a second to be imported, and a preview sends nothing.
-    from connector.client.client import Client
-
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
-"""Order of the resources in a push of several files: those that others refer to come first."""
+"""Order of the resources in a push of several files: resources that others refer to come first."""
 
 PULL_CHECK_SECONDS = 1.0
 """Seconds between two checks whether a running pull has ended."""
@@ -108,7 +104,7 @@ class PushReport:
     def exit_status(self) -> int:
         """0 if every row is fine, 3 if rows need attention, else the exit status of the error."""
         if self.batch is not None:
-            # What was written is written, but a person has to look why it is not to be seen.
+            # The rows were sent, but the user has to check why they were not published.
             status = self.batch.exit_status
             return 1 if self.unpublished is not None and status in (0, 3) else status
         if self.error is not None:
@@ -129,7 +125,7 @@ class PushReport:
             "requests": self.requests,
             "requests_expected": self.preview.requests,
             "seconds": round(self.seconds, 3),
-            "merged": list(self.preview.table.merged),
+            "merged": list(self.preview.table.merged_ranges),
             "missing": list(self.preview.columns.missing),
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
             "notices": list(self.preview.notices),
@@ -195,7 +191,6 @@ async def push(
     budget: int | None = None,
     watch: Watch | None = None,
     on_wait: Callable[[str], None] | None = None,
-    connect: Callable[..., Client] | None = None,
 ) -> list[PushReport]:
     """Preview or push the files, and return a report on each.
 
@@ -209,7 +204,6 @@ async def push(
         budget: Maximum number of requests, for all files and pulls together.
         watch: Called with the progress of the pull and of the rows.
         on_wait: Called with a sentence when the push has to wait.
-        connect: Makes the client.
 
     Raises:
         Misused: Options do not fit each other. Nothing was sent; likewise for `UnknownName` and
@@ -230,7 +224,7 @@ async def push(
     left, goes_on = budget, options.applies
     for seen, seconds in previewed:
         started = time.monotonic() - seconds
-        run = _FilePush(settings, options, left, watch, on_wait, connect, started)
+        run = _FilePush(settings, options, left, watch, on_wait, started)
         is_first = not reports
         done = await (run.send_and_report(seen, is_first) if goes_on else run.report_preview(seen))
         reports.append(done)
@@ -293,7 +287,6 @@ class _FilePush:
     budget: int | None
     watch: Watch | None
     on_wait: Callable[[str], None] | None
-    connect: Callable[..., Client] | None
     started: float
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_waiting: bool = False
@@ -314,12 +307,12 @@ class _FilePush:
 
         pulled = None
         if previewed.blocking_questions:
-            # What keeps the file back now does so after a pull as well.
+            # A pull does not answer these questions.
             return await self._report_questions(previewed, None)
         if self.options.pulls and not previewed.is_pushed:
             pulled = await self._pull(previewed)
         if pulled is not None or not is_first:
-            # The landing is another one now: by the pull, or by the files before this one.
+            # The pull or an earlier file has changed the warehouse.
             again, table = self.options.policy.resend, previewed.table
             check = partial(
                 preview, resend=again, keeps_tasks=True, compares_as_seen=True, table=table
@@ -335,7 +328,7 @@ class _FilePush:
         if previewed.blocking_questions:
             return await self._report_questions(previewed, pulled)
         spent = pulled.requests if pulled is not None else 0
-        # Sending takes long, and needs none of a workbook's values.
+        # Sending takes long and does not need the values of a workbook in memory.
         previewed.table.release()
         done = await apply(
             self.settings,
@@ -346,12 +339,11 @@ class _FilePush:
             people=self.options.people,
             watch=self._report_progress,
             sleep=asyncio.sleep if self.options.waits_for_lookups else None,
-            **self._connect_option,
         )
         headings, said = previewed.table.headings, previewed.push_file.saved
         folder = self.settings.folder
         await asyncio.to_thread(remember_mapping, folder, headings, previewed.columns, said)
-        # The rows are written, even where analysts cannot be shown them now.
+        # An error of the publication does not make the push fail: the rows are sent.
         unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
         report = await self._make_report(
             previewed,
@@ -382,18 +374,13 @@ class _FilePush:
     async def _report_questions(self, previewed: Preview, pulled: PullReport | None) -> PushReport:
         """Report that questions have to be answered before anything is sent."""
         if not previewed.results:
-            # The pull was saved, and so the rows have not been checked yet.
+            # The pull was skipped, so the rows have not been checked yet.
             again = self.options.policy.resend
             check = partial(preview, resend=again, table=previewed.table)
             previewed = await asyncio.to_thread(check, self.settings, previewed.push_file)
         why = ", ".join(each.code for each in previewed.blocking_questions)
         unsent = _results_as_not_sent(previewed, why)
         return await self._make_report(previewed, unsent, pulled=pulled, is_held_back=True)
-
-    @property
-    def _connect_option(self) -> dict[str, Any]:
-        """Return `connect` as a keyword argument; empty if it is None."""
-        return {} if self.connect is None else {"connect": self.connect}
 
     async def _pull(self, previewed: Preview) -> PullReport:
         """Pull the resources that the rows are compared with, and return the report.
@@ -410,11 +397,10 @@ class _FilePush:
                     sorted(previewed.resources),
                     budget=self.budget,
                     ignores_quota=self.options.ignores_quota,
-                    # It is published once, with what the push writes.
+                    # The push publishes once, at its end.
                     publishes=False,
                     command="push",
                     watch=self.watch,
-                    **self._connect_option,
                 )
             except LeaseHeld as held:
                 if self.on_wait is not None and not is_told:

@@ -49,10 +49,7 @@ from connector.pushes.push_row import (
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push session ----------------------------------------------------------------------------------
-# Session of a run that writes to the API: requests, journal, reason to end.
-#
-# Nothing is decided here about what to write. The journal is asked in a thread, so that requests
-# under way are not held up by the disk.
+# The journal is read and written in a thread, so that running requests do not wait for the disk.
 
 
 UNANSWERED_MAX = 5
@@ -189,7 +186,7 @@ class PushSession:
             self.stop(error)
 
     # -- Reads ------------------------------------------------------------------------------------
-    # They raise `PushStopped` for what every further request would meet as well.
+    # They raise `PushStopped` for errors that every further request would meet as well.
 
     async def read_record(self, task: Task, id: str) -> Outcome:
         """Read the complete record as it is now; a proof if it is deleted."""
@@ -403,7 +400,7 @@ class BatchExecutor(Generic[W]):
             free = rows_max - len(self._active)
             if free < self._connections:
                 return
-            # It may have to read the next rows.
+            # This may read the next rows from the disk.
             begun = await asyncio.to_thread(self._next_rows, free)
             for each in begun:
                 if each is None:

@@ -5,7 +5,7 @@ Creates, updates and conversions (`row_steps.py`) use them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -29,17 +29,12 @@ from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
 from connector.warehouse.pull_commands import FoundDetail
 
 # -- Push commands ---------------------------------------------------------------------------------
-# Commands of a row's push, and the answers to them. Plain values.
+# The push of a row is a generator: it yields one command after another and receives the answers.
+# `RowExecutor` carries the commands out over HTTP, the ledger and the warehouse; the simulator does
+# so with a simulated server and clock.
 #
-# A row is a generator, as a pull is: it yields one command after another and is sent the answer.
-# Its driver performs them, over HTTP, the ledger and the warehouse (`connector/pushes`), or against
-# a store and a clock of its own (the simulator).
-#
-# Nothing can be sent that was not recorded first: `Send` has no contents, and sends what the last
-# `RecordAttempt` has written to the disk.
-
-
-# -- Commands --------------------------------------------------------------------------------------
+# Nothing can be sent that was not recorded first: `Send` has no contents, and sends the request
+# that the last `RecordAttempt` has written to the disk.
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +205,7 @@ def answer_from_error(error: ConnectorError) -> Answer:
     return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)
 
 
-# -- Push row --------------------------------------------------------------------------------------
-
-
 # -- Problems --------------------------------------------------------------------------------------
-# Problems of a row that did not go as wanted, each with what to do next.
 
 
 _RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
@@ -237,12 +228,6 @@ DOUBTS: Mapping[str, str] = {
     "created a record, too",
 }
 """Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
-
-
-def last_unconfirmed_answer(attempts: Iterable[Attempt]) -> str:
-    """Return the answer to the last unconfirmed attempt, for a message in `DOUBTS`."""
-    answers = [each.answer for each in attempts if each.fate in (None, "lost")]
-    return (answers[-1] if answers else None) or UNANSWERED
 
 
 def declined_problems(
@@ -319,11 +304,6 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
     )
 
 
-def invalid_body_problem(reason: str) -> Problem:
-    """Return the problem of a row whose values cannot be sent, with the reason."""
-    return Problem("unfit", reason, fix="Correct the values of the row.")
-
-
 # -- Push row --------------------------------------------------------------------------------------
 
 
@@ -391,7 +371,9 @@ class PushRow:
         """Return the problem of an unconfirmed row by its code in `DOUBTS`. `ids` may be its
         record.
         """
-        message = DOUBTS[code].format(answered=last_unconfirmed_answer(self.attempts))
+        answers = [each.answer for each in self.attempts if each.fate in (None, "lost")]
+        answered = (answers[-1] if answers else None) or UNANSWERED
+        message = DOUBTS[code].format(answered=answered)
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
     def record_transition(
@@ -440,7 +422,8 @@ class PushRow:
         record_id = None if operation == "create" else self.id
         attempt = yield RecordAttempt(operation, fields, record_id, before)
         if isinstance(attempt, InvalidBody):
-            problems = (invalid_body_problem(attempt.reason),)
+            fix = "Correct the values of the row."
+            problems = (Problem("unfit", attempt.reason, fix=fix),)
             if self.is_begun:
                 yield from self.record_transition(
                     Transition("refused_afterwards", "unfit", problems)

@@ -57,10 +57,8 @@ from connector.pushes.push_row import (
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push create -----------------------------------------------------------------------------------
-# A create: sent once, looked for after silence, and adopted if it is found.
-#
-# Before the first attempt the newest records are compared with the row. A row with an attempt in
-# doubt was compared before that attempt.
+# Before the first attempt, the newest records are compared with the row. A row with an unconfirmed
+# attempt was compared before that attempt.
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -91,7 +89,7 @@ def create(row: PushRow) -> PushSteps[bool]:
                 "refused", answer.code, problems, fate="refused", reason=answer.message
             )
             if row.is_in_doubt:
-                # What refuses this one may be the record that the one before has made.
+                # The record of an earlier attempt may be the reason of the refusal.
                 move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
             yield from row.record_transition(move)
     return row.can_retry
@@ -191,7 +189,7 @@ def _transition_if_not_found(row: PushRow, sighting: LookupResult) -> Transition
             "several", "look_alike", row.unconfirmed_problems("look_alike", sighting.similar_ids)
         )
     if row.attempts[-1].fate == "refused":
-        # The problems that the API named stay.
+        # The problems that the API returned stay.
         return Transition("kept", "refused_in_doubt")
     if not sighting.is_complete:
         code = "look_incomplete"
@@ -226,10 +224,9 @@ def _sought_record(row: PushRow) -> SoughtRecord:
 
 
 # -- Push update -----------------------------------------------------------------------------------
-# An update: compared first, so that only what differs is sent and no one else's change is lost.
-#
-# It costs a detail and, where something differs, a PUT. In doubt the same comparison tells what
-# became of the attempt, and what is still missing is sent again: a PUT may be repeated.
+# An update reads the record first, and sends only values that differ. After an unconfirmed attempt,
+# the same comparison shows what was applied, and missing values are sent again: a PUT may be
+# repeated.
 
 
 def update(row: PushRow) -> PushSteps[bool]:
@@ -333,10 +330,9 @@ def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
 
 
 # -- Push convert ----------------------------------------------------------------------------------
-# A conversion: read first, sent once, never repeated by itself. It cannot be undone (API 4.6).
-#
-# What the stored lead is after it is not shown (API 3.5): it may be gone, active, or as before. So
-# only the first two say that it happened; the third says nothing, and the row is a person's.
+# A conversion cannot be undone (API 4.6) and is never repeated automatically. After it, the stored
+# lead may be gone, active, or unchanged (API 3.5). An unchanged lead proves nothing, so that the
+# user has to decide.
 
 
 CONVERTED_STATUS = "active"
@@ -357,7 +353,7 @@ def convert(row: PushRow) -> PushSteps[bool]:
             case None:
                 return False
             case Accepted():
-                # The further fields of this answer are not shown, so that nothing of it is landed.
+                # The answer may lack fields, so the record is not loaded from it.
                 yield from row.record_transition(
                     Transition("accepted", record_id=row.id, fate="accepted")
                 )
@@ -503,7 +499,7 @@ def plan_update(
             taken = [
                 key
                 for key in keys
-                if is_known and differing_content_keys(_content_value(former, key), now)
+                if is_known and differing_content_keys({key: values_by_key(former).get(key)}, now)
             ]
             if keys:
                 body[name] = {**values_by_key(now), **wanted[name]}
@@ -534,8 +530,3 @@ def altered_problems(
         )
         for name in differing_fields(resource, sent, shown)
     )
-
-
-def _content_value(value: Any, key: str) -> Mapping[str, Any]:
-    """Return content values with only this key."""
-    return {key: values_by_key(value).get(key)}

@@ -117,8 +117,7 @@ class SpillMap(Collection[U], Generic[T, U]):
         return (made for value in self._values if (made := self._make(value)) is not None)
 
 
-# -- Packed rows -----------------------------------------------------------------------------------
-# Rows and results as single lines of JSON, for spill files.
+# -- Rows and results as lines of JSON -------------------------------------------------------------
 
 
 _PLAIN_PARTS = 4

@@ -29,7 +29,7 @@ from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pulls.workspace import check_files
 from connector.pushes.landed_writes import copy_and_publish
-from connector.pushes.push_executor import BatchExecutor, PushSession, RunRow, Sleep
+from connector.pushes.push_executor import BatchExecutor, PushSession
 from connector.pushes.push_row import (
     Accepted,
     Answer,
@@ -72,7 +72,6 @@ async def undo(
     person: str | None = None,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
     """Undo a batch if `applies`; otherwise report what an undo would do.
@@ -88,7 +87,6 @@ async def undo(
         person: User of the import page, for the journal.
         watch: Called with the progress.
         now: Returns the current time.
-        sleep: Waits between two tries.
         connect: Makes the client.
 
     Raises:
@@ -115,8 +113,8 @@ async def undo(
     async with opening as context:
         undoing = _UndoRun(context, applies=applies)
         if person is not None and applies:
-            await asyncio.to_thread(undoing.note_person, batch, person)
-        report = await undoing.undo_records(batch, sleep)
+            await asyncio.to_thread(undoing.journal.record_people, batch, {"undone": person})
+        report = await undoing.undo_records(batch)
     unpublished = await asyncio.to_thread(copy_and_publish, settings) if applies else None
     seconds = time.monotonic() - started
     return replace(report, seconds=seconds, unpublished=unpublished)
@@ -143,24 +141,22 @@ class _UndoRun:
     def __init__(self, context: RunContext, *, applies: bool) -> None:
         self._context, self._applies = context, applies
         self._session = PushSession.of(context)
-        self._journal, self._landing = self._session.journal, self._session.loader
+        self.journal, self._landing = self._session.journal, self._session.loader
         self._ended: dict[int, UndoneRow] = {}
         self._marked: dict[RowKey, str | None] = {}
         self._turn = asyncio.Lock()
 
-    def note_person(self, batch: str, person: str) -> None:
-        """Record who undoes the batch."""
-        self._journal.record_people(batch, {"undone": person})
-
-    async def undo_records(self, batch: str, sleep: Sleep) -> UndoReport:
+    async def undo_records(self, batch: str) -> UndoReport:
         """Undo the batch's rows, several records at the same time, and report."""
-        work = await asyncio.to_thread(read_undo_plan, self._journal, batch)
+        work = await asyncio.to_thread(read_undo_plan, self.journal, batch)
         self._ended = {each.number: each for each in work.ended}
         rows = sum(len(each.rows) for each in work.records)
-        self._session.on_batch_start(await asyncio.to_thread(self._journal.batch, batch), rows)
+        self._session.on_batch_start(await asyncio.to_thread(self.journal.batch, batch), rows)
         order = RowQueue(work.records, {}, ())
         try:
-            await BatchExecutor(self._session, order, self._lock_record, sleep).run_rows()
+            await BatchExecutor(
+                self._session, order, lambda record: partial(self._undo_record, record), None
+            ).run_rows()
         finally:
             await self._load_and_mark()
         for record in work.records:
@@ -175,9 +171,6 @@ class _UndoRun:
             answers_not_loaded=self._landing.answers_not_loaded,
             error=self._session.error,
         )
-
-    def _lock_record(self, record: WrittenRecord) -> RunRow:
-        return partial(self._undo_record, record)
 
     async def _undo_record(self, record: WrittenRecord) -> bool:
         """Undo the rows of one record, the last one first. Returns False: no write is left open."""
@@ -199,7 +192,7 @@ class _UndoRun:
         `seen` is the record after the undo of a later row.
         """
         if self._applies:
-            # What an earlier write was answered is no sight of the record as it is now.
+            # The answer to an earlier write may not show the record as it is now.
             seen = None
         for _ in range(TRIES_MAX):
             seen = seen or await self._session.read_record(row.task, row.record_id)
@@ -225,7 +218,7 @@ class _UndoRun:
             seen = None
         return await self._end_unread_row(row, UnreadableDetail(InDoubt.code))
 
-    # -- what became of a row ---------------------------------------------------------------------
+    # -- ends of rows ----------------------------------------------------------------------------
 
     def _record_row_end(
         self, ended: UndoneRow, key: RowKey | None = None, updated_at: str | None = None
@@ -305,7 +298,7 @@ class _UndoRun:
             await self._landing.load_rest()
             if marked:
                 try:
-                    await asyncio.to_thread(self._journal.mark_undone, marked)
+                    await asyncio.to_thread(self.journal.mark_undone, marked)
                 except ConnectorError as error:
                     self._session.stop(error)
 

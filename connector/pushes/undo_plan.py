@@ -85,13 +85,8 @@ class UndoStep:
 def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool = True) -> UndoStep:
     """Return what undoes a row, by comparing it with its record as it is now.
 
-    If the row cannot have written to that record, nothing is changed.
-
-    Args:
-        row: The row.
-        now: Record as it is now.
-        has_server_time: Whether the API sends its time. Else times of the journal may be
-            those of our own clock.
+    If the row cannot have written to that record, nothing is changed. Unless `has_server_time`, the
+    API does not send its time, and times of the journal may be those of our own clock.
     """
     if (reason := _mismatch_reason(row, now, has_server_time=has_server_time)) is not None:
         return UndoStep(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
@@ -118,7 +113,7 @@ def _mismatch_reason(
 
 
 def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
-    """Return True if nobody has changed the record since the row, except for undone updates."""
+    """Return True if the record is unchanged since the row, except for undone updates."""
     stamp, moment = row.resource.field("updated_at"), now.get("updated_at")
     # A record that was never updated may show its creation as the last change.
     left = row.updated_at or (now.get("created_at") if row.operation == "create" else None)

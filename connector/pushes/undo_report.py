@@ -291,7 +291,7 @@ def _written_row(
 ) -> WrittenRow:
     """Return the values that the row wrote, from the bodies of its attempts."""
     assert task.operation != "convert", row.number
-    # An update names its record itself; whatever answered it since proves nothing.
+    # The task of an update has the id of its record. An answer proves nothing about it.
     record_id = task.record_id or row.record_id
     assert record_id is not None, row.number
     written: dict[str, Any] = {}

@@ -174,14 +174,14 @@ def bar_chart(
 
 
 def stacked_bar_chart(
-    rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
+    rows: Rows, label: str, legends: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
-    """Return a chart of stacked bars; `parts` has the columns to stack with their legends.
+    """Return a chart of stacked bars; `legends` has the columns to stack, each with its legend.
 
     Upright bars are for time, from left to right.
     """
-    shown = {column: word for column, word in parts.items() if any(row[column] for row in rows)}
-    shown = shown or dict(parts)
+    shown = {column: word for column, word in legends.items() if any(row[column] for row in rows)}
+    shown = shown or dict(legends)
     values = [
         {"part": word, "value": float(row[column]), "order": order, "place": place}
         for place, row in enumerate(rows)
@@ -189,7 +189,7 @@ def stacked_bar_chart(
         if row[column]
     ]
     # A part keeps its color even if another part is missing.
-    colours = [color_variable(SERIES[list(parts).index(column)]) for column in shown]
+    colours = [color_variable(SERIES[list(legends).index(column)]) for column in shown]
     scale = {"domain": list(shown.values()), "range": colours}
     maximum = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
     measure = {**_value_axis(unit, maximum), "stack": "zero"}
@@ -209,7 +209,7 @@ def stacked_bar_chart(
             "order": {"field": "order"},
         },
     }
-    legend = tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else ()
+    legend = tuple(zip(colours, shown.values(), strict=True)) if len(legends) > 1 else ()
     return _build_chart(values, body, f"Stacked bar chart of {unit}: {alternative_text}", legend)
 
 
@@ -334,9 +334,9 @@ def _days_in_words(value: float | None) -> str:
 def _category_axis(
     rows: Rows, label: str, *, is_upright: bool = False, width: float = _LABEL_MAX
 ) -> dict[str, Any]:
-    """Return the Vega-Lite axis with the label of each row; rows are named by index.
+    """Return the Vega-Lite axis with the label of each row, at the row's index.
 
-    Two rows may have the same label.
+    Labels cannot be the positions, because two rows may have the same label.
     """
     texts = [printable(str(row[label])) for row in rows]
     labels = [[text] for text in texts] if is_upright else wrap_labels(texts, width)

@@ -116,36 +116,36 @@ class KeyFigure:
 
 
 def compute_key_figure(
-    question: KeyFigureDeclaration,
+    declaration: KeyFigureDeclaration,
     published: PublishedFile,
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
     """Return the key figure of the file. If the file lacks a part, its value is unknown."""
     try:
-        return _compute_in_periods(question, published, period, compared)
+        return _compute_in_periods(declaration, published, period, compared)
     except PartMissing as missing:
-        return KeyFigure(question, FigureValue(None, f"The file has no {missing}."))
+        return KeyFigure(declaration, FigureValue(None, f"The file has no {missing}."))
 
 
 def _compute_in_periods(
-    question: KeyFigureDeclaration,
+    declaration: KeyFigureDeclaration,
     published: PublishedFile,
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
     """Return the figure in all periods; unknown in periods before the first data."""
     since: date | None = published.query_row(
-        _insert_period(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
+        _insert_period(f"SELECT ({declaration.since or _FIRST_RECORD}) AS day", published)
     )["day"]
     if since is None or published.today is None:
-        return KeyFigure(question, FigureValue(None, "No data is loaded yet."))
+        return KeyFigure(declaration, FigureValue(None, "No data is loaded yet."))
 
     def known(each: ReportPeriod) -> FigureValue | None:
-        return question.value_in(published, each) if each.ends >= since else None
+        return declaration.value_in(published, each) if each.ends >= since else None
 
     def is_whole(each: ReportPeriod) -> bool:
-        return (each.ends if question.is_of_day else each.begins) >= since
+        return (each.ends if declaration.is_of_day else each.begins) >= since
 
     began = f"no data before {format_day(since)}"
     reading = known(period) or FigureValue(None, began)
@@ -156,7 +156,7 @@ def _compute_in_periods(
         other = known(each) or FigureValue(None)
         change = _format_change(reading, other) if is_whole(period) and is_whole(each) else ""
         found.append(ComparedValue(each, other if is_whole(each) else FigureValue(None), change))
-    return KeyFigure(question, reading, tuple(found))
+    return KeyFigure(declaration, reading, tuple(found))
 
 
 def _format_change(now: FigureValue, before: FigureValue) -> str:
@@ -519,9 +519,7 @@ def make_front_page(
     return FrontPage(
         period,
         compared,
-        tuple(
-            compute_key_figure(question, published, period, compared) for question in KEY_FIGURES
-        ),
+        tuple(compute_key_figure(each, published, period, compared) for each in KEY_FIGURES),
         tuple((each, drawn(each)) for each in PICTURES_OF_PERIOD),
         tuple((each, drawn(each)) for each in PICTURES_OF_TODAY),
         tuple((each, *each.load_rows(published)) for each in LISTS),

@@ -36,16 +36,16 @@ def concerns_money(check: str) -> bool:
     return not _MONEY.isdisjoint(check.split("_"))
 
 
-def _checks_sentence(number: int, warning: Sequence[str]) -> str:
+def _checks_sentence(number: int, failed_checks: Sequence[str]) -> str:
     """Return the sentence on the checks of a publication, as in 10 of 200 checks warn."""
     if not number:
         return "No checks were run."
-    if not warning:
+    if not failed_checks:
         return f"All {number:,} checks passed."
-    money = sum(map(concerns_money, warning))
-    warns = "warns" if len(warning) == 1 else "warn"
+    money = sum(map(concerns_money, failed_checks))
+    warns = "warns" if len(failed_checks) == 1 else "warn"
     concerns = "concerns" if money == 1 else "concern"
-    return f"{len(warning):,} of {number:,} checks {warns}; {money:,} {concerns} money."
+    return f"{len(failed_checks):,} of {number:,} checks {warns}; {money:,} {concerns} money."
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
@@ -97,8 +97,8 @@ _RESOURCES = Figure(
         "Not verified yet: {the_unproven}.",
         "{summary_only/current_rows record} have only summary data so far.",
     ),
-    empty="No data is loaded yet.",
-    counted="known",
+    text_if_empty="No data is loaded yet.",
+    counted_column="known",
     is_open=True,
     is_wide=True,
 )
@@ -118,7 +118,7 @@ _COVERAGE = Figure(
     ),
     caption="Completeness of the data in the figures",
     findings=("Lowest coverage, {the_covered/the_total}: {the_about}",),
-    empty="No data is loaded yet.",
+    text_if_empty="No data is loaded yet.",
     chart=lambda _, rows: [
         charts.bar_chart(
             rows,
@@ -148,7 +148,7 @@ _COST = Figure(
         "{requests request} in this billing month; the last run of each resource used "
         "{requests_last_run}.",
     ),
-    empty="No request was sent yet.",
+    text_if_empty="No request was sent yet.",
     chart=lambda _, rows: [
         charts.bar_chart(rows, "resource", "requests", unit="requests this month")
     ],

@@ -49,7 +49,7 @@ class ReportPeriod:
         return self._format_name("%b")
 
     def _format_name(self, month_format: str) -> str:
-        """Return the name with months in the `strftime` format `month`."""
+        """Return the name; `month_format` is %B for full names of months, %b for short ones."""
         begins, ends = self.begins, self.ends
         if self.days is not None:
             first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month_format}}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random as chance
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -195,29 +195,6 @@ class DirectStore:
         with self._transaction():
             self._delete_record(resource, self._require_row(resource, id))
 
-    def postpone(
-        self,
-        resource: str,
-        changes: Mapping[str, Any],
-        *,
-        id: str | None = None,
-        type: str | None = None,
-    ) -> Callable[[], str]:
-        """Return a function that writes later, with the current time as `updated_at`.
-
-        The function creates a record, or changes the record `id`, and returns the record's id.
-        """
-        stamp = self._truncate_time(self.clock())
-
-        def commit() -> str:
-            if id is None:
-                dates = {"created_at": stamp, "updated_at": stamp}
-                return self.insert(resource, {**dates, **changes}, type=type)
-            self.touch(resource, id, changes, updated_at=stamp)
-            return id
-
-        return commit
-
     # What both halves of the store share.
 
     @contextmanager
@@ -239,6 +216,7 @@ class DirectStore:
                 self._connection.execute("COMMIT")
 
     def _new_id(self) -> str:
+        """Return a random UUID."""
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def _require_row(self, resource: str, id: str) -> StoredRow:
@@ -274,14 +252,17 @@ class DirectStore:
         return count_company_records(ids, self._tables["jobs"], self._tables["bookings"])
 
     def _insert_record(self, resource: str, record: StoredRecord, parent: str | None) -> None:
+        """Insert a record, and update the dates of companies that it changes."""
         self._tables[resource].add([(record, parent)])
         self._update_company_dates(resource, record)
 
     def _replace_record(self, resource: str, row: StoredRow, record: StoredRecord) -> None:
+        """Replace a record, and update the dates of companies that this changes."""
         self._tables[resource].replace(row.serial, record)
         self._update_company_dates(resource, row.record, record)
 
     def _delete_record(self, resource: str, row: StoredRow) -> None:
+        """Delete a record, and update the dates of companies that this changes."""
         self._tables[resource].remove(row.serial)
         self._update_company_dates(resource, row.record)
 

@@ -27,7 +27,7 @@ PREFIX = "/api/v1"
 BODY_BYTES_MAX = 10 * 1024 * 1024
 LOG_ENTRIES_MAX = 200_000
 HANG_UP_SECONDS_MAX = 5
-"""How long the end of a connection may take before the exchange is given up."""
+"""Maximum time until a closed connection ends."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -160,7 +160,7 @@ class HttpExchange:
         self._server.delayed.append(self.call_application)
 
     def other_record(self) -> Body | None:
-        """Return another record of the requested resource; None if there is none.
+        """Return another record of the requested resource, or None.
 
         A record with the natural key in the request's body is preferred.
         """

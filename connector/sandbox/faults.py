@@ -397,6 +397,7 @@ class Faults:
         return self._append(fault, Matcher(method, path, nth, probability, times))
 
     def _append(self, fault: Fault, matcher: Matcher) -> PlannedFault:
+        """Add a fault to the end of the planned faults."""
         planned = PlannedFault(fault, matcher)
         with self._lock:
             self._planned.append(planned)
@@ -433,7 +434,7 @@ class Faults:
             self._planned.clear()
 
     def match(self, method: str, path: str) -> Fault | None:
-        """Return the first planned fault for a request, and count it; None if there is none."""
+        """Return the first planned fault for a request, and count it, or None."""
         with self._lock:
             for each in self._planned:
                 if self._count_and_decide(each, method, path):

@@ -95,7 +95,7 @@ def _parse_positive_integer(
 def _parse_per_page(
     query: Mapping[str, str], behaviours: Behaviours, errors: dict[str, list[str]]
 ) -> int:
-    """Return the number of records on a page. Raises `Rejection` 400 if the behaviour says so."""
+    """Return the number of records on a page. May raise `Rejection` 400 (`per_page_over`)."""
     per_page = _parse_positive_integer("per_page", query, PER_PAGE_DEFAULT, behaviours, errors)
     cap = int(behaviours.per_page_max)
     if per_page <= cap:

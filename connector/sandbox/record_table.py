@@ -147,7 +147,7 @@ class RecordTable:
         self._execute(f"DELETE FROM {self._table}_record WHERE serial = ?", (serial,))
 
     def find(self, id: str, *, parent: str | None = None) -> StoredRow | None:
-        """Return the record with this id; None if there is none or if it has another parent."""
+        """Return the record with this id, or None if it does not exist or has another parent."""
         found = self._execute(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
             f"JOIN {self._table}_record r ON r.serial = t.serial WHERE t.id = ?",

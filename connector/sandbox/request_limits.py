@@ -60,6 +60,7 @@ class RequestLimits:
         return RateFigures(self.per_minute, remaining, math.ceil(reset_at))
 
     def _is_month_spent(self) -> bool:
+        """Return True if the monthly limit is reached."""
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
     def _window_end(self, now: datetime) -> float:

@@ -219,6 +219,7 @@ class _ServerThread(Thread):
         self.join(_STOP_SECONDS_MAX)
 
     async def _serve_until_stopped(self) -> None:
+        """Accept connections until `shut_down` is called, then close them all."""
         self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
         state = ServerState()
         server = await self._loop.create_server(

@@ -166,7 +166,7 @@ class Store(DirectStore):
         return ApiAnswer(200, {"message": f"The {declaration.singular} was deleted."})
 
     def convert(self, resource: str, id: str, *, at: datetime | None = None) -> ApiAnswer:
-        """Convert a lead into a customer (API 3.5, 4.6)."""
+        """Convert a lead into a customer (API 3.5, 4.6). Raises `Rejection` 404 or 422."""
         declaration = self._require_operation(resource, "convert")
         with self._transaction():
             row = self._require_record(declaration, id, None)
@@ -308,7 +308,7 @@ class Store(DirectStore):
     ) -> StoredRecord:
         """Return the record after an update.
 
-        `updated_at` also changes without changed values if the behaviours say so.
+        The behaviours decide if `updated_at` also changes without changed values.
         """
         record = {**before, **values}
         stamp = self._timestamp(at)

@@ -114,7 +114,7 @@ def _check_value(
 
 
 def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
-    """Return the value, trimmed or with an empty text as None if the behaviours say so."""
+    """Return the value, trimmed or with an empty text as None if configured."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
             given = given.strip()
@@ -171,11 +171,13 @@ def _is_text_list(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    """Return True for a JSON number within the range of 64-bit integers."""
     is_one = isinstance(value, int | float) and not isinstance(value, bool)
     return is_one and -_NUMBER_END <= value < _NUMBER_END
 
 
 def _is_web_address(value: Any) -> bool:
+    """Return True for a text that starts with http:// or https://, without spaces."""
     return _is_text(value) and _URL.fullmatch(value) is not None
 
 
@@ -219,6 +221,7 @@ def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str 
 
 
 def _is_uuid(value: str) -> bool:
+    """Return True for a UUID with hyphens."""
     try:
         return str(UUID(value)) == value.lower()
     except ValueError:

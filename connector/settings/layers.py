@@ -81,8 +81,8 @@ class SettingRule:
         place_of: Name of the secret whose file or keyring entry this setting names.
         is_personal: Contains personal data, and is never shown.
         is_identity: Account tables do not inherit the value from the top of the project file.
-        is_located: A relative path starts at the folder of the project file.
-        is_of_all: Not allowed in an account's table.
+        may_be_relative: A relative path starts at the folder of the project file.
+        is_global: Not allowed in an account's table.
         is_table: Only allowed in the project file.
     """
 
@@ -93,8 +93,8 @@ class SettingRule:
     place_of: str = ""
     is_personal: bool = False
     is_identity: bool = False
-    is_located: bool = False
-    is_of_all: bool = False
+    may_be_relative: bool = False
+    is_global: bool = False
     is_table: bool = False
 
 
@@ -130,7 +130,7 @@ class Layers:
 
     Attributes:
         rules: Rule of every setting by name.
-        project_file: Path of the project file; None if there is none.
+        project_file: Path of the project file, or None.
         top_level: Settings at the top of the project file.
         account_tables: Tables of the project file by account.
         table_errors: Errors in the tables of accounts.
@@ -169,7 +169,7 @@ class Layers:
         return self._raw_value(name, self.environ[variable], variable, self.cwd)
 
     def from_project_file(self, name: str) -> RawValue | None:
-        """Return the value in the chosen account's table or at the top; None if there is none."""
+        """Return the value in the chosen account's table or at the top, or None."""
         if self.project_file is None:
             return None
         folder, table = self.project_file.parent, self.account_tables.get(self.account or "", {})
@@ -189,8 +189,9 @@ class Layers:
         return Setting(self.cwd / default if isinstance(default, Path) else default, "default")
 
     def _raw_value(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
+        """Return the value with its rule, and a relative path as an absolute one."""
         rule = self.rules[name]
-        if rule.is_located and isinstance(raw, str | Path) and str(raw).strip():
+        if rule.may_be_relative and isinstance(raw, str | Path) and str(raw).strip():
             raw = self._resolve_path(str(raw), folder)
         return RawValue(name, raw, origin, rule)
 
@@ -263,7 +264,7 @@ def read_project_file(layers: Layers) -> None:
         raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
     content = _flatten_groups(content, layers.rules, where)
     _refuse_unknown_keys({**layers.rules, "accounts": SettingRule(dict)}, content, where)
-    of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_of_all}
+    of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_global}
     broken: dict[str, SettingsError | UnknownName] = {}
     for name, table in tables.items():
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.texts import unescape_cell
+from connector.spreadsheet.word_lists import without_accents
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings that a report adds after the columns of the input, in this order."""
@@ -132,8 +133,7 @@ def heading_words(heading: str) -> tuple[str, ...]:
 
     Letters that have no Latin base are kept, so that different headings stay different.
     """
-    normalized = unicodedata.normalize("NFKD", heading).casefold()
-    normalized = "".join(c for c in normalized if not unicodedata.combining(c))
+    normalized = without_accents(heading)
     if not normalized.isascii():
         return tuple(re.findall(r"\w+", normalized.replace("_", " ")))
     return tuple(each for each in _NOT_WORD.split(normalized) if each)

@@ -77,6 +77,8 @@ class TextEncoding:
     """Encoding of a text file, in which every byte was decoded.
 
     Attributes:
+        codec: Name for Python, which also removes a byte order mark.
+        name: Name for users.
         notices: Sentences on what was assumed.
         questions: Encodings that the user has to choose from.
     """
@@ -358,23 +360,25 @@ class RowShape:
     Attributes:
         first_row: Index of the first row below the headings.
         widths: Numbers of cells that a row may have.
-        emails: Indexes of the columns in which most rows have an email address.
-        addresses: Indexes of the columns whose headings are those of email addresses.
-        one_line: Indexes of the columns whose headings are those of fields with one line.
+        columns_with_emails: Indexes of the columns in which most rows have an email address.
+        email_columns: Indexes of the columns whose headings are those of email addresses.
+        one_line_columns: Indexes of the columns whose headings are those of fields with one line.
     """
 
     first_row: int
     widths: range
-    emails: frozenset[int]
-    email_headings: frozenset[int]
-    one_line_headings: frozenset[int]
+    columns_with_emails: frozenset[int]
+    email_columns: frozenset[int]
+    one_line_columns: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
         """Return True if the number of cells is right and email columns contain an @."""
         width = len(cells)
         if width == self.widths.stop and not cells[-1]:
             width -= 1
-        return width in self.widths and all("@" in cells[i] for i in self.emails if i < width)
+        return width in self.widths and all(
+            "@" in cells[i] for i in self.columns_with_emails if i < width
+        )
 
     def contains_other_rows(
         self, cells: Sequence[str], lines: Sequence[str], delimiter: str
@@ -384,13 +388,16 @@ class RowShape:
         `cells` and `lines` belong to one row that has several lines.
         """
         for index, cell in enumerate(cells):
-            if index in self.one_line_headings and (found := _BREAK(cell)):
+            if index in self.one_line_columns and (found := _BREAK(cell)):
                 # A swallowed row begins after the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
-                is_named = "@" in cell and index not in self.email_headings
+                is_named = "@" in cell and index not in self.email_columns
                 if is_named or (is_rest and delimiter in cell):
                     return True
-        if not self.emails or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start:
+        if (
+            not self.columns_with_emails
+            or len(_split_ignoring_quotes(lines[0], delimiter)) < self.widths.start
+        ):
             return False
         return any(
             self.fits(each)
@@ -492,9 +499,7 @@ class _RowReader:
                 yield self._refuse_unmatched_quotes(str(error))
 
     def _read_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, or first the lines that were put back; each is added to
-        `_taken`.
-        """
+        """Yield the lines that were put back, then those of the file; remember them as `_taken`."""
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
@@ -568,9 +573,7 @@ _INCHES = re.compile(r'(?<=[0-9])"')
 
 
 def _has_stray_quote(cell: str) -> bool:
-    """Return True if the cell has a quote that is not around words and not after a number of
-    inches.
-    """
+    """Return True if the cell has a quote that is not around words and not a sign for inches."""
     return '"' in _INCHES.sub("", _PAIRED.sub("", cell))
 
 
@@ -610,28 +613,28 @@ class DelimiterFit:
         rows: Number of other rows that are not blank.
         fitting_rows: Number of those rows that have the width of the headings, ignoring empty
             cells at the end.
-        damaged: Number of those rows with a wrong quote.
-        is_ended: True if every row has one more delimiter than the headings, at its end.
+        damaged_rows: Number of those rows with a wrong quote.
+        has_end_delimiters: True if every row has one more delimiter than the headings, at its end.
         first_misfit: Number, line and width of the first row that does not fit.
-        filled: Number of columns up to the last one with a cell that is not empty, in rows that are
-            not wider than the headings.
+        filled_columns: Number of columns up to the last one with a cell that is not empty, in rows
+            that are not wider than the headings.
     """
 
     delimiter: str
     first_row: tuple[str, ...]
     rows: int
     fitting_rows: int
-    damaged: int
-    is_ended: bool
+    damaged_rows: int
+    has_end_delimiters: bool
     first_misfit: tuple[int, int, int] | None
-    filled: int
+    filled_columns: int
     heading_rows: HeadingRows
     shape: RowShape | None
 
     @property
     def max_width(self) -> int:
         """Maximum number of cells of a row, including an empty cell after the last delimiter."""
-        return len(self.first_row) + self.is_ended
+        return len(self.first_row) + self.has_end_delimiters
 
     def __str__(self) -> str:
         name, width = _NAMES[self.delimiter], len(self.first_row)
@@ -752,7 +755,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     whole = [
         fit
         for fit in fits
-        if fit.fitting_rows == fit.rows - fit.damaged and (fit.fitting_rows or len(fits) == 1)
+        if fit.fitting_rows == fit.rows - fit.damaged_rows and (fit.fitting_rows or len(fits) == 1)
     ]
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
@@ -797,10 +800,10 @@ def _measure_fit(
         first_row=tuple(first),
         rows=rows,
         fitting_rows=ended if is_ended else fitting_rows,
-        damaged=damaged,
-        is_ended=is_ended,
+        damaged_rows=damaged,
+        has_end_delimiters=is_ended,
         first_misfit=None if is_ended else misfit,
-        filled=filled,
+        filled_columns=filled,
         heading_rows=heading_rows,
         shape=shape,
     )

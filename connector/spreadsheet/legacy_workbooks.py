@@ -153,9 +153,9 @@ def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
     outline = SheetOutline()
     _set_extent(outline, values)
     rows = sheet.rowinfo_map.items()
-    outline.hidden = {number for number, info in rows if info.hidden}
+    outline.hidden_rows = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
-    outline.merged = [_range_reference(*each) for each in sheet.merged_cells]
+    outline.merged_ranges = [_range_reference(*each) for each in sheet.merged_cells]
     return LegacySheet(source, sheet.name, outline, values[: outline.rows], flaws)
 
 
@@ -193,10 +193,10 @@ def _xls_number_format(book: Any, cell: Any) -> str:
     return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
 
 
-def _range_reference(first_row: int, row: int, first_column: int, column: int) -> str:
+def _range_reference(first_row: int, end_row: int, first_column: int, end_column: int) -> str:
     """Return a reference such as B2:C5 for indexes from 0; the ends are exclusive."""
-    first = xlrd.colname(first_column), xlrd.colname(column - 1)
-    return f"{first[0]}{first_row + 1}:{first[1]}{row}"
+    first = xlrd.colname(first_column), xlrd.colname(end_column - 1)
+    return f"{first[0]}{first_row + 1}:{first[1]}{end_row}"
 
 
 def _set_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
@@ -253,7 +253,7 @@ class _OdsScan:
                 self._row, self._empty_cells = [], 0
                 self._row_times = _repeat_count(attributes.get("table:number-rows-repeated"))
                 if attributes.get("table:visibility") in _UNSEEN:
-                    self._outline.hidden.add(len(self._values) + self._empty_rows)
+                    self._outline.hidden_rows.add(len(self._values) + self._empty_rows)
             case "table:table-cell" | "table:covered-table-cell":
                 self._attributes, self._lines = attributes, []
                 self._cell_times = _repeat_count(attributes.get("table:number-columns-repeated"))
@@ -284,8 +284,8 @@ class _OdsScan:
                 self.sheets.setdefault(self._name, sheet)
 
     def _add_cell(self) -> None:
-        """Add the current cell to the row as often as it is repeated; empty cells wait for the next
-        one.
+        """Add the current cell to the row as often as it is repeated; empty cells only before
+        others.
         """
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
         if self._lines == [""] and isinstance(value, int | float):
@@ -299,8 +299,8 @@ class _OdsScan:
         self._empty_cells = 0
 
     def _add_row(self) -> None:
-        """Add the current row to the sheet as often as it is repeated; empty rows wait for the next
-        one.
+        """Add the current row to the sheet as often as it is repeated; empty rows only before
+        others.
         """
         if not self._row:
             self._empty_rows += self._row_times

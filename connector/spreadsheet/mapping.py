@@ -216,6 +216,7 @@ _name_words = lru_cache(maxsize=1_024)(heading_words)
 
 
 def _normalized_name(name: str) -> str:
+    """Return the normalized heading, cached because names are compared with every heading."""
     return "".join(_name_words(name))
 
 
@@ -289,9 +290,7 @@ class _HeadingMatcher:
         return self._find_by_name_or_alias(normalized), "alias"
 
     def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
-        """Return the target column with this normalized name or alias; None if there is no such
-        column.
-        """
+        """Return the target column with this normalized name or alias; None for other names."""
         return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name_column(self) -> TargetColumn:

@@ -7,7 +7,6 @@ and the fields of a content type. Mapping, reading, checking and templates use t
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
@@ -15,6 +14,7 @@ from typing import Any, Protocol, get_args
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format, Kind
+from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
 from connector.ledger.push_states import LandedRecord, Mode
@@ -67,10 +67,7 @@ def comparison_text(value: Any) -> str:
 
     Letter case, outer blanks and the composition of accents are ignored.
     """
-    text = value if isinstance(value, str) else str(value)
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    return text.strip().lower()
+    return normalize_text(value if isinstance(value, str) else str(value)).lower()
 
 
 # -- Target columns --------------------------------------------------------------------------------

@@ -134,13 +134,17 @@ TOTALS_INITIALS = "acdgmstz"
 """Letters with which these words begin."""
 
 
+def without_accents(text: str) -> str:
+    """Return the text in lower case, with letters without their accents."""
+    if text.isascii():
+        return text.casefold()
+    separated = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(each for each in separated if not unicodedata.combining(each))
+
+
 def normalized_words(text: str) -> str:
     """Return the text in lower case, without accents, with one blank between words."""
-    normalized = text.casefold()
-    if not text.isascii():
-        normalized = unicodedata.normalize("NFKD", text).casefold()
-        normalized = "".join(each for each in normalized if not unicodedata.combining(each))
-    return _NOT_WORD.sub(" ", normalized).strip()
+    return _NOT_WORD.sub(" ", without_accents(text)).strip()
 
 
 def means_empty(text: str) -> bool:

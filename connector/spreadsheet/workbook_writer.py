@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import IO, cast
 from xml.sax.saxutils import escape
@@ -163,7 +163,7 @@ class _ReportWorkbook:
         for letters, width in zip(self._letters, widths, strict=True):
             sheet.column_dimensions[letters].width = width
         self._comments = 0
-        self._style = cache(self._style_number)
+        self._style = cache(partial(style_number, sheet))
         self._text = lru_cache(_TEXTS_REMEMBERED)(self._text_xml)
         # Python considers True and 1 equal, so the type is part of the key.
         self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._value_xml)
@@ -248,9 +248,7 @@ class _ReportWorkbook:
         """Return the XML of row `number` with the XML of its cells."""
         while len(self._letters) < len(cells):
             self._letters.append(column_letter(len(self._letters)))
-        placed = zip(self._letters, cells, strict=False)
-        joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed if cell])
-        return f'<row r="{number}">{joined}</row>'
+        return row_xml(number, self._letters, cells)
 
     def _input_cells_xml(self, row: SheetRow) -> list[str]:
         """Return the XML of a row's own cells."""
@@ -310,29 +308,9 @@ class _ReportWorkbook:
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
     ) -> str:
         """Return the XML of a text cell, which no program runs as a formula."""
-        return text_cell_xml(text, self._style("@", color, is_bold, wraps, is_hazard(text)))
-
-    def _style_number(
-        self,
-        number_format: str | None,
-        color: str | None,
-        is_bold: bool = False,
-        wraps: bool = False,
-        is_quoted: bool = False,
-    ) -> int:
-        """Return the number of a new style in the library, for cells with these properties."""
-        cell = WriteOnlyCell(self._sheet)
-        if number_format is not None:
-            cell.number_format = number_format
-        if color is not None:
-            cell.fill = PatternFill("solid", fgColor=color)
-        if is_bold:
-            cell.font = Font(bold=True)
-        if wraps:
-            cell.alignment = Alignment(wrap_text=True, vertical="top")
-        if is_quoted:
-            cell.quotePrefix = True
-        return int(cell.style_id)
+        return text_cell_xml(
+            text, self._style("@", color, is_bold=is_bold, wraps=wraps, is_quoted=is_hazard(text))
+        )
 
     def _add_comment(self, number: int, index: int, problem: Problem) -> None:
         """Add the problem to the comment of a cell: row `number` from 1, column `index` from 0."""
@@ -345,6 +323,36 @@ class _ReportWorkbook:
         elif self._comments < _COMMENTS_MAX:
             self._comments += 1
             cell.comment = Comment(lines, _AUTHOR, height=120, width=320)
+
+
+def style_number(
+    sheet: Worksheet,
+    number_format: str | None = None,
+    color: str | None = None,
+    *,
+    is_bold: bool = False,
+    wraps: bool = False,
+    is_quoted: bool = False,
+) -> int:
+    """Return the number of a style in the workbook's library, for cells with these properties."""
+    cell = WriteOnlyCell(sheet)
+    if number_format is not None:
+        cell.number_format = number_format
+    if color is not None:
+        cell.fill = PatternFill("solid", fgColor=color)
+    if is_bold:
+        cell.font = Font(bold=True)
+    if wraps:
+        cell.alignment = Alignment(wrap_text=True, vertical="top")
+    cell.quotePrefix = is_quoted
+    return int(cell.style_id)
+
+
+def row_xml(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
+    """Return the XML of row `number` with the XML of its cells; empty cells are left out."""
+    placed = zip(letters, cells, strict=False)
+    joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
+    return f'<row r="{number}">{joined}</row>'
 
 
 def text_cell_xml(text: str, style: int = 0) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -59,12 +60,13 @@ class HistoryTable:
         `at` is the time of items without a server time.
         """
         edits = HistoryEdits(self._stream.resource)
+        differs = partial(differing_listed_names, self._stream.resource)
         last = self._last_versions(
             {
                 id: row
                 for id, row in stored.items()
                 if not row.is_deleted
-                and (row.is_listed_since or self._differs_from_row(items[id], row))
+                and (row.is_listed_since or differs(items[id].raw, json.loads(row.record)))
             }
         )
         for id, item in items.items():
@@ -73,10 +75,6 @@ class HistoryTable:
                     item, item.served_at or at, _record_state(last.get(id), stored.get(id))
                 )
         return edits
-
-    def _differs_from_row(self, item: Resource, row: ExistingRow) -> bool:
-        """Return True if a listed field of the item has another value than the landing row."""
-        return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
     def edits_from_details(
         self,

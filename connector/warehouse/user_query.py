@@ -103,7 +103,7 @@ def _start_query(connection: duckdb.DuckDBPyConnection, sql: str, problem: str) 
             action="Leave one out, or rename it with AS.",
         )
     for name, type in described:
-        if not _fits_in_cell(type):
+        if not (_CELL_TYPE(type) or _LIST_TYPE(type)):
             raise Misused(
                 f"column {name!r} of the query has the type {type}, which a cell cannot contain",
                 action="Leave the column out, or cast it to VARCHAR.",
@@ -148,11 +148,6 @@ def _parse_error(text: str) -> dict[str, str]:
 
 
 # -- Cells -----------------------------------------------------------------------------------------
-
-
-def _fits_in_cell(type: str) -> bool:
-    """Return True if values of this type can be written to a cell."""
-    return _CELL_TYPE(type) is not None or _LIST_TYPE(type) is not None
 
 
 def _column_values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:

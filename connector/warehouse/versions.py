@@ -175,12 +175,6 @@ def end_by_change(following: Version) -> VersionEnd:
     return VersionEnd(following.valid_from, following.began_before, "change")
 
 
-def end_by_deletion(last: Version, at: datetime) -> VersionEnd:
-    """Return the end of a version whose record was found deleted at `at`."""
-    at = max(at, last.observed_to)
-    return VersionEnd(max(at, last.valid_from), at + SECOND, "deletion")
-
-
 def _new_version(
     number: int,
     observation: Observation,
@@ -376,7 +370,8 @@ class HistoryEdits:
     def add_deletion(self, id: str, at: datetime, last: Version) -> None:
         """Add the end of the record's last version, unless it has ended already."""
         if last.ended_at is None:
-            self.endings[id] = end_by_deletion(last, at)
+            at = max(at, last.observed_to)
+            self.endings[id] = VersionEnd(max(at, last.valid_from), at + SECOND, "deletion")
 
 
 def _stored_values(record: Resource) -> Mapping[str, Any]:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -79,9 +78,11 @@ def publication_fingerprint(
     for sql in (*_row_queries(timestamp, time_zone), *_state_queries(timestamp, time_zone)):
         found = connection.execute(sql).fetchall()
         digest.update(json.dumps(found, default=str).encode())
-    digest.update(
-        json.dumps([*_last_outcomes(connection), last_copied_change(connection)]).encode()
-    )
+    outcomes = [
+        (name, e.outcome, e.proven, e.live, e.total, e.pending, e.error_code)
+        for name, (_, e) in sorted(last_resource_runs(connection).items())
+    ]
+    digest.update(json.dumps([*outcomes, last_copied_change(connection)]).encode())
     return digest.hexdigest()
 
 
@@ -121,13 +122,6 @@ def _state_queries(timestamp: str, time_zone: str) -> Iterator[str]:
 def _local_day_expression(timestamp: str, time_zone: str) -> str:
     """Return the SQL for the day of a timestamp expression in the time zone."""
     return f"timezone({literal(time_zone)}, {timestamp})::DATE"
-
-
-def _last_outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """Yield the resource, outcome and counts of each resource's latest run."""
-    for resource, (_, done) in sorted(last_resource_runs(connection).items()):
-        state = (done.outcome, done.proven, done.live, done.total, done.pending, done.error_code)
-        yield resource, *state
 
 
 # -- Work file -------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: read_alerts(ledger),
     lambda ledger, batch: Erasures(ledger).unfinished_erasures(),
     lambda ledger, batch: Erasures(ledger).restored_hash_counts(),
-    lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).listed_hashes()]),
+    lambda ledger, batch: [*Erasures(ledger).listed_hashes()],
     lambda ledger, batch: Backups(ledger).latest_backup(),
     lambda ledger, batch: Backups(ledger).latest_restore(),
 )
@@ -118,7 +118,7 @@ FILLED = (
 UNREAD = (
     "blocks.id blocks.run_id erasures.ended_at erasures.erasure"
     " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
-    " push_people.at push_people.batch push_people.deed push_problems.batch"
+    " push_people.action push_people.at push_people.batch push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
     " server.only suppressed.listed_at"
 )
@@ -126,12 +126,12 @@ UNREAD = (
 
 
 class DamagedLedgerAccount:
-    """Account with a push, an erasure and a file to push, with copies to damage."""
+    """Account with a push, an erasure and a file to push. Tests damage copies of its folder."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox, self._folder = sandbox, folder
         sandbox.store.create("candidates", PERSON)
-        first, self.file = self._table("first"), self._table("second")
+        first, self.file = self._write_file("first"), self._write_file("second")
         base = folder / "base"
         create = ("--mode", "create", "--apply")
         for words in (
@@ -145,12 +145,13 @@ class DamagedLedgerAccount:
         self.commands = (
             ("status",),
             ("pull", "candidates"),
-            ("push", "candidates", str(self.file), *create),
+            ("push", "candidates", str(self.file), "--no-pull", *create),
             ("undo", "last", "--apply"),
             ("resolve",),
         )
 
-    def _table(self, name: str) -> Path:
+    def _write_file(self, name: str) -> Path:
+        """Write a file with one candidate to push, and return its path."""
         path = self._folder / f"{name}.csv"
         head = "first_name,last_name,email,employment_type"
         path.write_text(f"{head}\nA,L,{name}@x.example,permanent\n", encoding="utf-8")
@@ -174,6 +175,7 @@ class DamagedLedgerAccount:
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DamagedLedgerAccount]:
+    """An account with a push and an erasure, shared by all tests."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         yield DamagedLedgerAccount(sandbox, tmp_path_factory.mktemp("site"))
 

@@ -91,7 +91,7 @@ def test_a_key_that_no_longer_sees_records_deletes_nothing(
         add_fault(sandbox, EditedResponse(hide), LISTS)
         if is_denied_too:
             add_fault(sandbox, Status(404), DETAILS)
-        for _ in range(3):
+        for _ in range(2):
             report = pulled(sandbox, tmp_path, "candidates", time=time)
             after = report.resources["candidates"]
             assert "partial" == report.outcome

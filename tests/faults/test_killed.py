@@ -30,6 +30,7 @@ RESOURCES = ("jobs", "candidates")
 
 @pytest.fixture(scope="module")
 def fork_server() -> Iterator[PullForkServer]:
+    """A process that forks the pulls of all tests."""
     with PullForkServer() as opened:
         yield opened
 

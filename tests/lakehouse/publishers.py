@@ -30,7 +30,7 @@ def serve() -> None:
     serve_forks(_publish_accounts)
 
 
-def _publish_accounts(turn: Sequence[Mapping[str, str]]) -> int:
+def _publish_accounts(accounts: Sequence[Mapping[str, str]]) -> int:
     """Publish each account to its local file and to the lakehouse, one after the other."""
     from connector.publishing import lakehouse_connection  # noqa: PLC0415
     from connector.publishing import lakehouse_publication as lake_publish  # noqa: PLC0415
@@ -39,7 +39,7 @@ def _publish_accounts(turn: Sequence[Mapping[str, str]]) -> int:
     from tests.lakehouse.pool import ConnectionPool  # noqa: PLC0415
 
     lakehouse_connection.connect_with_extensions = ConnectionPool().connect  # type: ignore[assignment]
-    for environ in turn:
+    for environ in accounts:
         if DIES in environ:
             setattr(lake_publish._ENTRIES, "insert", kill_this_process)  # noqa: B010
         given = {name: value for name, value in environ.items() if name != DIES}

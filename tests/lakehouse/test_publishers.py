@@ -42,9 +42,9 @@ def publishers() -> Iterator[LakehouseForkServer]:
         yield running
 
 
-def replace_rows(group: AccountGroup, account: str, rows: int, title: str) -> None:
+def replace_rows(group: AccountGroup, account: str, count: int, title: str) -> None:
     """Replace the account's jobs and content items with new rows of this number and title."""
-    values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({rows}) AS t(n)"
+    values = f"SELECT n::VARCHAR AS id, '{title}' AS title FROM range({count}) AS t(n)"
     group.run_sql(
         account,
         *(

@@ -101,9 +101,9 @@ def test_the_lakehouse_has_the_rows_of_the_published_files(group: AccountGroup) 
     }
 
 
-def _get_outcome_and_counts(sent: object) -> tuple[object, ...]:
+def _get_outcome_and_counts(result: object) -> tuple[object, ...]:
     """Return outcome, inserted rows and removed rows of a publication to the lakehouse."""
-    return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
+    return tuple(getattr(result, name) for name in ("outcome", "inserted", "removed"))
 
 
 def test_publishing_the_same_file_twice_changes_nothing(group: AccountGroup) -> None:

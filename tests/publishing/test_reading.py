@@ -131,8 +131,8 @@ def test_export_writes_schemas_as_parquet_and_replaces_an_earlier_export(
     inode = folder.stat().st_ino
     second = export(agency.published_file, folder, ["marts"])
 
-    assert ("marts.dim_people", "marts.fct_jobs", "staging.stg_jobs") == first.tables
-    assert ("marts.dim_people", "marts.fct_jobs") == second.tables
+    assert ("marts.dim_people", "marts.fct_jobs", "staging.stg_jobs") == first
+    assert ("marts.dim_people", "marts.fct_jobs") == second
     files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
     assert {MANIFEST, "marts/dim_people.parquet", "marts/fct_jobs.parquet"} == files
     assert inode != folder.stat().st_ino

@@ -105,19 +105,6 @@ def test_touch_with_a_date_sorts_the_record_by_that_date(store: Store, clock: Cl
     assert ["job-2", "job-0", "job-1"] == list_ids(store)
 
 
-def test_a_postponed_write_is_dated_when_it_was_requested(store: Store, clock: Clock) -> None:
-    change = store.postpone("jobs", {"title": "Changed"}, id="job-0")
-    make = store.postpone("jobs", {"id": "job-9", "title": "Made"})
-    clock.pass_time(seconds=300)
-    store.touch("jobs", "job-1")
-    assert ["job-1", "job-2", "job-0"] == list_ids(store)
-
-    assert ("job-0", "job-9") == (change(), make())
-
-    assert ["job-1", "job-9", "job-0", "job-2"] == list_ids(store)
-    assert "Changed" == store.records("jobs")["job-0"]["title"]
-
-
 def test_touch_many_gives_all_records_the_same_updated_at(store: Store) -> None:
     store.touch_many("jobs", ("job-0", "job-1"), {"location": "Leeds"})
 

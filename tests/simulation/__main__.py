@@ -28,7 +28,7 @@ from tests.simulation.harness import (
 from tests.simulation.planted import PLANTED, RUNS_MAX, PlantedFault
 from tests.simulation.run import ACCOUNT, MODULE, run
 from tests.simulation.scenario import SCENARIOS, SMALL
-from tests.simulation.tiny import list_shapes, play
+from tests.simulation.tiny import SHAPES, play
 
 FIGURES = ROOT / "docs" / "figures" / "simulation.json"
 
@@ -50,7 +50,7 @@ def main() -> int:
         {**{name: each.about for name, each in SCENARIOS.items()}, ACCOUNT: "a whole account"},
         partial(run, with_warehouse=options.warehouse),
         ("requests", "unproven", "busy unproven"),
-        [str(each) for each in list_shapes((1, 2, 3, 4))],
+        list(SHAPES),
         partial(play, mutations=options.depth, pulls=options.pulls),
         suffix=SMALL,
     )

@@ -19,8 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
-
 from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup
 from connector.operations.folder_identity import replace_ledger
@@ -309,7 +307,7 @@ class AccountSimulation(SandboxAccount):
         if not path.exists():
             return set()
         found: set[Version] = set()
-        with duckdb.connect(str(path), read_only=True) as connection:
+        with open_read_only(path) as connection:
             for resource in RESOURCES:
                 for schema in ("landing", "history"):
                     query = f"SELECT id, _record::VARCHAR FROM {schema}.{resource}"

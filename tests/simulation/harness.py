@@ -280,6 +280,7 @@ def _run_seeds(simulator: Simulator, block: tuple[str, range]) -> list[Verdict]:
 def _print_table(
     simulator: Simulator, summaries: Mapping[str, ScenarioSummary], seconds: float
 ) -> None:
+    """Print the figures of each scenario per run, and some wrong runs of each."""
     rows = [("scenario", "runs", "wrong", *simulator.columns)]
     for name, each in summaries.items():
         figures = (

@@ -103,7 +103,7 @@ class Mirror:
         self.requests_max = 10**9
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
-        self.histories: list[MemoryHistory | WarehouseHistory] = [MemoryHistory(world.server)]
+        self.histories: list[MemoryHistory | WarehouseHistory] = []
         self._check_commit = check_commit
 
     def copy_server(self) -> None:

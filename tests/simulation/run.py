@@ -17,6 +17,7 @@ from tests.simulation.checkers import (
 )
 from tests.simulation.harness import Trace, Verdict, collect_failures
 from tests.simulation.history import (
+    MemoryHistory,
     find_false_versions,
     find_overlapping_versions,
     open_warehouse_history,
@@ -69,6 +70,7 @@ def run(
         return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
     world = PullWorld(seed, scenario or get_scenario(name), server_kind=server_kind)
     mirror = Mirror(world, check_commit=check_commit)
+    mirror.histories.append(MemoryHistory(world.server))
     with open_warehouse_history(world.server) if with_warehouse else nullcontext() as landed:
         if landed is not None:
             mirror.histories.append(landed)

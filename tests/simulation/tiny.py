@@ -46,11 +46,6 @@ class PullShape:
     def __str__(self) -> str:
         return "-".join(str(getattr(self, each.name)) for each in fields(self))
 
-    @classmethod
-    def parse(cls, text: str) -> PullShape:
-        """Parse a shape. Raises `KeyError` if no shape has this text."""
-        return {str(each): each for each in list_shapes((1, 2, 3, 4))}[text]
-
 
 def list_shapes(records: Sequence[int]) -> list[PullShape]:
     """Return all shapes with these numbers of records; random ties only where records have equal
@@ -68,6 +63,10 @@ def list_shapes(records: Sequence[int]) -> list[PullShape]:
     return [
         each for each in made if each.ties == "stable" or "tied" in (each.created, each.updated)
     ]
+
+
+SHAPES = {str(each): each for each in list_shapes((1, 2, 3, 4))}
+"""Shapes by name, as `--tiny` takes them."""
 
 
 class TinyWorld(PullWorld):
@@ -131,7 +130,7 @@ def play(
 
     Returns what is wrong at the end, or None.
     """
-    start = PullShape.parse(shape)
+    start = SHAPES[shape]
     world = TinyWorld(start, chooser, mutations)
     mirror = Mirror(world, check_commit=check_commit)
     mirror.requests_max = REQUESTS_MAX

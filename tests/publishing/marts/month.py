@@ -160,12 +160,12 @@ def draw_later_times(draw: random.Random, at: datetime, days: float) -> Iterator
 
 
 def draw_deletion(
-    draw: random.Random, truth: SimulatedRecord, probability: float
+    draw: random.Random, record: SimulatedRecord, probability: float
 ) -> SimulatedRecord:
     """With this probability, delete the record after its last edit. Return the record."""
     if draw.random() < probability:
-        truth.deleted = next(draw_later_times(draw, truth.edits[-1][0], 10), None)
-    return truth
+        record.deleted = next(draw_later_times(draw, record.edits[-1][0], 10), None)
+    return record
 
 
 def draw_company(draw: random.Random, number: int) -> SimulatedRecord:

@@ -211,12 +211,14 @@ def _is_placement(frame: Frame) -> Frame:
     return stands | frame.index.isin(latest.index)
 
 
-def _observe_visits(truth: SimulatedRecord, looks: list[datetime]) -> Iterator[dict[str, Any]]:
+def _observe_visits(
+    record: SimulatedRecord, pull_times: list[datetime]
+) -> Iterator[dict[str, Any]]:
     """Yield one record's stays in statuses, as far as the pulls observed them."""
     visit: dict[str, Any] | None = None
     number, seen, updated = 0, None, None
-    for at in looks:
-        now = truth.state_at(at)
+    for at in pull_times:
+        now = record.state_at(at)
         if visit and (now is None or now["status"] != visit["status"]):
             left = at if now is None else max(now["updated"], seen or at)
             how = "deletion" if now is None else "change"
@@ -228,9 +230,9 @@ def _observe_visits(truth: SimulatedRecord, looks: list[datetime]) -> Iterator[d
             number += 1
             entered = now["updated"]
             after = now["created"] if seen is None else seen
-            visit = {"id": truth.id, "number": number, "status": now["status"], "hides": False}
+            visit = {"id": record.id, "number": number, "status": now["status"], "hides": False}
             visit |= {"entered_at": entered, "entered_after": after, "entered_before": at}
-            visit["is_new"] = number > 1 or now["created"] >= looks[0]
+            visit["is_new"] = number > 1 or now["created"] >= pull_times[0]
         elif now["updated"] != updated:
             visit["hides"] = True
         seen, updated = at, now["updated"]

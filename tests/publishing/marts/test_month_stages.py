@@ -158,13 +158,13 @@ def test_stage_conversions_and_offers_equal_the_truth(month: SimulatedMonth) -> 
     assert "not_observed" in set(by_month.group_name)
 
 
-def find_offers(group: Frame) -> Iterator[tuple[str, str]]:
+def find_offers(visits: Frame) -> Iterator[tuple[str, str]]:
     """Yield month and outcome of each offer in one candidate's visits to stages."""
     steps: list[Any] = []
-    for visit in group.itertuples():
+    for visit in visits.itertuples():
         if visit.status != "on_hold" and (not steps or steps[-1].status != visit.status):
             steps.append(visit)
-    ended = [visit for visit in group.itertuples() if visit.status != "on_hold"]
+    ended = [visit for visit in visits.itertuples() if visit.status != "on_hold"]
     accepted = ("offer_accepted", "placed")
     offered = ("offer_made", *accepted)
     for before, visit, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):

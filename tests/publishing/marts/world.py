@@ -124,9 +124,9 @@ class ModelWorld:
         raw.setdefault("updated_at", raw["created_at"])
         return dict(raw)
 
-    def _commit(self, name: str, at: str, what: Commit) -> None:
+    def _commit(self, name: str, at: str, commit: Commit) -> None:
         """Commit an observation of one resource, made at `at`."""
-        self.warehouse.commit(Stream(CATALOG[name]), what, RUN, parse_timestamp(at))
+        self.warehouse.commit(Stream(CATALOG[name]), commit, RUN, parse_timestamp(at))
 
 
 class BuiltWorld:

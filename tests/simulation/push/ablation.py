@@ -171,10 +171,10 @@ def the_sent_body_differs(patch: pytest.MonkeyPatch) -> None:
     """The bytes that are sent differ from the bytes in the journal."""
     whole = pusher.PushProcess._record_attempt
 
-    def record_attempt(self: Any, course: Any, wanted: Any) -> Any:
-        attempt = whole(self, course, wanted)
-        if course.request is not None and course.request.body is not None:
-            course.request = replace(course.request, body=course.request.body + b" ")
+    def record_attempt(self: Any, progress: Any, wanted: Any) -> Any:
+        attempt = whole(self, progress, wanted)
+        if progress.request is not None and progress.request.body is not None:
+            progress.request = replace(progress.request, body=progress.request.body + b" ")
         return attempt
 
     patch.setattr(pusher.PushProcess, "_record_attempt", record_attempt)

@@ -12,7 +12,7 @@ from typing import Any
 from connector.ledger.journal_records import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.push_plan import fingerprint, task_from_json
-from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
+from connector.ledger.push_states import IN_DOUBT, TRANSITIONS, State
 from tests.simulation.harness import BrokenPromise
 from tests.simulation.push.pusher import MemoryLedger
 from tests.simulation.push.world import PushWorld, Write
@@ -74,7 +74,7 @@ class PushChecks:
         ).fetchall()
         if key in self._ended and self._ended[key] != state:
             raise BrokenPromise("P3", f"{key} was {self._ended[key]} and is {state}")
-        if state in TERMINAL:
+        if state not in TRANSITIONS:
             self._ended[key] = state
 
     # -- in the end -------------------------------------------------------------------------------
@@ -139,12 +139,12 @@ class PushChecks:
             ):
                 raise BrokenPromise("report", f"row {row.number} is a conflict and was applied")
 
-    def _check_applied_row(self, row: RowRecord, effects: list[Write]) -> None:
+    def _check_applied_row(self, row: RowRecord, writes: list[Write]) -> None:
         """Check that a row reported as applied had an effect, and that a create names its own
         record.
         """
         key = (row.batch, row.number)
-        mine = [write for write in effects if write.operation == row.operation]
+        mine = [write for write in writes if write.operation == row.operation]
         foreign = "twin" in self.world.scenario.others and not self.world.scenario.marker_field
         if key in self.decided:
             return  # By a person's word.

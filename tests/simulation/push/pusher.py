@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,12 @@ class MemoryLedger(Ledger):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, without a transaction."""
         yield self.connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection in a transaction."""
         with transaction(self.connection):
             yield self.connection
 
@@ -111,7 +114,7 @@ class _RowProgress:
 
 
 class PushProcess:
-    """One process with its own run ID. `judge` is called after every commit."""
+    """One process with its own run ID. `check_commit` is called after every commit."""
 
     def __init__(
         self, world: PushWorld, ledger: MemoryLedger, run_id: str, check_commit: CommitCheck
@@ -129,7 +132,7 @@ class PushProcess:
                 (PUSH_LEASE, self.run_id),
             )
 
-    def push(self, plan: PushPlan, terms: PushPolicy, landed_before: frozenset[str]) -> str:
+    def push(self, plan: PushPlan, policy: PushPolicy, landed_before: frozenset[str]) -> str:
         """Push a file until no row can continue, and return the batch ID.
 
         Raises:
@@ -137,7 +140,7 @@ class PushProcess:
         """
         self.journal.mark_interrupted_rows()
         self._kill_by_chance()
-        batch = self.journal.create_batch(plan, terms, landed_before)
+        batch = self.journal.create_batch(plan, policy, landed_before)
         self._kill_by_chance()
         self._run_rows(batch)
         self._kill_by_chance()
@@ -164,14 +167,14 @@ class PushProcess:
             if row is None or row.status.state in FOR_A_PERSON:
                 continue
             steps, may_wait = self._start_steps(row), True
-            course = _RowProgress(row, steps, next(steps))
+            progress = _RowProgress(row, steps, next(steps))
             is_open: bool | None = None
-            while is_open is None and not isinstance(course.wanted, RecordAttempt):
-                if isinstance(course.wanted, WaitUntil):
-                    if self.world.connector_now() < course.wanted.moment and not may_wait:
+            while is_open is None and not isinstance(progress.wanted, RecordAttempt):
+                if isinstance(progress.wanted, WaitUntil):
+                    if self.world.connector_now() < progress.wanted.moment and not may_wait:
                         break
                     may_wait = False
-                is_open = self._run_step(course)
+                is_open = self._run_step(progress)
             steps.close()
 
     def _start_steps(self, row: PendingRow) -> PushSteps[bool]:
@@ -196,22 +199,22 @@ class PushProcess:
             if not active and parked:
                 # Every row is waiting: let time pass until the first may continue.
                 parked.sort(key=lambda each: (_waits_until(each), each.row.key))
-                left = (_waits_until(parked[0]) - self.world.connector_now()).total_seconds()
-                self.world.pass_time(max(0.0, left))
+                seconds = (_waits_until(parked[0]) - self.world.connector_now()).total_seconds()
+                self.world.pass_time(max(0.0, seconds))
                 active.append(parked.pop(0))
             if not active:
                 assert order.is_empty
                 return
-            course = active[self.world.chance.pick(len(active))]
+            progress = active[self.world.chance.pick(len(active))]
             if (
-                isinstance(course.wanted, WaitUntil)
-                and self.world.connector_now() < course.wanted.moment
+                isinstance(progress.wanted, WaitUntil)
+                and self.world.connector_now() < progress.wanted.moment
             ):
-                active.remove(course)
-                parked.append(course)
-            elif (is_open := self._run_step(course)) is not None:
-                active.remove(course)
-                order.end_row(course.row, is_open=is_open)
+                active.remove(progress)
+                parked.append(progress)
+            elif (is_open := self._run_step(progress)) is not None:
+                active.remove(progress)
+                order.end_row(progress.row, is_open=is_open)
         raise TooManySteps
 
     def _start_rows(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
@@ -233,15 +236,15 @@ class PushProcess:
                     except StopIteration as ended:
                         order.end_row(row, is_open=ended.value)
 
-    def _run_step(self, course: _RowProgress) -> bool | None:
+    def _run_step(self, progress: _RowProgress) -> bool | None:
         """Perform the command of a row. Return None if it has another; at its end, True if it
         remains open.
         """
         self._kill_by_chance()
-        answer = self._execute(course)
+        answer = self._execute(progress)
         self._kill_by_chance()
         try:
-            course.wanted = course.steps.send(answer)
+            progress.wanted = progress.steps.send(answer)
         except StopIteration as ended:
             return bool(ended.value)
         return None
@@ -251,15 +254,15 @@ class PushProcess:
         if self.world.is_faulty and self.world.chance.happens(self.world.scenario.crashes, "kill"):
             raise ProcessKilled
 
-    def _execute(self, course: _RowProgress) -> Any:
+    def _execute(self, progress: _RowProgress) -> Any:
         """Perform the command that a row is waiting for, and return its answer."""
-        key, world = course.row.key, self.world
+        key, world = progress.row.key, self.world
         answer: Any = None
-        match course.wanted:
+        match progress.wanted:
             case RecordAttempt() as wanted:
-                answer = self._record_attempt(course, wanted)
+                answer = self._record_attempt(progress, wanted)
             case Send():
-                answer = self._send(course)
+                answer = self._send(progress)
             case Transition() as what:
                 state = self.journal.record_transition(key, what)
                 self._trace(f"row {key[1]}: {what.event}, {state}")
@@ -287,9 +290,11 @@ class PushProcess:
             self._page = page
         return self._page
 
-    def _record_attempt(self, course: _RowProgress, wanted: RecordAttempt) -> Attempt | InvalidBody:
+    def _record_attempt(
+        self, progress: _RowProgress, wanted: RecordAttempt
+    ) -> Attempt | InvalidBody:
         """Build the row's request and save the attempt in the journal."""
-        task, resource = course.row.task, declaration(course.row.task.resource)
+        task, resource = progress.row.task, declaration(progress.row.task.resource)
         try:
             match wanted.operation:
                 case "create":
@@ -304,23 +309,23 @@ class PushProcess:
         ahead = self.world.server_now() - self.world.now if self.world.scenario.has_date else None
         sent_after = self.world.now + ahead if ahead is not None else self.world.connector_now()
         attempt = self.journal.record_attempt(
-            course.row.key, request, before=wanted.before, sent_after=sent_after
+            progress.row.key, request, before=wanted.before, sent_after=sent_after
         )
-        course.request, course.attempt = request, attempt
-        self._trace(f"row {course.row.key[1]}: intended, attempt {attempt.number}")
-        self._check_commit(self, course.row.key)
+        progress.request, progress.attempt = request, attempt
+        self._trace(f"row {progress.row.key[1]}: intended, attempt {attempt.number}")
+        self._check_commit(self, progress.row.key)
         return attempt
 
-    def _send(self, course: _RowProgress) -> Answer:
+    def _send(self, progress: _RowProgress) -> Answer:
         """Send the row's request and classify the response, as the production client does."""
-        assert course.request is not None
-        assert course.attempt is not None
-        request, resource = course.request, declaration(course.row.task.resource)
+        assert progress.request is not None
+        assert progress.attempt is not None
+        request, resource = progress.request, declaration(progress.row.task.resource)
         self.sent += 1
         if request.operation == "create":
             self.world.bodies.append(json.loads(request.body or b"{}"))
         try:
-            answer = self.world.send(course.row.key, course.attempt.number, request)
+            answer = self.world.send(progress.row.key, progress.attempt.number, request)
             if not 200 <= answer.status < 300:
                 raise response_error(request, answer)
             raw, _ = read_written(request, answer)
@@ -334,10 +339,10 @@ class PushProcess:
             self.world.trace(f"{self.world.now:%H:%M:%S} {what}")
 
 
-def _waits_until(course: _RowProgress) -> Any:
+def _waits_until(progress: _RowProgress) -> datetime:
     """Return the time until which the row is waiting."""
-    assert isinstance(course.wanted, WaitUntil)
-    return course.wanted.moment
+    assert isinstance(progress.wanted, WaitUntil)
+    return progress.wanted.moment
 
 
 def reverse_rows(plan: PushPlan, digest: str) -> PushPlan:

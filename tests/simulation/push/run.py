@@ -69,7 +69,7 @@ class PushPlay:
         self.ledger = MemoryLedger()
         self.checks = PushChecks(world, self.ledger)
         self._verdict, self._processes = verdict, 0
-        self.terms = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
+        self.policy = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
         self.plan = plan
 
     def run(self) -> None:
@@ -82,7 +82,7 @@ class PushPlay:
         if self.scenario.other_file:
             batches += self._push_with_faults(reverse_rows(self.plan, "digest-b"))
         if self.scenario.again:
-            self.terms = replace(self.terms, resend=True)
+            self.policy = replace(self.policy, resend=True)
             batches += self._push_with_faults(self.plan)
         self.world.apply_late_writes()
         batches = list(dict.fromkeys(batches))
@@ -103,7 +103,7 @@ class PushPlay:
             self.world.is_faulty = True
             process = self._start_process()
             try:
-                batches.append(process.push(plan, self.terms, self.landed_ids()))
+                batches.append(process.push(plan, self.policy, self.landed_ids()))
                 if not self.scenario.pulls:
                     break
             except ProcessKilled:
@@ -191,15 +191,15 @@ class PushPlay:
 
         One play in `REPLAYED` really sends the file; the others check which rows would be sent.
         """
-        self.terms = replace(self.terms, resend=False)
+        self.policy = replace(self.policy, resend=False)
         before = len(self.world.log)
         process = self._start_process()
         known = process.journal.find_earlier_rows(self.checks.read_fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
-            batch = process.push(self.plan, self.terms, self.landed_ids())
+            batch = process.push(self.plan, self.policy, self.landed_ids())
             written = {write.key for write in self.world.log[before:]}
         else:
-            batch = process.journal.create_batch(self.plan, self.terms)
+            batch = process.journal.create_batch(self.plan, self.policy)
             rows = process.journal.rows(batch)
             written = {(row.batch, row.number) for row in rows if row.state == "planned"}
         prints = self.checks.read_fingerprints()

@@ -32,7 +32,7 @@ class PushShape:
 
     @classmethod
     def parse(cls, text: str) -> PushShape:
-        """Parse a shape like `create+same/hold/1/0`."""
+        """Parse a shape like `create+same/hold/1/0`: rows, policy, kills and faults."""
         rows, policy, kills, faults = text.split("/")
         assert policy in ("hold", "retry"), policy
         named: DoubtPolicy = "hold" if policy == "hold" else "retry"

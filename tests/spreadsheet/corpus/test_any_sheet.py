@@ -18,6 +18,7 @@ from hypothesis import strategies as some
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
 from connector.errors import ConnectorError
+from connector.settings.model import Settings
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
 from tests.spreadsheet.corpus.cases import HEAD, person_cells
 from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_ods, make_workbook
@@ -306,6 +307,8 @@ def make_file(
 )
 def test_every_value_sent_without_a_warning_is_what_a_user_reads(
     tmp_path_factory: pytest.TempPathFactory,
+    preview_settings: Settings,
+    *,
     sheet: tuple[list[TargetColumn], list[list[DrawnCell]]],
     kind: str,
     layout: str,
@@ -315,7 +318,7 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
     file = make_file(kind, layout, encoding, columns, rows)
     if file is None:
         return
-    seen = preview_file(file, tmp_path_factory.mktemp("sheet") / "data", {})
+    seen = preview_file(file, tmp_path_factory.mktemp("sheet"), {}, preview_settings)
     if isinstance(seen, ConnectorError) or {each.code for each in seen.blocking_questions} - {
         "warnings"
     }:

@@ -21,7 +21,7 @@ PARALLEL = 8
 
 
 def pull(base_url: str, key: str, file: str) -> None:
-    """Copy all candidates into a DuckDB file."""
+    """Copy all candidates into a DuckDB file with httpx, in eight threads."""
     import httpx  # noqa: PLC0415  # each script pays for its own imports
 
     headers = {"Authorization": f"Bearer {key}"}
@@ -44,7 +44,7 @@ def pull(base_url: str, key: str, file: str) -> None:
 
 
 def pull_aiohttp(base_url: str, key: str, file: str) -> None:
-    """Copy all candidates into a DuckDB file, with the transport of the connector."""
+    """Copy all candidates into a DuckDB file with aiohttp, in eight tasks."""
     import aiohttp  # noqa: PLC0415
 
     async def read_all() -> list[dict[str, Any]]:

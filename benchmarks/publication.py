@@ -169,7 +169,7 @@ def fill_account(folder: Path, candidates: int) -> None:
 
 
 def measure(is_quick: bool) -> Iterator[Line]:
-    """Measure all sizes."""
+    """Yield the lines for publications at each size, or only at the smallest."""
     sizes = SIZES[:1] if is_quick else SIZES
     for size in sizes:
         ours, copies = [], []

@@ -36,7 +36,7 @@ CHANGED = 65
 
 
 def measure(is_quick: bool) -> Iterator[Line]:
-    """Measure all sizes."""
+    """Yield the lines for pulls at each size, or only at the smallest."""
     sizes = SIZES[:1] if is_quick else SIZES
     for size in sizes:
         with (

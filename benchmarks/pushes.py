@@ -29,7 +29,7 @@ HEADINGS = ("first_name", "last_name", "email", "phone", "current_company", "emp
 
 
 def measure(is_quick: bool) -> Iterator[Line]:
-    """Measure all sizes."""
+    """Yield the lines for pushes at each size, or only at the smallest."""
     sizes = SIZES[:1] if is_quick else SIZES
     for size in sizes:
         script, ours = [], []

@@ -46,12 +46,12 @@ def pull_in_process(size: int, folder: Path, changes: int) -> None:
 
 
 def measure(is_quick: bool) -> Iterator[Line]:
-    """Measure the sizes that take minutes."""
+    """Yield the lines for pulls without a network at each size, or only at the smallest."""
     return measure_sizes(SIZES[:1] if is_quick else SIZES)
 
 
 def measure_sizes(sizes: tuple[int, ...]) -> Iterator[Line]:
-    """Measure each size once, and compare the time for each record with the first size."""
+    """Yield the lines for each size, with the time per record compared with the first size."""
     first = 0.0
     for size in sizes:
         shown = f"{size:,} candidates"

@@ -51,7 +51,7 @@ _BY_ROW = "The preview checks row by row, and pandas checks whole columns."
 
 
 def measure(is_quick: bool) -> Iterator[Line]:
-    """Measure all sizes."""
+    """Yield the lines for previews and the import page at each size, or only at the smallest."""
     sizes = SIZES[:1] if is_quick else SIZES
     for size in sizes:
         is_largest, shown = size == max(SIZES), f"{size:,} rows"
@@ -146,7 +146,7 @@ def check_with_pandas(file: Path) -> None:
 
 
 class Visitor:
-    """User who fills in the forms of one import."""
+    """Client that fills in the forms of one import, like a user."""
 
     def __init__(self, address: str, link: str) -> None:
         from httpx import Client  # noqa: PLC0415

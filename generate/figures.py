@@ -319,6 +319,7 @@ def _theme_colours(theme: Theme) -> dict[str, str]:
 
 
 def _svg_document(title: str, width: int, height: int, inside: Iterable[str]) -> str:
+    """Return an SVG file with these elements."""
     head = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     font = 'font-family="system-ui, sans-serif"'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {head} {font} role="img">'

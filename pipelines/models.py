@@ -337,12 +337,8 @@ Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 def build_events(built: BuildResult, file: Path, account: str | None) -> Iterator[Event]:
     """Yield the materialization of each built model, and the result of each check.
 
-    Own models are left out, because they are no assets.
-
-    Args:
-        built: The build.
-        file: The draft or published file with the models.
-        account: The partition, None if the account has no name.
+    `file` is the draft or published file with the models. Own models are left out, because they are
+    no assets. `account` is the partition, None if the account has no name.
     """
     shown, figures = _inventory(), query_figures(built, file)
     for model in built.models:

@@ -129,11 +129,8 @@ def publish_and_record(
 ) -> RecordedPublication:
     """Publish if anything changed, and return the events for Dagster. Raises as `publish`.
 
-    Args:
-        context: Context of the step.
-        settings: Settings of the account.
-        draft: Draft of an earlier step, None to build the models here.
-        run_id: The connector's run whose records are published.
+    `draft` names the draft of an earlier step; without it, the models are built. `run_id` is the
+    connector's run whose records are published.
     """
     result = publish(
         settings, prepared=draft, if_changed=True, run_id=run_id, watch=BuildLog(context.log)

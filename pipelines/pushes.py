@@ -273,7 +273,7 @@ def _raise_if_failed(context: Context, report: PushReport, metadata: dict[str, A
 def _warnings(result: DeliveryResult) -> Iterator[str]:
     """Yield sentences on rows and questions that need the user, without cell values."""
     report = result.report
-    if merged := report.preview.table.merged:
+    if merged := report.preview.table.merged_ranges:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.blocking_questions:
         yield (
@@ -306,7 +306,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
     }
     problems = [
         _problem_row(row.number, problem.code, problem.column)
-        for row in report.summary.first
+        for row in report.summary.first_problem_rows
         for problem in row.problems
     ]
     if problems:

@@ -1,5 +1,5 @@
-"""What every test shares: new warehouses begin as copies of one that was made the real way, and
-DuckDB keeps to one core, since as many tests run side by side as there are.
+"""Set-up of all tests: new warehouses begin as copies of a template, and DuckDB uses one thread,
+since one test runs on each core.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ settings.load_profile("tests")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis draw from the run's seed too."""
+    """Let Hypothesis draw from the run's seed, too."""
     if SEED:
         config.option.hypothesis_seed = str(SEED)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: many tests wait for a socket or a process."""
+    """Return one worker more than cores, because many tests wait for a socket or a process."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(
     return report
 
 
-# A test makes many objects and few cycles: looking for them less often saves a tenth of the time.
+# Tests make many objects and few cycles: rare collections save a tenth of the time.
 gc.set_threshold(100_000, 20, 20)
 
 
@@ -139,7 +139,7 @@ class WarehouseTemplate:
 _connect = duckdb.connect
 
 
-def _connect_on_one_core(
+def _connect_with_one_thread(
     database: str = ":memory:", read_only: bool = False, config: dict[str, Any] | None = None
 ) -> duckdb.DuckDBPyConnection:
     """Connect like `duckdb.connect`, with one thread unless `config` sets a number."""
@@ -150,7 +150,7 @@ def _connect_on_one_core(
 def _one_duckdb_thread() -> Iterator[None]:
     """Limit DuckDB to one thread in all tests, since one test runs per core."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb, "connect", _connect_on_one_core)
+        patch.setattr(duckdb, "connect", _connect_with_one_thread)
         yield
 
 

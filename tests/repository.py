@@ -1,4 +1,4 @@
-"""The text files of the repository, as the tests of documents and of the architecture read them."""
+"""The text files of the repository, for tests of the documentation and of the architecture."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ class Repository:
                 for name in folders
                 if not _UNCOMMITTED(name) and not (is_top and name in _UNCOMMITTED_AT_TOP)
             ]
-            # A tool's lock or socket may vanish or not be a file.
+            # A lock or socket of a tool may disappear, or is not a file.
             paths = (Path(folder, name) for name in names if not _UNCOMMITTED(name))
             yield from (path for path in paths if path.is_file())

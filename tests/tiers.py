@@ -1,4 +1,4 @@
-"""The fast and the slow cases of a test that has many."""
+"""Fast and slow cases of parametrized tests."""
 
 from __future__ import annotations
 

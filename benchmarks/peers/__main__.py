@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.agency import RemoteAgency, RequestCounts, served_agency
+from benchmarks.peers.agency import RemoteAgency, RequestCounts, serve_agency
 from benchmarks.peers.copiers import COPIERS, ENVIRONMENTS, Copier, read_copy, run_copier
 
 MEASURED = Path(__file__).parents[2] / "docs" / "figures" / "peers.json"
@@ -49,7 +49,7 @@ def _run_and_compare(copier: Copier, name: str, folder: Path, agency: RemoteAgen
 
 def _ordinary_day(copier: Copier, folder: Path) -> Iterator[Row]:
     """Yield the runs of a first load, after 65 changes, and without changes."""
-    with served_agency(RECORDS) as agency:
+    with serve_agency(RECORDS) as agency:
         yield _run_and_compare(copier, "first load", folder, agency)
         agency.call("apply_daily_changes")
         agency.call("advance_one_hour")
@@ -60,7 +60,7 @@ def _ordinary_day(copier: Copier, folder: Path) -> Iterator[Row]:
 
 def _changes_while_reading(copier: Copier, folder: Path) -> Iterator[Row]:
     """Yield the run of a first load while records change, and of a run without changes after it."""
-    with served_agency(RECORDS) as agency:
+    with serve_agency(RECORDS) as agency:
         agency.call("change_while_reading", True)
         yield _run_and_compare(copier, "churn while reading", folder, agency)
         agency.call("change_while_reading", False)
@@ -73,7 +73,7 @@ def _random_order_of_ties(copier: Copier, folder: Path) -> Iterator[Row]:
 
     The server returns records with the same `updated_at` in a new order at each request.
     """
-    with served_agency(RECORDS, {"ties": "random"}) as agency:
+    with serve_agency(RECORDS, {"ties": "random"}) as agency:
         yield _run_and_compare(copier, "ties, first load", folder, agency)
         agency.call("apply_bulk_edit")
         agency.call("advance_one_hour")
@@ -82,7 +82,7 @@ def _random_order_of_ties(copier: Copier, folder: Path) -> Iterator[Row]:
 
 def _rate_limit(copier: Copier, folder: Path) -> Iterator[Row]:
     """Yield a first load that needs more requests than the rate limit allows in a minute."""
-    with served_agency(LIMITED_RECORDS, limit=LIMIT) as agency:
+    with serve_agency(LIMITED_RECORDS, limit=LIMIT) as agency:
         yield _run_and_compare(copier, f"limit of {LIMIT} a minute", folder, agency)
 
 

@@ -139,7 +139,7 @@ def _answer_calls(
 
 
 @contextmanager
-def served_agency(
+def serve_agency(
     records: int, behaviours: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Iterator[RemoteAgency]:
     """Serve an agency in a new process while the block lasts."""

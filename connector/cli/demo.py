@@ -332,14 +332,14 @@ def _print_result(terminal: Terminal, result: DemoResult, sandbox: Mapping[str, 
     terminal.print_line()
     if result.report is not None:
         terminal.print_line(f"Report for a director (open it in a browser): {result.report}")
-    for heading, commands in _next_commands(result, sandbox):
+    for heading, commands in _next_steps(result, sandbox):
         terminal.print_line()
         terminal.print_line(heading)
         for command in commands:
             terminal.print_line(f"  {command}")
 
 
-def _next_commands(
+def _next_steps(
     result: DemoResult, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the next steps: a heading, and commands to type."""

@@ -360,7 +360,7 @@ def _pull_all(session: Session, arguments: Sequence[str], parallel: int) -> int:
             raise
     worst = max((each["exit_status"] for each in pulls.values()), default=0)
     session.terminal.print_object({"accounts": pulls, "exit_status": worst})
-    session.terminal.print_table(ACCOUNT_COLUMNS, [_account_row(*each) for each in pulls.items()])
+    session.terminal.print_table(ACCOUNT_COLUMNS, [_account_cells(*each) for each in pulls.items()])
     well = sum(each["exit_status"] == 0 for each in pulls.values())
     session.terminal.say(f"{well} of {count_noun(len(accounts), 'account')} succeeded.")
     return worst
@@ -401,7 +401,7 @@ def _pull_in_process(
     return {**json.loads(out), "exit_status": process.returncode}, messages.splitlines()
 
 
-def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
+def _account_cells(title: str, pull: Mapping[str, Any]) -> list[Any]:
     """Return the values of `ACCOUNT_COLUMNS` from the JSON object of a pull."""
     resources = pull.get("resources", {}).values()
     sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]

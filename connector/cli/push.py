@@ -273,7 +273,7 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
         count = preview.uncreatable
         rows = f": {count_noun(count, 'row')} cannot create {resource}" if count else ""
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
-    if merged := preview.table.merged:
+    if merged := preview.table.merged_ranges:
         terminal.warn(
             f"the file has merged cells: {', '.join(merged)}. Only the first cell of each range "
             f"has a value."

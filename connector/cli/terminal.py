@@ -118,7 +118,7 @@ class Terminal:
         return self._create_console(self._out).width
 
     def _create_console(self, stream: TextIO) -> Console:
-        """Return a rich console; `width` in characters. Default: the terminal's width."""
+        """Return a rich console that writes to the stream."""
         from rich.console import Console  # noqa: PLC0415
 
         return Console(

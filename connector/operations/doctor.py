@@ -156,14 +156,9 @@ async def diagnose(
 ) -> Examination:
     """Check everything that a pull needs. Problems are reported and not raised.
 
-    Args:
-        settings: Settings of the account.
-        repairs: Move a damaged log of the work file aside first.
-        renews_ledger: Replace a lost or damaged ledger.
-        moved_to: New address of the folder's workspace.
-
-    Returns:
-        The checks, including one for each change.
+    `repairs` first moves a damaged log of the work file aside, `renews_ledger` replaces a lost or
+    damaged ledger, and `moved_to` is a new address of the folder's workspace. The result has a
+    check for each of these changes.
     """
     requested = {"repairs": repairs, "renews_ledger": renews_ledger}
     move_checks = [] if moved_to is None else [await _accept_move(settings, moved_to)]

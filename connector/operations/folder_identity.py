@@ -140,12 +140,8 @@ async def confirm_move(settings: Settings, address: str) -> str:
 
     Reads at most five records of the folder at the new address.
 
-    Args:
-        settings: The account; its `base_url` must be `address`.
-        address: New address, as typed by the operator.
-
     Raises:
-        Misused: The address is not the configured one.
+        Misused: The address is not the configured `base_url`.
         SettingsError: No record of the folder exists at the address.
         WarehouseError: The files cannot be used.
     """

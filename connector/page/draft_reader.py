@@ -242,7 +242,10 @@ class DraftReader:
         return {str(number): None for number in numbers if number not in wanted}
 
     def _make_check_key(self, draft: ImportDraft) -> str:
-        """Return a key of all that affects the check: answers, edits, and the latest push."""
+        """Return a key that changes with everything that affects the check.
+
+        That is the file, the answers, the edits, and the latest push of the account.
+        """
         with Ledger(self._settings.folder) as ledger:
             pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
         return f"{self._drafts.content_key(draft)} {pushed}"

@@ -237,8 +237,7 @@ class PageLanguage:
 
     @property
     def _locale(self) -> str:
-        """Locale for dates and times."""
-        # British date order: the day comes first, as in the other languages.
+        """Locale for dates and times; English uses the British order of day and month."""
         return "en_GB" if self.code == "en" else self.code
 
     def format_number(self, value: float) -> str:

@@ -77,17 +77,11 @@ def read_and_compare(
     is_absent: bool = False,
     unread: dict[str, UnreadableDetail] | None = None,
 ) -> Steps[Bookmark]:
-    """Read these records and record anomalies where they differ from their rows.
+    """Read these records, and record an event for each difference that the bookmark rules out.
 
-    Args:
-        ids: Ids to read, queued or not.
-        bookmark: Bookmark of the stream.
-        guard: Guard of the pull. Tombstones that it does not accept immediately are queued.
-        is_absent: True if no list shows these records.
-        unread: Records that could not be read are added to it.
-
-    Returns:
-        The bookmark, with a higher lateness if a change was later than expected.
+    The ids may be queued or not; with `is_absent`, no list shows them. Records that could not be
+    read are added to `unread`. Deletions that the guard does not release are queued. Returns the
+    bookmark, with a higher lateness if a change was later than expected.
     """
     remaining = dict.fromkeys(ids)
     gone: dict[str, DeletionProof] = {}
@@ -216,7 +210,7 @@ class DetailReads:
         return self.by_id[id].updated_at if id in self.by_id else None
 
     @property
-    def unlanded_new(self) -> int:
+    def uncommitted_new_count(self) -> int:
         """Number of new records that are read and not yet committed."""
         known = self.known
         return sum(id not in known or known[id].is_deleted for id in self._found)

@@ -65,8 +65,9 @@ class SweepResult:
 def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
     """Load every list item of a stream that was never loaded.
 
-    The list is read again while fewer ids are loaded than the total, because of unstable ties. R is
-    set immediately only if one response showed the whole list; otherwise `second_sweep` sets it.
+    The list is read again while fewer ids are loaded than the total, because of unstable ties. The
+    stream is verified immediately only if one response showed the whole list; otherwise
+    `second_sweep` verifies it.
     """
     requests, is_short, batch = 0, True, PageBatch()
     last_total: int | None = None
@@ -122,9 +123,9 @@ def second_sweep(
 ) -> Steps[tuple[Bookmark, str | None]]:
     """Compare every page again until as many records are live as the list has.
 
-    After a first load it sets R. With `reads_all`, every record is also read again. Returns the
-    bookmark, and the reason if the comparison failed, else None. After a failure R is not set, and
-    the next pull compares again, unless the guard has refused and the stream was loaded before.
+    After a first load, this verifies the stream. With `reads_all`, every record is also read again.
+    Returns the bookmark, and the reason if the comparison failed, else None. After a failure the
+    next pull compares again, unless the guard has refused and the stream was loaded before.
     """
     reason: str | None = None
     sweeps = SWEEPS_MAX
@@ -153,7 +154,7 @@ def second_sweep(
         # A tie may hide a record from every window while another is deleted, so that the count
         # agrees. But then fewer records were seen than existed at some time during the round.
         seen_count = len(round_result.seen_hashes) + (yield from _count_unlisted_live(round_result))
-        if live >= round_result.count and seen_count >= round_result.population:
+        if live >= round_result.count and seen_count >= round_result.minimum_population:
             reason = None
             break
         reason = TOO_FEW

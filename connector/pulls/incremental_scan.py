@@ -96,7 +96,7 @@ class ScanResult:
 
     @property
     def is_proven(self) -> bool:
-        """Return True if the scan verified the local copy up to the new R."""
+        """Return True if the local copy is verified up to the start of the scan."""
         return self.reason is None
 
 
@@ -155,7 +155,10 @@ class IncrementalScan:
         return (yield from self._commit_end(listing, reason))
 
     def _commit_end(self, listing: Listing, reason: str | None) -> Steps[ScanResult]:
-        """Commit the end of the scan, and return its result. R becomes T0 if `reason` is None."""
+        """Commit the end of the scan, and return its result.
+
+        If `reason` is None, the stream is verified up to the start of the scan.
+        """
         total = listing.last.total
         self._guard.check_total(total)
         # A list that hides records may hide changes as well, so R must not move.
@@ -164,7 +167,7 @@ class IncrementalScan:
         if _is_offset_outdated(bookmark.total_offset, listing.last):
             bookmark = replace(bookmark, total_offset=None)
         if reason is None:
-            live = (yield from CountLive()) + self._details.unlanded_new
+            live = (yield from CountLive()) + self._details.uncommitted_new_count
             listed = capped_total(total, live)
             bookmark = replace(self._verified_bookmark(bookmark, listing), alarms=0, listed=listed)
         elif reason == OUT_OF_ORDER:
@@ -183,7 +186,7 @@ class IncrementalScan:
         return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
     def _verified_bookmark(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
-        """Return the bookmark with R set to T0, and with values for the next scan."""
+        """Return the bookmark, verified up to the start of the scan, for the next scan."""
         before, opened_at, closing = bookmark.proven_at, self._started_at, listing.first_clean_item
         assert before is not None
         # A clock that is behind R gives new writes dates from before it.

@@ -70,7 +70,7 @@ class PullResult:
     """Result of a stream's pull.
 
     Attributes:
-        is_proven: True if the local copy is verified up to R.
+        is_proven: True if the local copy is verified up to the bookmark's time.
         reason: Reason why it is not verified.
         total: Number of records according to the last list.
         code: Error code that describes the next step, if deletions were held.
@@ -122,7 +122,7 @@ def _choose_and_pull(
     bookmark, ended = yield from _load_or_compare(resource, bookmark, swept, guard, options)
     if ended is not None:
         yield from commit_few_tombstones(guard)
-        return (yield from _finish(ended, guard))
+        return (yield from _apply_refusal(ended, guard))
     if not bookmark.is_sorted:
         return (yield from _pull_whole(resource, bookmark, options))
     return (yield from _scan(resource, bookmark, guard, options))
@@ -154,7 +154,7 @@ def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
         return PullResult(True, None, 0)
     message = f"{len(live)} records are missing: their content type is deleted"
     guard.refused = Refusal("list_shrank", message)
-    return (yield from _finish(PullResult(False, message, 0), guard))
+    return (yield from _apply_refusal(PullResult(False, message, 0), guard))
 
 
 def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
@@ -229,7 +229,7 @@ def _scan(
         yield from Commit(enqueue=scan_result.suspects)
         bookmark = yield from read_and_compare(scan_result.suspects, bookmark, guard)
         if guard.refused is None:
-            bookmark, found = yield from _audit(scan_result, bookmark, guard)
+            bookmark, found = yield from _compare_count(scan_result, bookmark, guard)
             reason = reason or found
     is_confirmed = guard.refused is None and guard.reason_to_hold is not None
     if is_confirmed and (yield from CountLive()) == 0:
@@ -241,10 +241,10 @@ def _scan(
         yield from run_verification_pass(bookmark, options.verification_requests, guard)
         yield from read_queue(guard)
         yield from commit_few_tombstones(guard)
-    return (yield from _finish(PullResult(reason is None, reason, scan_result.total), guard))
+    return (yield from _apply_refusal(PullResult(reason is None, reason, scan_result.total), guard))
 
 
-def _audit(
+def _compare_count(
     scan_result: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
 ) -> Steps[tuple[Bookmark, str | None]]:
     """Compare the number of live rows with the scan's total, and search if they differ.
@@ -320,10 +320,10 @@ def _pull_whole(
         reason = "the list changed while it was read"
     elif resource.sortable:
         reason = UNSORTED
-    return (yield from _finish(PullResult(reason is None, reason, total), guard))
+    return (yield from _apply_refusal(PullResult(reason is None, reason, total), guard))
 
 
-def _finish(result: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
+def _apply_refusal(result: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
     """Return the result; as not verified, with an event, if the guard holds deletions."""
     refusal = guard.refusal
     if refusal is None:

@@ -95,7 +95,7 @@ class VerificationRound:
         self.maybe_new.update(hash(each.id) for each in new if each.created_at > since)
 
     @property
-    def population(self) -> int:
+    def minimum_population(self) -> int:
         """Minimum number of records that were in the list at some time during the round.
 
         A record created since the first window hides a deleted record in the totals.
@@ -135,17 +135,12 @@ def read_windows(
     windows: int | None = None,
     reads_all: bool = False,
 ) -> Steps[VerificationRound]:
-    """Compare windows of the list with the rows, from where the last round stopped.
+    """Compare at most `windows` windows (default: all) with the rows, after the last round's end.
 
     Unknown records are loaded and queued. Records that differ, and loaded records that are not
-    listed, are queued. Absent records are not queued once the guard has refused. Ends early if the
-    list is not sorted; the bookmark then says so.
-
-    Args:
-        bookmark: Bookmark of the stream.
-        guard: Guard of the pull.
-        windows: Maximum number of windows. Default: all that are left of the round.
-        reads_all: Queue all records.
+    listed, are queued; with `reads_all` all records are. Absent records are not queued once the
+    guard has refused. If the list is not sorted, the round ends and its bookmark is marked as
+    unsorted.
     """
     verification_round = VerificationRound(bookmark)
     number, offset = yield from _resume_position(bookmark, PER_PAGE_MAX)

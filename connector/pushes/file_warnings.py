@@ -32,7 +32,7 @@ def ask_about_warnings(
     warnings.
     """
     filling = {each.heading for each in columns.columns}
-    if hidden := [each for each in table.hidden if each in filling]:
+    if hidden := [each for each in table.hidden_headings if each in filling]:
         yield FileQuestion(
             "hidden_columns",
             f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
@@ -47,7 +47,7 @@ def ask_about_warnings(
             "Add a row of headings, or give the number of their row with --header-row. To use the "
             "row as headings, add --accept-warnings.",
         )
-    if covered := [each for each in table.merged if _covers_rows(each, table, filling)]:
+    if covered := [each for each in table.merged_ranges if _covers_rows(each, table, filling)]:
         yield FileQuestion(
             "merged_cells",
             "merged cells cover several rows, but only the first row of each would get the value:"

@@ -125,7 +125,7 @@ class PushReport:
             "requests": self.requests,
             "requests_expected": self.preview.requests,
             "seconds": round(self.seconds, 3),
-            "merged": list(self.preview.table.merged),
+            "merged": list(self.preview.table.merged_ranges),
             "missing": list(self.preview.columns.missing),
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
             "notices": list(self.preview.notices),

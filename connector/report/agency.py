@@ -75,7 +75,7 @@ _FORECAST = Figure(
         "{missing/placements placement} have no known fee and are not included.",
         "{strange/placements placement} have a fee in an unknown currency.",
     ),
-    empty="No placement starts in the months before or after today.",
+    text_if_empty="No placement starts in the months before or after today.",
     chart=_chart_fees_by_currency,
     is_wide=True,
 )
@@ -104,7 +104,7 @@ _ENDING = Figure(
         "Contracts ending within 14 days: {the_14}; within 30: {the_30}; within 90: {the_90}; of "
         "{contracts contract} running or planned.",
     ),
-    empty="No contract is running or planned.",
+    text_if_empty="No contract is running or planned.",
     chart=lambda _, rows: [
         charts.stacked_bar_chart(
             rows,
@@ -176,8 +176,8 @@ _SOURCES = Figure(
         "No candidate of a known source is placed yet.",
     ),
     notes=("{unmapped/candidates candidate} have a source without a group.",),
-    empty="No candidates are loaded yet.",
-    counted="candidates",
+    text_if_empty="No candidates are loaded yet.",
+    counted_column="candidates",
     chart=lambda _, rows: [
         charts.bar_chart(
             [row for row in rows if row["candidates"]][:_DRAWN_MAX],
@@ -208,8 +208,8 @@ _LEADS = Figure(
     caption="Leads by the group of their source",
     findings=("At least {converted/leads lead} are converted.",),
     notes=("{undated/converted conversion} have no date.",),
-    empty="No leads are loaded yet.",
-    counted="leads",
+    text_if_empty="No leads are loaded yet.",
+    counted_column="leads",
     has_total=True,
     chart=lambda _, rows: [
         charts.bar_chart(
@@ -247,8 +247,8 @@ _LEAD_STATUSES = Figure(
         "No lead status has a name yet. Fill in seeds/lead_statuses.csv.",
     ),
     notes=("{unmapped/leads lead} have a status without a name.",),
-    empty="No leads are loaded yet.",
-    counted="leads",
+    text_if_empty="No leads are loaded yet.",
+    counted_column="leads",
     chart=lambda _, rows: [
         charts.bar_chart(rows[:_DRAWN_MAX], "group_name", "leads", unit="leads")
     ],
@@ -287,7 +287,7 @@ _CONSULTANTS = Figure(
     caption="Activity of the last twelve months",
     findings=("{placements placement} in twelve months, by {consultants consultant}.",),
     notes=("{missing/placements placement} have no fee that can be converted.",),
-    empty="No activity is loaded yet.",
+    text_if_empty="No activity is loaded yet.",
     chart=lambda _, rows: [
         charts.bar_chart(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements")
     ],
@@ -316,7 +316,7 @@ _BY_MONTH = Figure(
     ),
     caption="Activity by month",
     findings=("So far this month: {interviews_held interview} held, {placements placement}.",),
-    empty="No activity is loaded yet.",
+    text_if_empty="No activity is loaded yet.",
     rows=_add_empty_months,
     has_total=True,
     chart=lambda _, rows: [
@@ -351,7 +351,7 @@ _CONTENT_ITEMS = Figure(
         "None of {items content item} is published.",
         "{rows content type} loaded, but no content item yet.",
     ),
-    empty="No content types are loaded yet.",
+    text_if_empty="No content types are loaded yet.",
     chart=lambda _, rows: [
         charts.bar_chart(
             shown,

@@ -253,7 +253,7 @@ class Figure:
 
     Attributes:
         findings: Alternative sentences. The first one without a zero is shown, or else the last.
-        empty: Text if there are no rows, or if the total of the column `counted` is zero.
+        text_if_empty: Text if there are no rows, or if the total of `counted_column` is zero.
         notes: Sentences that are each shown if they have no zero.
         has_total: True if the last row is the total of the others.
         further_marts: Other marts whose definitions belong to the figure.
@@ -267,10 +267,10 @@ class Figure:
     headings: Mapping[str, str]
     caption: str
     findings: Sequence[str]
-    empty: str
+    text_if_empty: str
     notes: Sequence[str] = ()
     chart: Callable[[PublishedFile, Sequence[Row]], Sequence[Chart]] | None = None
-    counted: str = ""
+    counted_column: str = ""
     has_total: bool = False
     further_marts: Sequence[str] = ()
     more: Sequence[ExtraTable] = ()
@@ -290,7 +290,7 @@ class Figure:
         if self.rows and rows:
             rows = self.rows(published, rows)
         totals = rows[-1:] if self.has_total else rows
-        if not rows or (self.counted and not sum_column(totals, self.counted)):
+        if not rows or (self.counted_column and not sum_column(totals, self.counted_column)):
             return None
         notes = [text for each in self.notes if (text := fill_sentence(each, rows, totals))]
         found = (text for each in self.findings if (text := fill_sentence(each, rows, totals)))

@@ -97,8 +97,8 @@ _RESOURCES = Figure(
         "Not verified yet: {the_unproven}.",
         "{summary_only/current_rows record} have only summary data so far.",
     ),
-    empty="No data is loaded yet.",
-    counted="known",
+    text_if_empty="No data is loaded yet.",
+    counted_column="known",
     is_open=True,
     is_wide=True,
 )
@@ -118,7 +118,7 @@ _COVERAGE = Figure(
     ),
     caption="Completeness of the data in the figures",
     findings=("Lowest coverage, {the_covered/the_total}: {the_about}",),
-    empty="No data is loaded yet.",
+    text_if_empty="No data is loaded yet.",
     chart=lambda _, rows: [
         charts.bar_chart(
             rows,
@@ -148,7 +148,7 @@ _COST = Figure(
         "{requests request} in this billing month; the last run of each resource used "
         "{requests_last_run}.",
     ),
-    empty="No request was sent yet.",
+    text_if_empty="No request was sent yet.",
     chart=lambda _, rows: [
         charts.bar_chart(rows, "resource", "requests", unit="requests this month")
     ],

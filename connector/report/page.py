@@ -110,7 +110,7 @@ def _draw_figure(figure: Figure, published: PublishedFile) -> FigureResult:
         shown = figure.draw(published)
     except PartMissing as missing:
         return FigureResult(figure, contracts, None, f"The published file has no {missing}.")
-    return FigureResult(figure, contracts, shown, "" if shown else figure.empty)
+    return FigureResult(figure, contracts, shown, "" if shown else figure.text_if_empty)
 
 
 def _pair_figures(results: Sequence[FigureResult]) -> list[FigureResult]:

@@ -32,7 +32,7 @@ _STAGES = Figure(
         "{listed/candidates candidate} have only summary data so far: their source and consultant "
         "are not known yet.",
     ),
-    empty="No candidates are loaded yet.",
+    text_if_empty="No candidates are loaded yet.",
     chart=lambda _, rows: [
         charts.bar_chart(rows, "stage", "candidates", unit="candidates by stage")
     ],
@@ -72,8 +72,8 @@ _FUNNEL = Figure(
         "{the_skipping/the_everybody candidate} were seen in a later stage but not in every "
         "earlier one: they passed the earlier stage between two pulls, or before the first pull.",
     ),
-    empty="No candidate has been in a stage of the pipeline yet.",
-    counted="entered",
+    text_if_empty="No candidate has been in a stage of the pipeline yet.",
+    counted_column="entered",
     chart=lambda _, rows: [
         charts.stacked_bar_chart(
             rows,
@@ -131,8 +131,8 @@ _OFFERS = Figure(
         "{the_old/the_offers offer} were made before the first pull and have no month.",
         "{accepted_offer_not_observed} more acceptances have no observed offer.",
     ),
-    empty="No offer was observed yet.",
-    counted="offers",
+    text_if_empty="No offer was observed yet.",
+    counted_column="offers",
     has_total=True,
     chart=_chart_offers_by_month,
     is_wide=True,
@@ -198,8 +198,8 @@ _MET = Figure(
         "{the_unmet/the_placed placed candidate} have no recorded interview for a job they were "
         "placed on.",
     ),
-    empty="No jobs are loaded yet.",
-    counted="jobs",
+    text_if_empty="No jobs are loaded yet.",
+    counted_column="jobs",
     has_total=True,
     chart=lambda _, rows: [
         charts.bar_chart(
@@ -224,8 +224,8 @@ _AGEING = Figure(
     ),
     caption="Open jobs by age in days",
     findings=("{without/jobs open job} have nothing booked on them.",),
-    empty="No job is open.",
-    counted="jobs",
+    text_if_empty="No job is open.",
+    counted_column="jobs",
     chart=lambda _, rows: [
         charts.stacked_bar_chart(
             rows, "age_band", {"listed": "published", "held": "on hold"}, unit="open jobs"
@@ -265,7 +265,7 @@ _WORTH = Figure(
         "Positions open: {positions_open}, on {jobs job}.",
     ),
     notes=("{unvalued/jobs open job} have no known fee.",),
-    empty="No job is open.",
+    text_if_empty="No job is open.",
     is_open=True,
 )
 
@@ -298,7 +298,7 @@ _CLIENTS = Figure(
         "{the_old} counts are not comparable: the company was last read before one of its jobs "
         "or bookings changed.",
     ),
-    empty="No job was marked filled, closed or cancelled yet.",
+    text_if_empty="No job was marked filled, closed or cancelled yet.",
     chart=lambda _, rows: [
         charts.bar_chart(
             rows,
@@ -372,7 +372,7 @@ _IN_STAGES = Figure(
         "{visits_may_contain_gap/visits stay} changed between two pulls: the candidate may have "
         "left the stage and returned.",
     ),
-    empty="No candidate has been in any stage yet.",
+    text_if_empty="No candidate has been in any stage yet.",
     chart=lambda _, rows: [
         charts.range_chart(
             [row for row in rows if row["is_left"]], "stage", unit="stays in a stage"
@@ -459,8 +459,8 @@ def _days_until_figure(
             f"{{the_unmeasured/the_{whole} {noun}}} have no known days.",
             *([waits + "{the_open_p50_days} days so far."] if waiting else ()),
         ),
-        empty=empty,
-        counted=f"the_{whole}",
+        text_if_empty=empty,
+        counted_column=f"the_{whole}",
         chart=lambda published, _: [
             charts.column_chart(
                 rows, "begins", "number", unit=f"{noun}s", across=f"days to {event}, from"

@@ -81,8 +81,8 @@ class SettingRule:
         place_of: Name of the secret whose file or keyring entry this setting names.
         is_personal: Contains personal data, and is never shown.
         is_identity: Account tables do not inherit the value from the top of the project file.
-        is_located: A relative path starts at the folder of the project file.
-        is_of_all: Not allowed in an account's table.
+        may_be_relative: A relative path starts at the folder of the project file.
+        is_global: Not allowed in an account's table.
         is_table: Only allowed in the project file.
     """
 
@@ -93,8 +93,8 @@ class SettingRule:
     place_of: str = ""
     is_personal: bool = False
     is_identity: bool = False
-    is_located: bool = False
-    is_of_all: bool = False
+    may_be_relative: bool = False
+    is_global: bool = False
     is_table: bool = False
 
 
@@ -191,7 +191,7 @@ class Layers:
     def _raw_value(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
         """Return the value with its rule, and a relative path as an absolute one."""
         rule = self.rules[name]
-        if rule.is_located and isinstance(raw, str | Path) and str(raw).strip():
+        if rule.may_be_relative and isinstance(raw, str | Path) and str(raw).strip():
             raw = self._resolve_path(str(raw), folder)
         return RawValue(name, raw, origin, rule)
 
@@ -264,7 +264,7 @@ def read_project_file(layers: Layers) -> None:
         raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
     content = _flatten_groups(content, layers.rules, where)
     _refuse_unknown_keys({**layers.rules, "accounts": SettingRule(dict)}, content, where)
-    of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_of_all}
+    of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_global}
     broken: dict[str, SettingsError | UnknownName] = {}
     for name, table in tables.items():
         try:

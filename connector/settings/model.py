@@ -90,18 +90,18 @@ secret = partial(SettingRule, is_secret=True)
 class Settings:
     """Settings of one account, described in `docs/SETTINGS.md`."""
 
-    account: Annotated[Setting[str | None], SettingRule(parse_account_name, is_of_all=True)]
+    account: Annotated[Setting[str | None], SettingRule(parse_account_name, is_global=True)]
     """None for the unnamed account."""
 
     base_url: Annotated[Setting[str | None], SettingRule(values.parse_address, is_identity=True)]
     api_key: Annotated[
         Setting[SecretStr | None], secret(parse_key, is_identity=True, has_keyring=True)
     ]
-    ca_file: Annotated[Setting[Path | None], SettingRule(values.require_path, is_located=True)]
+    ca_file: Annotated[Setting[Path | None], SettingRule(values.require_path, may_be_relative=True)]
     proxy: Annotated[Setting[str | None], SettingRule(values.parse_proxy)]
     data_dir: Annotated[
         Setting[Path],
-        SettingRule(values.require_path, Path("data"), is_located=True, is_of_all=True),
+        SettingRule(values.require_path, Path("data"), may_be_relative=True, is_global=True),
     ]
     log: Annotated[Setting[Form], SettingRule(values.choice_parser(Form), "text")]
 
@@ -124,7 +124,7 @@ class Settings:
 
     models: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "on")]
     models_folder: Annotated[
-        Setting[Path | None], SettingRule(values.require_path, is_located=True)
+        Setting[Path | None], SettingRule(values.require_path, may_be_relative=True)
     ]
     models_schema: Annotated[Setting[str], SettingRule(values.schema_name_parser(SCHEMAS), "own")]
     publish_personal: Annotated[
@@ -174,7 +174,9 @@ class Settings:
     time_zone: Annotated[Setting[str], SettingRule(values.parse_zone, "UTC")]
 
     lakehouse: Annotated[Setting[SecretStr | None], secret(values.parse_catalog)]
-    lakehouse_data: Annotated[Setting[str | None], SettingRule(values.parse_data, is_located=True)]
+    lakehouse_data: Annotated[
+        Setting[str | None], SettingRule(values.parse_data, may_be_relative=True)
+    ]
     lakehouse_keep_days: Annotated[
         Setting[int], SettingRule(values.whole_number_parser(0, 36_500), 7)
     ]
@@ -298,7 +300,7 @@ def _declared_rules() -> Iterator[tuple[str, SettingRule]]:
             yield name, rule
             if rule.is_secret:
                 place = replace(rule, parse=values.require_path, is_secret=False, place_of=name)
-                yield f"{name}{FILE_ENDING}", replace(place, is_located=True)
+                yield f"{name}{FILE_ENDING}", replace(place, may_be_relative=True)
                 if rule.has_keyring:
                     yield f"{name}{KEYRING_ENDING}", place
 
@@ -358,9 +360,9 @@ def load_settings(
 def load_for_alerts(
     flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path = Path()
 ) -> Settings | None:
-    """Load the valid ones of invalid settings, to send an alert about the error.
+    """Load settings with errors, to send an alert about the errors.
 
-    Return None if the account or its folder is unknown.
+    Invalid settings get their defaults. Return None if the account or its folder is unknown.
     """
     layers = Layers(RULES, flags, environ, cwd.absolute())
     try:
@@ -499,7 +501,7 @@ _OF_ONE_ACCOUNT = tuple(
 class ConfiguredAccount:
     """Account with its settings, or with the error in them. The name is None if it is unnamed.
 
-    `settings_for_alerts` are the valid ones of invalid settings.
+    If the settings have errors, `settings_for_alerts` has defaults for the invalid ones.
     """
 
     name: str | None

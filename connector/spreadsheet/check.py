@@ -168,7 +168,7 @@ class _RowChecker:
             self._warn_of_odd_values(draft, values)
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, self._duplicate_keys(draft, values))
-        number, parent, identity = draft.row.number, self._target.parent, draft.identity
+        number, parent, identity = draft.row.number, self._target.parent, draft.natural_key
         fields = _as_body(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
         self._warn_of_odd_values(draft, values)
@@ -185,13 +185,13 @@ class _RowChecker:
             self._warn_of_odd_values(draft, values)
             return _unsent_row(draft, "invalid")
         difference = self._comparison.difference(values, landed)
-        if difference.unread is not None:
-            draft.add(self._record_not_read_problem(difference.unread))
+        if difference.unknown_key is not None:
+            draft.add(self._record_not_read_problem(difference.unknown_key))
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
             return _unsent_row(draft, "duplicate")
-        if not difference.wanted:
+        if not difference.new_values:
             return _unsent_row(draft, "unchanged")
         task = self._change_task(draft, landed, difference)
         self._warn_of_odd_values(draft, values)
@@ -240,7 +240,7 @@ class _RowChecker:
     def _change_task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
         """Return the task of a row that changes or converts its record."""
         assert draft.operation is not None
-        fields, base = difference.wanted, difference.base
+        fields, base = difference.new_values, difference.loaded_values
         if self._target.parent:
             # Only changed `fields` of a content item: the push merges them into the current ones.
             fields, base = _as_body(fields), _as_body(base)
@@ -269,7 +269,7 @@ class _RowChecker:
 
     def _duplicate_keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
         """Return the keys that make a later row a duplicate of this row, which creates a record."""
-        identity, match = draft.identity, self._target.match
+        identity, match = draft.natural_key, self._target.match
         keys = []
         if identity:
             keys.append(f"{','.join(identity)}\x1f{comparison_key(identity.values())}")
@@ -283,7 +283,7 @@ class _RowChecker:
         for key in keys:
             first = self._claims.claim(key, draft.row.number) or first
         if first is not None:
-            fields = tuple(draft.identity) if draft.operation == "create" else self._finder.by
+            fields = tuple(draft.natural_key) if draft.operation == "create" else self._finder.by
             twin = problem_of(
                 "duplicate_in_file",
                 f"The row is a duplicate of row {first}.",
@@ -296,12 +296,12 @@ class _RowChecker:
         by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:
-                draft.identity = natural_key(self._resource, draft.values)
-                by_fields.setdefault(tuple(draft.identity), []).append(draft)
+                draft.natural_key = natural_key(self._resource, draft.values)
+                by_fields.setdefault(tuple(draft.natural_key), []).append(draft)
         # A row without a key cannot be found, and a row with an id was not found.
         for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
-            keys = [tuple(draft.identity.values()) for draft in keyed]
+            keys = [tuple(draft.natural_key.values()) for draft in keyed]
             found = self._lookups.find_ids(self._resource, fields, keys, self._target.parent)
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
@@ -504,7 +504,7 @@ class OperationRules:
         self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str
     ) -> None:
         """Add a problem if the field `key` has no value; `why` completes its message."""
-        if key in values or key in draft.failed:
+        if key in values or key in draft.failed_keys:
             return
         column = self._columns.heading_of(key)
         for each in draft.warnings:
@@ -527,7 +527,7 @@ class OperationRules:
                     why = f"a value is required when {other} is {values[rule.on]}"
                     self._require_value(draft, "required_when", key, values, why)
         for fields in self._groups:
-            if not any(key in values or key in draft.failed for key in fields):
+            if not any(key in values or key in draft.failed_keys for key in fields):
                 names = " and ".join(map(self._columns.display_name, fields))
                 message = f"{names} are empty, but one of them is required."
                 draft.add(problem_of("one_of_required", message))
@@ -541,7 +541,7 @@ class OperationRules:
     ) -> None:
         """Add a problem if the rule's field has a value without its condition."""
         key, on, states = rule.field, rule.on, ", ".join(rule.values)
-        if values.get(key) is None or on in draft.failed:
+        if values.get(key) is None or on in draft.failed_keys:
             return
         if values.get(on, landed.get(on)) not in rule.values:
             other = self._columns.display_name(on)

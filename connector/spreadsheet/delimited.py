@@ -613,28 +613,28 @@ class DelimiterFit:
         rows: Number of other rows that are not blank.
         fitting_rows: Number of those rows that have the width of the headings, ignoring empty
             cells at the end.
-        damaged: Number of those rows with a wrong quote.
-        is_ended: True if every row has one more delimiter than the headings, at its end.
+        damaged_rows: Number of those rows with a wrong quote.
+        has_end_delimiters: True if every row has one more delimiter than the headings, at its end.
         first_misfit: Number, line and width of the first row that does not fit.
-        filled: Number of columns up to the last one with a cell that is not empty, in rows that are
-            not wider than the headings.
+        filled_columns: Number of columns up to the last one with a cell that is not empty, in rows
+            that are not wider than the headings.
     """
 
     delimiter: str
     first_row: tuple[str, ...]
     rows: int
     fitting_rows: int
-    damaged: int
-    is_ended: bool
+    damaged_rows: int
+    has_end_delimiters: bool
     first_misfit: tuple[int, int, int] | None
-    filled: int
+    filled_columns: int
     heading_rows: HeadingRows
     shape: RowShape | None
 
     @property
     def max_width(self) -> int:
         """Maximum number of cells of a row, including an empty cell after the last delimiter."""
-        return len(self.first_row) + self.is_ended
+        return len(self.first_row) + self.has_end_delimiters
 
     def __str__(self) -> str:
         name, width = _NAMES[self.delimiter], len(self.first_row)
@@ -755,7 +755,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     whole = [
         fit
         for fit in fits
-        if fit.fitting_rows == fit.rows - fit.damaged and (fit.fitting_rows or len(fits) == 1)
+        if fit.fitting_rows == fit.rows - fit.damaged_rows and (fit.fitting_rows or len(fits) == 1)
     ]
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
@@ -800,10 +800,10 @@ def _measure_fit(
         first_row=tuple(first),
         rows=rows,
         fitting_rows=ended if is_ended else fitting_rows,
-        damaged=damaged,
-        is_ended=is_ended,
+        damaged_rows=damaged,
+        has_end_delimiters=is_ended,
         first_misfit=None if is_ended else misfit,
-        filled=filled,
+        filled_columns=filled,
         heading_rows=heading_rows,
         shape=shape,
     )

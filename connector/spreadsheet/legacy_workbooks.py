@@ -153,9 +153,9 @@ def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
     outline = SheetOutline()
     _set_extent(outline, values)
     rows = sheet.rowinfo_map.items()
-    outline.hidden = {number for number, info in rows if info.hidden}
+    outline.hidden_rows = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
-    outline.merged = [_range_reference(*each) for each in sheet.merged_cells]
+    outline.merged_ranges = [_range_reference(*each) for each in sheet.merged_cells]
     return LegacySheet(source, sheet.name, outline, values[: outline.rows], flaws)
 
 
@@ -253,7 +253,7 @@ class _OdsScan:
                 self._row, self._empty_cells = [], 0
                 self._row_times = _repeat_count(attributes.get("table:number-rows-repeated"))
                 if attributes.get("table:visibility") in _UNSEEN:
-                    self._outline.hidden.add(len(self._values) + self._empty_rows)
+                    self._outline.hidden_rows.add(len(self._values) + self._empty_rows)
             case "table:table-cell" | "table:covered-table-cell":
                 self._attributes, self._lines = attributes, []
                 self._cell_times = _repeat_count(attributes.get("table:number-columns-repeated"))

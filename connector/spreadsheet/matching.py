@@ -169,7 +169,7 @@ class RecordFinder:
         if draft.is_misshapen:
             return False
         blank = next((key for key in self.by if draft.values.get(key) is None), None)
-        if blank is not None and blank not in draft.failed:
+        if blank is not None and blank not in draft.failed_keys:
             message = (
                 f"The cell is empty, but it is needed to find the {_in_words(self._singular)}."
             )
@@ -245,18 +245,18 @@ class Difference:
     """Changes that an update would make, by the keys of target columns.
 
     Attributes:
-        wanted: New values of the fields that change.
-        base: Loaded values of these fields, as the user last saw them; none if write-only.
-        unread: First key whose loaded value is unknown, so that the difference is unknown.
+        new_values: New values of the fields that change.
+        loaded_values: Loaded values of these fields, as the user last saw them; none if write-only.
+        unknown_key: First key whose loaded value is unknown, so that the difference is unknown.
     """
 
-    wanted: dict[str, Any] = field(default_factory=dict)
-    base: dict[str, Any] = field(default_factory=dict)
-    unread: str | None = None
+    new_values: dict[str, Any] = field(default_factory=dict)
+    loaded_values: dict[str, Any] = field(default_factory=dict)
+    unknown_key: str | None = None
 
     def changes(self) -> dict[str, tuple[Any, Any]]:
         """Return old and new values by field."""
-        return {key: (self.base.get(key), value) for key, value in self.wanted.items()}
+        return {key: (self.loaded_values.get(key), value) for key, value in self.new_values.items()}
 
 
 class LandedComparison:

@@ -161,7 +161,7 @@ class Summary:
         codes: Number of problems by code.
         rows_with_problems: Number of rows with problems.
         rows_with_warnings: Number of rows that are sent with warnings.
-        first: First rows with problems.
+        first_problem_rows: First rows with problems.
         problems: Groups of problems, by code and column.
         warnings: Groups of warnings, by code and column.
     """
@@ -170,7 +170,7 @@ class Summary:
     codes: Counter[str] = field(default_factory=Counter)
     rows_with_problems: int = 0
     rows_with_warnings: int = 0
-    first: list[RowResult] = field(default_factory=list)
+    first_problem_rows: list[RowResult] = field(default_factory=list)
     problems: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
     warnings: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
 
@@ -198,8 +198,8 @@ class Summary:
             self.rows_with_problems += 1
             self.codes.update(problem.code for problem in result.problems)
             _add_to_groups(self.problems, result.number, result.problems)
-            if len(self.first) < REMEMBERED_MAX:
-                self.first.append(result)
+            if len(self.first_problem_rows) < REMEMBERED_MAX:
+                self.first_problem_rows.append(result)
 
 
 def _add_to_groups(

@@ -63,14 +63,14 @@ class _ColumnProofs:
     ambiguous cell.
     """
 
-    sort: AmbiguousKind
+    kind: AmbiguousKind
     proofs: dict[str, str] = field(default_factory=dict)
     ambiguous_count: int = 0
     example: str = ""
 
     def add_cell(self, text: str) -> None:
         """Count an ambiguous text, or store the text as a proof."""
-        meanings = _values_by_reading(self.sort, text)
+        meanings = _values_by_reading(self.kind, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
             self.ambiguous_count += 1
             self.example = self.example or text
@@ -212,7 +212,7 @@ class ColumnMeanings:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            same_sort = [each for each in proofs_by_index.values() if each.sort == own.sort]
+            same_sort = [each for each in proofs_by_index.values() if each.kind == own.kind]
             proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
@@ -221,9 +221,9 @@ class ColumnMeanings:
         ((reading, proof),) = proofs.items()
         self.inferred.append(
             f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} has "
-            f"only this meaning (change this with {_OPTION[own.sort]})."
+            f"only this meaning (change this with {_OPTION[own.kind]})."
         )
-        if own.sort == "date":
+        if own.kind == "date":
             return replace(column, options=replace(column.options, date_format=reading))
         sign: Decimal = "," if reading == "," else "."
         return replace(
@@ -244,9 +244,9 @@ def _reading_question(
     column: MappedColumn, proofs: _ColumnProofs, *, is_mixed: bool
 ) -> FileQuestion:
     """Return the question how the column is read, with both values of its example."""
-    meanings = _values_by_reading(proofs.sort, proofs.example).items()
+    meanings = _values_by_reading(proofs.kind, proofs.example).items()
     choices = " or ".join(
-        f"{value} ({_OPTION[proofs.sort]} {_WORDS[key]})" for key, value in meanings
+        f"{value} ({_OPTION[proofs.kind]} {_WORDS[key]})" for key, value in meanings
     )
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
@@ -270,8 +270,8 @@ class RowDraft:
 
     Attributes:
         values: JSON values by the keys of target columns; null empties a field.
-        failed: Keys of fields with a problem, so that they are not reported as missing, too.
-        identity: Natural key of a row that creates a record.
+        failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
+        natural_key: Natural key of a row that creates a record.
         is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
         warnings: Problems that do not prevent sending the row.
         amounts: Numbers with the currency in their cells, by key.
@@ -282,12 +282,12 @@ class RowDraft:
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     amounts: Mapping[str, Amount] = field(default_factory=dict)
-    failed: Set[str] = frozenset()
+    failed_keys: Set[str] = frozenset()
     is_misshapen: bool = False
     operation: Operation | None = None
     record_id: str | None = None
     landed: LandedRecord | None = None
-    identity: Mapping[str, Any] = field(default_factory=dict)
+    natural_key: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, problem: Problem) -> None:
         """Add a problem of the row."""
@@ -302,7 +302,7 @@ class RowDraft:
     def fail(self, key: str, problem: Problem) -> None:
         """Add a problem of the field's cell, and remove the field's value."""
         self.add(problem)
-        self.failed = self.failed | {key}
+        self.failed_keys = self.failed_keys | {key}
         self.values.pop(key, None)
 
 
@@ -358,7 +358,7 @@ class RowReader:
             draft.warn("hidden_row", None, None)
         if row.may_be_split:
             draft.warn("split_row", None, None)
-        cells, skipped = row.cells, draft.failed
+        cells, skipped = row.cells, draft.failed_keys
         for index, key, read, column in self._columns:
             if key in skipped:
                 continue
@@ -449,7 +449,7 @@ class RowReader:
             code = "name_unclear" if len(whole.split()) > 1 else "name_of_one_word"
             problem = problem_of(code, None, column.heading, received=whole)
             draft.fail("first_name", problem)
-            draft.failed = draft.failed | {"last_name"}
+            draft.failed_keys = draft.failed_keys | {"last_name"}
             return
         first, last = parts
         draft.values |= {"first_name": first, "last_name": last}

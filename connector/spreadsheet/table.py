@@ -80,8 +80,8 @@ class Spreadsheet:
             are read one by one; the sheet of a workbook is kept in memory. Raises
             `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
         sheet: Name of a workbook's sheet.
-        merged: First ranges of merged cells; only the first cell of a range has a value.
-        hidden: Headings of hidden columns.
+        merged_ranges: First ranges of merged cells; only the first cell of a range has a value.
+        hidden_headings: Headings of hidden columns.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
@@ -96,8 +96,8 @@ class Spreadsheet:
     is_report: bool
     rows: Callable[[], Iterator[SheetRow]] = field(repr=False)
     sheet: str | None = None
-    merged: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
+    merged_ranges: tuple[str, ...] = ()
+    hidden_headings: tuple[str, ...] = ()
     encoding: str | None = None
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
@@ -200,7 +200,7 @@ def _open_text(
     encoded = delimited.detect_encoding(source, encoding)
     fit = delimited.detect_delimiter(source, encoded, delimiter, header_row)
     heading_rows = fit.heading_rows
-    columns = read_headings(source.path, heading_rows.headings, fit.filled)
+    columns = read_headings(source.path, heading_rows.headings, fit.filled_columns)
     left_out = LeftOutRows()
 
     def rows() -> Iterator[SheetRow]:
@@ -272,7 +272,7 @@ def _open_workbook(
     ]
     heading_rows = find_headings(first, header_row)
     columns = _columns_of(source, sheet, heading_rows)
-    left_out, hidden = LeftOutRows(), sheet.outline.hidden
+    left_out, hidden = LeftOutRows(), sheet.outline.hidden_rows
 
     def rows() -> Iterator[SheetRow]:
         outside = NonTableRowMarker(columns.headings, left_out)
@@ -291,8 +291,8 @@ def _open_workbook(
         is_report=columns.is_report,
         rows=rows,
         sheet=sheet.name,
-        merged=tuple(sheet.outline.merged),
-        hidden=tuple(
+        merged_ranges=tuple(sheet.outline.merged_ranges),
+        hidden_headings=tuple(
             heading
             for index, heading in enumerate(columns.headings)
             if index in sheet.outline.hidden_columns

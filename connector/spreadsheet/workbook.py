@@ -58,18 +58,18 @@ class SheetOutline:
         rows: Number of rows, from the top of the sheet.
         columns: Number of columns, from the left of the sheet.
         formats: Number formats that are part of the value, by column: first row, last row, format.
-        hidden: Indexes of hidden rows.
+        hidden_rows: Indexes of hidden rows.
         flaws: Cells that have no value, by row and column.
-        merged: First ranges of merged cells, such as B2:B5.
+        merged_ranges: First ranges of merged cells, such as B2:B5.
     """
 
     rows: int = 0
     columns: int = 0
     formats: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
-    hidden: set[int] = field(default_factory=set)
+    hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
-    merged: list[str] = field(default_factory=list)
+    merged_ranges: list[str] = field(default_factory=list)
 
 
 def _read_outline(
@@ -146,7 +146,7 @@ class _SheetScan:
         elif name == "row":
             self._begin_row(attributes.get("r", ""))
             if attributes.get("hidden") in _TRUE:
-                self.outline.hidden.add(self._row)
+                self.outline.hidden_rows.add(self._row)
         else:
             self._add_hidden_or_merged(name, attributes)
 
@@ -155,8 +155,8 @@ class _SheetScan:
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
             self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
-        elif name == "mergeCell" and len(self.outline.merged) < _MERGED_MAX:
-            self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
+        elif name == "mergeCell" and len(self.outline.merged_ranges) < _MERGED_MAX:
+            self.outline.merged_ranges.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
     def _begin_row(self, number: str) -> None:
         """Begin the row with this number; the next row if it is empty.

@@ -58,7 +58,7 @@ class ProjectSandboxes:
         return file.exists() and not differences(sandbox, file)
 
     def kill_during_pull(self, name: str) -> None:
-        """Kill the process that pulls from the account when it sends request `KILLED_AT`."""
+        """Kill the process that pulls from the account during its request `KILLED_AT`."""
         seen = 0
 
         def kill_once(_: Store) -> None:

@@ -1,4 +1,4 @@
-"""Pulls in processes of their own, to be killed or given a full disk."""
+"""Pulls in child processes that can be killed or given a full disk."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pull_order(
 
 def serve() -> None:
     """Fork a pull for each order."""
-    # Imported before the first fork, with what a command imports late.
+    # Imported before the first fork, with the modules that commands import late.
     import connector.cli.operations  # noqa: PLC0415
     import connector.cli.pull  # noqa: F401, PLC0415
     from connector.pulls import detail_queue, listing  # noqa: PLC0415

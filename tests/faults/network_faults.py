@@ -1,4 +1,4 @@
-"""Faults beyond the sandbox's own: answers edited on their way, and bytes cut on the wire."""
+"""Faults that the sandbox does not have: edited responses, and bytes cut on the wire."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def encode_response(response: Response) -> bytes:
 
 async def write_raw(exchange: HttpExchange, data: bytes, *, is_reset: bool = False) -> None:
     """Write bytes without the server's own protocol, and close the connection."""
-    # The only thing of uvicorn's that the sandbox shows; its protocol owns the transport.
+    # The sandbox exposes only this method of uvicorn's protocol, which owns the transport.
     protocol: Any = exchange.scope["state"]["sandbox.hang_up"].__self__
     protocol.transport.write(data)
     if is_reset:

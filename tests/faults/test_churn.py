@@ -1,4 +1,4 @@
-"""Changes between every two requests, and then none: the next pull is exact."""
+"""Records change between every two requests of a pull. The next pull without changes is exact."""
 
 from __future__ import annotations
 

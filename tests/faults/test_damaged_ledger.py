@@ -50,7 +50,7 @@ WRONG: Mapping[str, Sequence[object]] = {
     "REAL": (TEXT, BYTES),
     "BLOB": (TEXT,),
 }
-"""Values of a wrong kind, by the type of the column: a text column makes a text of a number."""
+"""Values of a wrong type, by column type. SQLite converts numbers in text columns to text."""
 
 READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: [*Journal(ledger).rows(batch)],
@@ -82,7 +82,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: Backups(ledger).latest_backup(),
     lambda ledger, batch: Backups(ledger).latest_restore(),
 )
-"""Everything that is read of a ledger and leaves it as values."""
+"""Every read of the ledger that returns its values."""
 
 _A = f"'{AT.isoformat()}'"
 _ROW = (
@@ -113,7 +113,7 @@ FILLED = (
     f"INSERT INTO push_people SELECT batch, 'sent', 'Ann', {_A} FROM push_batches",
     f"INSERT INTO previews VALUES ('d', 'jobs', {_A})",
 )
-"""Rows for the tables that the account has none in."""
+"""Rows for the tables that are empty in the account."""
 
 UNREAD = (
     "blocks.id blocks.run_id erasures.ended_at erasures.erasure"
@@ -122,7 +122,7 @@ UNREAD = (
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
     " server.only suppressed.listed_at"
 )
-"""Columns that only conditions read."""
+"""Columns that are read only in conditions of queries."""
 
 
 class DamagedLedgerAccount:
@@ -234,7 +234,7 @@ def test_values_of_a_wrong_type_in_the_ledger_are_rejected(account: DamagedLedge
     for (table, column, _), value in [(c, v) for c in columns for v in WRONG[c[2]]]:
         path.write_bytes(whole)
         damaging = sqlite3.connect(path, isolation_level=None)
-        # The first row is enough, and some of the tables refuse some of the values.
+        # Some tables refuse some of the values.
         with closing(damaging), suppress(sqlite3.IntegrityError):
             damaging.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ?', (value,))
         with Ledger(path.parent) as ledger:

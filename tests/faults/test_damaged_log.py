@@ -38,14 +38,14 @@ class CrashImageRecorder:
             return
         image = self._folder / f"image-{len(self.images)}"
         (image / "data").mkdir(parents=True)
-        # The work file alone: the ledger still says that this process is pulling.
+        # Only the work file, because the ledger still has the lease of this process.
         for each in (self._folder / "taken" / "data").glob("work.duckdb*"):
             shutil.copy(each, image / "data")
         self.images.append(image)
 
 
 def make_crash_images(sandbox: Sandbox, folder: Path) -> list[Path]:
-    """Return the images of a first load and of a pull of changes that have a log."""
+    """Load and pull changes; return copies of the folder after those commits that left a log."""
     photographer = CrashImageRecorder(folder)
     settings = settings_of(sandbox, folder / "taken")
     for _ in range(2):
@@ -66,7 +66,7 @@ def get_log_path(folder: Path) -> Path:
 
 
 def list_other_files(folder: Path) -> set[str]:
-    """Return the files of the data folder except the work file and its companions."""
+    """Return the names of the files in the data folder except `work.*`."""
     names = (each.name for each in (folder / "data").iterdir())
     return {name for name in names if not name.startswith("work.")}
 

@@ -121,7 +121,7 @@ def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loadin
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         if is_loading:
-            # The list is landed, and no detail can be read: all of them stay queued.
+            # The list is loaded, and no detail can be read: all of them stay queued.
             add_fault(sandbox, Status(503), DETAILS)
             pulled(sandbox, tmp_path, "candidates", time=time)
             sandbox.faults.clear()

@@ -1,4 +1,4 @@
-"""The disk is full, at every write."""
+"""The disk becomes full at any write of a pull."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tiers import first_fast
 COUNTS = {"candidates": 40, "jobs": 6}
 RESOURCES = ("jobs", "candidates")
 STEP_BYTES = 16 * 1024
-"""Files grow by a multiple of this, and the log by less: from here on the points are finer."""
+"""Distance of the file sizes at which the disk is full. Database files grow by more than this."""
 
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
@@ -45,7 +45,7 @@ def test_a_full_disk_at_any_write_ends_with_an_error_and_an_intact_copy(
             if ended.status != 0:
                 starved += 1
                 assert 1 == ended.status, (point, ended)
-                # SQLite takes a limit on a file's size for a broken disk, and a full one for full.
+                # SQLite reports a limited file size as a disk error, unlike a full disk.
                 named = ("disk is full", "ledger.sqlite cannot be used: disk I/O error")
                 assert any(each in ended.output for each in named), (point, ended.output)
                 found = rows(published(folder), "FROM landing.jobs ORDER BY id")

@@ -35,7 +35,7 @@ FEW = {"candidates": 40, "jobs": 4}
 def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts=COUNTS, clock=time.server_now) as sandbox:
-        # Each is drawn where those before it did not strike, which makes 30 % of all.
+        # Each fault is drawn only if the ones before it did not occur: 30 % of all requests fail.
         for fault, share in (
             (Status(500), 0.075),
             (HtmlPage(502), 0.0811),
@@ -69,15 +69,14 @@ def test_reads_with_lost_responses_are_repeated(
         assert fault.hits >= 5
         assert "done" == report.outcome, report.as_json()
         assert [] == differences(sandbox, published(tmp_path))
-        # A connection that was lost before a byte of the answer came is counted all the same.
+        # A connection that was lost before the first byte of the response is counted, too.
         assert len(sandbox.log) == report.requests
 
 
 @pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
-def test_a_slowly_dripping_response_fails_at_the_deadline_and_counts_once(
+def test_a_slowly_dripping_response_fails_at_the_deadline_and_is_requested_again(
     tmp_path: Path, path: str
 ) -> None:
-    """Each record counts as failed once, although its request was repeated."""
     limits = Limits(deadline_seconds=1.0)
     with Sandbox(counts={"candidates": 8}) as sandbox:
         clean = pulled(sandbox, tmp_path / "clean", "candidates")
@@ -100,7 +99,7 @@ FOREIGN: Mapping[str, Fault] = {
     "200 with an empty object": NotJson(json.dumps({}).encode()),
     "204 with a body": RawBytes(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
 }
-"""Successes that are no answers of this API."""
+"""Successful responses that this API does not send."""
 
 
 @pytest.mark.parametrize("path", first_fast([LISTS, DETAILS]), ids=["list", "detail"])
@@ -120,7 +119,7 @@ def test_200_responses_of_other_servers_change_nothing(
 
         after = report.resources["candidates"]
         assert "failed" == report.outcome
-        # Bytes behind an answer that has no body leave it unclear where the next one begins.
+        # Bytes after a response without a body hide the start of the next response.
         code = "no_answer" if variant == "204 with a body" else "answer_broken"
         assert ("failed", code) == (after.outcome, after.error_code)
         assert (before.bookmark_after, 0, 40) == (after.bookmark_after, after.deleted, after.live)

@@ -38,7 +38,7 @@ class FakeTime:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
-        """Advance the time without waiting."""
+        """Advance the time without waiting, and call `act` at the third wait."""
         assert seconds > 0
         self.seconds += seconds
         self.waits += 1

@@ -86,7 +86,7 @@ def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]
         sandbox.store.update("candidates", id, {"city": "Bern"})
     for id in ids[-3:]:
         sandbox.store.delete("candidates", id)
-    # What changed within the lateness allowed for is read twice, killed or not.
+    # Later changes would be read twice, because writes may become visible late.
     time.pass_minutes(10)
     clean = base.with_name("clean")
     shutil.copytree(base, clean)
@@ -198,7 +198,7 @@ def test_a_first_load_killed_at_random_times_continues_to_an_exact_copy(
 def kill_pull_at(
     sandbox: Sandbox, fork_server: PullForkServer, folder: Path, request: int, seconds: float = 0.0
 ) -> ChildResult:
-    """Start a pull and kill it when request number `request` arrives, or `seconds` after that."""
+    """Start a pull and kill it after this many requests: at the next one, or `seconds` later."""
     served = 0
     pid = 0
     is_started = threading.Event()

@@ -59,7 +59,7 @@ def test_a_pull_is_not_verified_if_the_server_ignores_the_sort(tmp_path: Path) -
             assert "partial" == report.outcome
             assert not report.resources["candidates"].proven
             assert "sort" in str(report.resources["candidates"].message)
-        # What came and what went is in the list all the same.
+        # Created and deleted records are found in the list without a sort.
         assert sandbox.store.records("candidates").keys() == read_live_ids(tmp_path)
 
 

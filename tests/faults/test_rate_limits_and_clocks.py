@@ -57,7 +57,7 @@ def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None
 
         assert "done" == report.outcome, report.as_json()
         assert [] == differences(sandbox, published(tmp_path))
-        # Those in flight together are refused together; what counts is who comes back too early.
+        # Parallel requests are refused together. Only later refusals are avoidable.
         together = sum(each - refused[0] < timedelta(seconds=1) for each in refused)
         assert 1 <= together <= IN_FLIGHT_MAX
         assert len(refused) - together <= 2
@@ -103,7 +103,10 @@ def run_after_requests(sandbox: Sandbox, request: int, act: Callable[[], object]
 
 
 class SteadyWindows:
-    """Windows counted by a monotonic clock, with headers that show the server's wall clock."""
+    """Replaces a sandbox's rate limit windows by ones that do not follow the server's clock.
+
+    Response headers show their reset by the server's clock.
+    """
 
     def __init__(self, sandbox: Sandbox, time: Time) -> None:
         self._time = time
@@ -112,7 +115,7 @@ class SteadyWindows:
         sandbox.limits.rate_figures = self.allowance  # type: ignore[method-assign]
 
     def spend(self, now: datetime) -> bool:
-        """Count one request."""
+        """Count one request; return False if the limit is reached."""
         return self._spend(now - self._time.skew)
 
     def allowance(self, now: datetime) -> RateFigures:
@@ -164,7 +167,7 @@ def test_steps_of_the_servers_clock_cause_no_429(tmp_path: Path, skews: str, win
         assert 0 == report.rate_limited
         assert not [each for each in sandbox.log if each.status == 429]
         assert [] == differences(sandbox, published(tmp_path))
-        # A limit of 60 a minute means at least this; waiting much longer would be no answer.
+        # The limit of 60 a minute requires at least this time; much more would be too slow.
         assert report.requests - 120 <= time.seconds <= report.requests + 180
 
 

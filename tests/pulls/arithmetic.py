@@ -1,7 +1,7 @@
-"""A server made of arithmetic: candidates whose every answer is computed from their number.
+"""A client without a server: every candidate and response is computed from the candidate's number.
 
-Nothing is stored and no socket is opened, so that a pull can be watched at sizes for which a
-sandbox is too slow, and so that whatever memory grows with the records is the connector's own.
+Nothing is stored and no socket is opened, so pulls can be larger than with a sandbox, and memory
+that grows with the records is the connector's.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BEGAN = datetime(2020, 1, 1, tzinfo=UTC)
 """When the first candidate was created; each one after it a second later."""
 
 LIMIT = 10_000_000
-"""Requests a minute, so that the pace never waits."""
+"""Rate limit per minute that a pull never reaches."""
 
 _SCATTER = 2_654_435_761
-"""An odd number, by which ids are as far from the order of creation as real ones."""
+"""Odd factor that makes the order of ids differ from the order of creation."""
 _FIELDS = CATALOG["candidates"]
 _TEXT = "Ten years of steady work in the trade, with references. " * 4
 
@@ -149,11 +149,11 @@ class ComputedConnection:
         """Return the candidate with this number, changed if it is one of the changed."""
         return make_record(number, self._changed.get(number))
 
-    def _number_by_change(self, place: int) -> int:
+    def _number_by_change(self, index: int) -> int:
         """Return the number of the candidate at this index in ascending order of `updated_at`."""
-        number, unchanged = place, self._count - len(self._changed)
-        if place >= unchanged:
-            return list(self._changed)[place - unchanged]
+        number, unchanged = index, self._count - len(self._changed)
+        if index >= unchanged:
+            return list(self._changed)[index - unchanged]
         for changed in sorted(self._changed):
             number += changed <= number
         return number

@@ -62,7 +62,7 @@ def test_pulls_with_small_budgets_complete_a_first_load(tmp_path: Path, budget: 
         assert [] == differences(sandbox, published(tmp_path))
 
     details = Counter(each.path for each in sandbox.log[whole:] if each.path.count("/") == 4)
-    # Only what a walk looks at again to prove where it may stop.
+    # Only records that a scan reads again to prove its end.
     assert sum(details.values()) - len(details) <= 2 * len(spent) * len(COUNTS)
 
 

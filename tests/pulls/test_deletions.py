@@ -44,7 +44,7 @@ def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
         assert all("404" in each["detail"] for each in evidence)
 
 
-ANOTHERS_404: dict[str, Fault] = {
+FOREIGN_404: dict[str, Fault] = {
     "a page of HTML": HtmlPage(404),
     "no body": NotJson(b""),
     "a proxy's text": NotJson(b"404 page not found"),
@@ -52,16 +52,16 @@ ANOTHERS_404: dict[str, Fault] = {
     "a status alone": NotJson(b'{"status": 404}'),
     "a list": NotJson(b'["not_found"]'),
 }
-"""Answers for a record that is gone, with another body than the API's."""
+"""404 responses whose body is not the API's."""
 
 
-@pytest.mark.parametrize("answer", ANOTHERS_404)
+@pytest.mark.parametrize("answer", FOREIGN_404)
 def test_only_a_404_with_the_body_of_the_api_deletes_a_record(tmp_path: Path, answer: str) -> None:
     with Sandbox(counts={"candidates": 12}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         (gone,) = delete_first(sandbox, 1)
         path = f"/api/v1/candidates/{gone}"
-        sandbox.faults.add(ANOTHERS_404[answer], path=path, times=None)
+        sandbox.faults.add(FOREIGN_404[answer], path=path, times=None)
         before = len(sandbox.log)
         misled = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
 

@@ -107,8 +107,8 @@ def test_first_quiet_and_changed_pulls_are_exact_with_few_requests(tmp_path: Pat
 
 
 COMBINATIONS = 5
-FORBIDS_A_WALK = ("sorting", "ignored")
-"""Where the server does not sort, no list shows what changed."""
+PREVENTS_SCANS = ("sorting", "ignored")
+"""Behaviour and value with which no list shows the changed records first."""
 
 
 def make_combinations() -> Iterator[dict[str, str]]:
@@ -120,7 +120,7 @@ def make_combinations() -> Iterator[dict[str, str]]:
     hints = get_type_hints(Behaviours)
     drawn: list[dict[str, str]] = [{} for _ in range(COMBINATIONS)]
     for field in dataclasses.fields(Behaviours):
-        values = [v for v in get_args(hints[field.name]) if (field.name, v) != FORBIDS_A_WALK]
+        values = [v for v in get_args(hints[field.name]) if (field.name, v) != PREVENTS_SCANS]
         shares = (values * COMBINATIONS)[:COMBINATIONS]
         chance.shuffle(shares)
         for combination, value in zip(drawn, shares, strict=True):
@@ -132,7 +132,7 @@ def test_the_combinations_contain_every_value_of_every_behaviour() -> None:
     hints = get_type_hints(Behaviours)
     every = {(f.name, v) for f in dataclasses.fields(Behaviours) for v in get_args(hints[f.name])}
 
-    assert every - {FORBIDS_A_WALK} == {
+    assert every - {PREVENTS_SCANS} == {
         pair for each in make_combinations() for pair in each.items()
     }
 
@@ -143,8 +143,8 @@ def test_the_combinations_contain_every_value_of_every_behaviour() -> None:
 def test_every_behaviour_gives_an_exact_copy_with_few_requests(
     tmp_path: Path, behaviours: dict[str, str]
 ) -> None:
-    # A change within the second of the last look makes the walk list again, to be certain, so
-    # that two seconds pass between the looks and the change.
+    # A change within the second of the last list would cause another list request, so two
+    # seconds pass before each pull.
     passed = timedelta(0)
     with Sandbox(
         counts=SMALL, behaviours=behaviours, clock=lambda: datetime.now(UTC) + passed
@@ -162,7 +162,7 @@ def test_every_behaviour_gives_an_exact_copy_with_few_requests(
         for each in (report, quiet, changed):
             assert_all_verified(each)
         for name, done in report.resources.items():
-            # Ties in any order can make a sweep miss one; then it is repeated, P requests each.
+            # With random ties, a sweep may miss a record and is then repeated.
             sweeps = 12 if behaviours["ties"] == "random" else 1
             most = max_first_load_requests(sandbox, name, per_page, sweeps)
             assert done.requests <= most, done
@@ -172,14 +172,14 @@ def test_every_behaviour_gives_an_exact_copy_with_few_requests(
         if per_page == 100:
             assert changed.resources["candidates"].requests <= 64
         elif behaviours["ties"] == "stable":
-            # Small pages can make the landed order mislead: then halving costs details more.
+            # Small pages can hide the order of changes: a binary search then reads more details.
             details = 61 + math.ceil(math.log2(61)) + 1
             most = details + math.ceil(details / per_page)
             assert changed.resources["candidates"].requests <= most
 
 
 def test_a_server_that_does_not_sort_is_copied_but_never_verified(tmp_path: Path) -> None:
-    with Sandbox(counts=SMALL, behaviours=dict([FORBIDS_A_WALK])) as sandbox:
+    with Sandbox(counts=SMALL, behaviours=dict([PREVENTS_SCANS])) as sandbox:
         pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))
         change_records(sandbox)

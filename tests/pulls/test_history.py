@@ -110,7 +110,7 @@ def test_a_response_without_a_date_header_is_dated_by_its_arrival(tmp_path: Path
 
 def test_a_status_observed_only_in_a_list_is_kept(tmp_path: Path) -> None:
     time = Clock(datetime.now(UTC).replace(microsecond=0))
-    # Where the server does not sort, each pull reads the list before the details that differ.
+    # Without a sort, each pull reads the whole list before the details that differ.
     with Sandbox(
         counts={"candidates": 40}, clock=time, behaviours={"sorting": "ignored"}
     ) as sandbox:

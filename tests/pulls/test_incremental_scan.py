@@ -146,7 +146,7 @@ def test_changed_records_with_equal_dates_are_all_read_once(
 
     for _ in range(3):
         world.pass_time(600)
-        # One page of the list, and the detail of a record that ends the walk.
+        # One page of the list, and the detail of a record that ends the scan.
         assert 2 == pull_and_count_requests(mirror)
 
 

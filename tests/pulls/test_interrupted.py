@@ -34,7 +34,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
     with Sandbox(counts={"candidates": 8}, clock=time.server_now) as sandbox:
         pulled_in(sandbox, tmp_path / "before", "candidates", time=time)
         time.pass_minutes(10)
-        # Changed in the order that they had, so that the list alone does not show the change.
+        # Changed in their present order, so that the list does not show the change.
         candidates = sandbox.store.records("candidates")
         for id in sorted(candidates, key=lambda each: str(candidates[each]["updated_at"]))[-3:]:
             sandbox.store.update("candidates", id, {"notes": "Changed"})
@@ -66,7 +66,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
 def test_a_server_that_stops_ends_the_run_and_loaded_records_are_kept(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         served = 0
-        # The server cannot wait for its own end, so another thread does.
+        # The server cannot stop itself during a request, so another thread does.
         stopping = threading.Thread(target=sandbox.stop)
 
         def stop_server(_: Store) -> None:

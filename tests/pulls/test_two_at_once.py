@@ -48,7 +48,7 @@ def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
     assert [True] == [each["is_under_way"] for each in as_json.object["leases"]]
     assert "Run 'connector pull'" not in shown.err
     assert 0 == first.returncode, output
-    # The one that was turned away left no trace, and did not take the first for a dead one.
+    # The rejected pull recorded no run, and did not mark the first as interrupted.
     assert ["done"] == [each["outcome"] for each in runs]
 
 
@@ -78,7 +78,7 @@ def test_a_pull_can_start_immediately_after_a_killed_one(tmp_path: Path) -> None
     assert (0, "done") == (second.status, second.object["outcome"])
     assert ["done", "interrupted"] == [each["outcome"] for each in after["runs"]]
     assert [] == after["leases"]
-    # What the killed one had written down stays counted: at most a block too many.
+    # The block of requests that the killed pull reserved remains counted.
     assert len(sandbox.log) <= after["month"]["used"] <= len(sandbox.log) + 50
 
 

@@ -175,7 +175,7 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
     for each in (called, status, page):
         assert AnswerBroken.action in each.out + each.err
         assert "CONNECTOR_BASE_URL" not in each.out + each.err
-    # One list that is broken does not keep the others from being pulled.
+    # The other resources are pulled.
     assert ["done", "yes"] == called.row("candidates")[1:3]
 
 

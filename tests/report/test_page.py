@@ -336,7 +336,7 @@ def test_a_page_without_records_explains_each_empty_figure(empty_page: ReportPag
     assert [] == list(document.root.descendants("svg"))
     for figure in FIGURES:
         text = document.find_figure(figure.key).text
-        assert figure.empty in text, figure.key
+        assert figure.text_if_empty in text, figure.key
     assert {"\u2013"} == {value for value, _ in document.read_key_figures().values()}
     assert "No data was pulled yet" in document.root.text
 

@@ -1,4 +1,4 @@
-"""Worlds for tests: a sandbox on a real socket, and a client."""
+"""Sandboxes on a real socket, with a client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-# Before they are imported: their asserts are to explain themselves, as those of tests do.
+# Registered before the import, so that failed asserts show their values.
 pytest.register_assert_rewrite("tests.sandbox.list_switches", "tests.sandbox.write_switches")
 
 from tests.sandbox.world import COUNTS, Open, ServedSandbox, open_sandbox  # noqa: E402  # see above

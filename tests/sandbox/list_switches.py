@@ -1,7 +1,7 @@
 """Checks of the sandbox's behaviours of lists, values, errors and headers.
 
-Each check opens sandboxes with `open`, in which the behaviour has the given value, and asserts the
-effect of that value.
+Each check opens sandboxes in which the behaviour of its name has this setting, and asserts the
+effect of that setting.
 """
 
 from __future__ import annotations
@@ -22,103 +22,103 @@ MANY = {"candidates": 130}
 NEVER = "never in anybody's data"
 
 
-def check_per_page_over(open: Open, value: str) -> None:
+def check_per_page_over(open_world: Open, setting: str) -> None:
     """Check the response to a `per_page` above 100."""
-    answer = open(counts=MANY).get("/candidates", per_page=101)
-    if value in ("422", "400"):
-        assert int(value) == answer.status_code
-        assert (value == "422") == ("per_page" in answer.json().get("errors", {}))
+    answer = open_world(counts=MANY).get("/candidates", per_page=101)
+    if setting in ("422", "400"):
+        assert int(setting) == answer.status_code
+        assert (setting == "422") == ("per_page" in answer.json().get("errors", {}))
         return
-    expected = {"clamped": 100, "default": 20}[value]
+    expected = {"clamped": 100, "default": 20}[setting]
     assert expected == len(answer.json()["data"]) == answer.json()["pagination"]["per_page"]
 
 
-def check_per_page_max(open: Open, value: str) -> None:
+def check_per_page_max(open_world: Open, setting: str) -> None:
     """Check the largest number of records on a page."""
-    world = open(counts=MANY)
+    world = open_world(counts=MANY)
     answer = world.get("/candidates", per_page=100).json()
-    assert int(value) == len(answer["data"]) == answer["pagination"]["per_page"]
-    assert -(-130 // int(value)) == answer["pagination"]["total_pages"]
-    assert min(20, int(value)) == world.get("/candidates").json()["pagination"]["per_page"]
+    assert int(setting) == len(answer["data"]) == answer["pagination"]["per_page"]
+    assert -(-130 // int(setting)) == answer["pagination"]["total_pages"]
+    assert min(20, int(setting)) == world.get("/candidates").json()["pagination"]["per_page"]
 
 
-def check_page_invalid(open: Open, value: str) -> None:
+def check_page_invalid(open_world: Open, setting: str) -> None:
     """Check the response to page 0 with an invalid `per_page`."""
-    answer = open(counts=MANY).get("/candidates", page=0, per_page="x")
-    if value == "refused":
+    answer = open_world(counts=MANY).get("/candidates", page=0, per_page="x")
+    if setting == "refused":
         assert (422, {"page", "per_page"}) == (answer.status_code, set(answer.json()["errors"]))
     else:
         pagination = answer.json()["pagination"]
         assert (1, 20) == (pagination["page"], pagination["per_page"])
 
 
-def check_page_past_end(open: Open, value: str) -> None:
+def check_page_past_end(open_world: Open, setting: str) -> None:
     """Check the response to page 8 of 7."""
-    world = open(counts=MANY)
+    world = open_world(counts=MANY)
     answer = world.get("/candidates", page=8)
-    if value == "404":
+    if setting == "404":
         assert 404 == answer.status_code
-    elif value == "empty":
+    elif setting == "empty":
         assert ([], 8) == (answer.json()["data"], answer.json()["pagination"]["page"])
     else:
         assert world.get("/candidates", page=7).json() == answer.json()
 
 
-def check_pages_of_nothing(open: Open, value: str) -> None:
+def check_pages_of_nothing(open_world: Open, setting: str) -> None:
     """Check the number of pages of an empty list."""
-    assert int(value) == open().get("/jobs").json()["pagination"]["total_pages"]
+    assert int(setting) == open_world().get("/jobs").json()["pagination"]["total_pages"]
 
 
-def check_total(open: Open, value: str) -> None:
+def check_total(open_world: Open, setting: str) -> None:
     """Check the total if a record is created during the list request."""
 
     def between(store: Store) -> None:
-        # A hook that lists is not interrupted by itself.
+        # A list request of the hook does not call the hook again.
         assert 100 == len(store.list("candidates", {"per_page": "100"}).items)
         store.insert("candidates", {"first_name": "Late"})
 
-    world = open(counts=MANY, between=between)
+    world = open_world(counts=MANY, between=between)
     for number in range(4):
         answer = world.get("/candidates", per_page=1).json()
         expected = 130 + number
         assert ("Late" == answer["data"][0]["first_name"]) == (number > 0)
-        if value == "earlier" and number:
+        if setting == "earlier" and number:
             expected -= 1
         assert expected == answer["pagination"]["total"]
 
 
-def check_sorting(open: Open, value: str) -> None:
+def check_sorting(open_world: Open, setting: str) -> None:
     """Check if a list in another order than the default differs from it."""
-    world = open(counts=MANY)
+    world = open_world(counts=MANY)
     plain = world.list_ids("/candidates")
     sorted_ = world.list_ids("/candidates", sort="last_name", order="asc")
-    assert (value == "ignored") == (plain == sorted_)
+    assert (setting == "ignored") == (plain == sorted_)
 
 
-def check_unknown_sort(open: Open, value: str) -> None:
+def check_unknown_sort(open_world: Open, setting: str) -> None:
     """Check the response to an undocumented sort field and to an undocumented order."""
-    world = open(counts=MANY)
+    world = open_world(counts=MANY)
     for name, query in (("sort", {"sort": "phone"}), ("order", {"order": "sideways"})):
         answer = world.get("/candidates", **query)
-        if value == "refused":
+        if setting == "refused":
             assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
         else:
             assert world.get("/candidates").json() == answer.json()
 
 
-def check_content_type_sort(open: Open, value: str) -> None:
+def check_content_type_sort(open_world: Open, setting: str) -> None:
     """Check the response to a sort of content types, which the API does not document."""
-    world = open(counts={"content_types": 4})
+    world = open_world(counts={"content_types": 4})
     answer = world.get("/content-types", sort="name", order="desc")
-    if value == "refused":
+    if setting == "refused":
         assert (422, {"sort", "order"}) == (answer.status_code, set(answer.json()["errors"]))
     else:
         assert world.get("/content-types").json() == answer.json()
 
 
-def check_ties(open: Open, value: str) -> None:
+def check_ties(open_world: Open, setting: str) -> None:
     """Check the order of records with equal timestamps in two reads."""
-    world = open()
+    world = open_world()
     stamp = datetime(2025, 1, 2, tzinfo=UTC)
     for _ in range(30):
         world.store.insert("candidates", {"created_at": stamp, "updated_at": stamp})
@@ -126,24 +126,24 @@ def check_ties(open: Open, value: str) -> None:
         world.list_ids("/candidates", per_page=100, sort="updated_at") for _ in range(2)
     )
     assert set(first) == set(second)
-    assert (value == "stable") == (first == second)
+    assert (setting == "stable") == (first == second)
 
 
-def check_unknown_filter_value(open: Open, value: str) -> None:
+def check_unknown_filter_value(open_world: Open, setting: str) -> None:
     """Check the response to a filter by a status that does not exist."""
-    answer = open(counts=MANY).get("/candidates", status=NEVER)
-    if value == "refused":
+    answer = open_world(counts=MANY).get("/candidates", status=NEVER)
+    if setting == "refused":
         assert (422, ["status"]) == (answer.status_code, list(answer.json()["errors"]))
     else:
-        expected = {"empty": 0, "ignored": 130}[value]
+        expected = {"empty": 0, "ignored": 130}[setting]
         assert expected == answer.json()["pagination"]["total"]
 
 
-def check_unknown_parameter(open: Open, value: str) -> None:
+def check_unknown_parameter(open_world: Open, setting: str) -> None:
     """Check the response to an undocumented parameter; all documented ones are accepted."""
-    world = open(counts=MANY)
+    world = open_world(counts=MANY)
     answer = world.get("/candidates", updated_since="2024-01-01")
-    if value == "refused":
+    if setting == "refused":
         assert (422, ["updated_since"]) == (answer.status_code, list(answer.json()["errors"]))
     else:
         assert 130 == answer.json()["pagination"]["total"]
@@ -152,9 +152,9 @@ def check_unknown_parameter(open: Open, value: str) -> None:
     assert 200 == world.get("/candidates", **every).status_code
 
 
-def check_search(open: Open, value: str) -> None:
+def check_search(open_world: Open, setting: str) -> None:
     """Check which fields a search covers."""
-    world = open()
+    world = open_world()
     record = {"first_name": "Quentin", "email": "q@z.example", "notes": "likes zebras"}
     world.store.insert("candidates", record)
 
@@ -163,14 +163,14 @@ def check_search(open: Open, value: str) -> None:
         return count
 
     assert 1 == found("QUENT")
-    assert (value != "names") == bool(found("z.example"))
-    assert (value == "all") == bool(found("zebra"))
+    assert (setting != "names") == bool(found("z.example"))
+    assert (setting == "all") == bool(found("zebra"))
     assert 0 == found("first_name")
 
 
-def create_three_bookings(open: Open) -> Callable[..., str]:
+def create_three_bookings(open_world: Open) -> Callable[..., str]:
     """Create bookings 0, 1 and 2; return a function from two dates to the numbers found."""
-    world = open()
+    world = open_world()
     for number, (start, end) in enumerate(((10, 12), (11, 14), (12, 16))):
         world.store.insert(
             "bookings",
@@ -189,86 +189,86 @@ def create_three_bookings(open: Open) -> Callable[..., str]:
     return found
 
 
-def check_booking_dates(open: Open, value: str) -> None:
+def check_booking_dates(open_world: Open, setting: str) -> None:
     """Check which date of a booking the date filter uses."""
-    found = create_three_bookings(open)
-    assert ("01" if value == "start_datetime" else "") == found("2026-05-10", "2026-05-11")
+    found = create_three_bookings(open_world)
+    assert ("01" if setting == "start_datetime" else "") == found("2026-05-10", "2026-05-11")
     expected = {"start_datetime": "2", "end_datetime": "01", "each": "", "created_at": ""}
-    assert expected[value] == found("2026-05-12", "2026-05-14")
-    assert ("1" if value == "each" else "01") == {
+    assert expected[setting] == found("2026-05-12", "2026-05-14")
+    assert ("1" if setting == "each" else "01") == {
         "start_datetime": found("2026-05-10", "2026-05-11"),
         "end_datetime": found("2026-05-12", "2026-05-15"),
         "each": found("2026-05-11", "2026-05-15"),
         "created_at": found("2026-04-10", "2026-04-11"),
-    }[value]
+    }[setting]
 
 
-def check_booking_bounds(open: Open, value: str) -> None:
+def check_booking_bounds(open_world: Open, setting: str) -> None:
     """Check if a date filter includes its first and last day."""
-    expected = {"inclusive": "012", "exclusive": "1"}[value]
-    assert expected == create_three_bookings(open)("2026-05-10", "2026-05-12")
-    world = open()
+    expected = {"inclusive": "012", "exclusive": "1"}[setting]
+    assert expected == create_three_bookings(open_world)("2026-05-10", "2026-05-12")
+    world = open_world()
     first = datetime(2026, 5, 10, tzinfo=UTC)
     for moment in (first, first + timedelta(days=1, microseconds=-1)):
         world.store.insert("bookings", {"start_datetime": moment})
     whole = world.list_ids("/bookings", start_date="2026-05-10", end_date="2026-05-10")
-    assert {"inclusive": 2, "exclusive": 0}[value] == len(whole)
+    assert {"inclusive": 2, "exclusive": 0}[setting] == len(whole)
     assert 0 == len(world.list_ids("/bookings", end_date="2026-05-09"))
     assert 0 == len(world.list_ids("/bookings", start_date="2026-05-11"))
 
 
-def check_content_type_items(open: Open, value: str) -> None:
+def check_content_type_items(open_world: Open, setting: str) -> None:
     """Check if the list of content types shows `updated_at`."""
-    world = open(counts={"content_types": 2})
+    world = open_world(counts={"content_types": 2})
     item = world.get("/content-types").json()["data"][0]
-    assert (value == "declared") == ("updated_at" in item)
+    assert (setting == "declared") == ("updated_at" in item)
     for name, each in item.items():
         assert each == world.store.records("content_types")[item["id"]][name]
 
 
-def check_timestamp_precision(open: Open, value: str) -> None:
+def check_timestamp_precision(open_world: Open, setting: str) -> None:
     """Check the fraction digits of every timestamp, including those sent by clients."""
-    world = open(counts=MANY, clock=Clock(MORNING))
-    digits = {"microseconds": ".654321", "milliseconds": ".654", "seconds": ""}[value]
+    world = open_world(counts=MANY, clock=Clock(MORNING))
+    digits = {"microseconds": ".654321", "milliseconds": ".654", "seconds": ""}[setting]
     body = {**world.minimal_body("bookings"), "start_datetime": "2026-05-04T09:30:00.654321Z"}
     shown = world.call("POST", "/bookings", json=body).json()["data"]
     assert f"2026-03-04T05:06:07{digits}Z" == shown["created_at"] == shown["updated_at"]
     assert f"2026-05-04T09:30:00{digits}Z" == shown["start_datetime"]
     created = [each["created_at"] for each in world.get("/candidates").json()["data"]]
     assert {len(shown["created_at"])} == {len(each) for each in created}
-    # What is not kept cannot decide an order: within a second, later insertions come first.
+    # Without fractions of a second, later insertions come first.
     for second in (0.9, 0.1):
         moment = datetime.fromtimestamp(4_000_000_000 + second, UTC)
         world.store.insert("candidates", {"id": str(second), "created_at": moment})
-    expected = ["0.1", "0.9"] if value == "seconds" else ["0.9", "0.1"]
+    expected = ["0.1", "0.9"] if setting == "seconds" else ["0.9", "0.1"]
     assert expected == world.list_ids("/candidates")[:2]
 
 
-def check_timestamp_suffix(open: Open, value: str) -> None:
+def check_timestamp_suffix(open_world: Open, setting: str) -> None:
     """Check the time zone suffix of every timestamp."""
-    world = open(counts={"jobs": 3})
-    end = {"Z": "Z", "offset": "+00:00", "none": ""}[value]
+    world = open_world(counts={"jobs": 3})
+    end = {"Z": "Z", "offset": "+00:00", "none": ""}[setting]
     for item in world.get("/jobs").json()["data"]:
         assert item["created_at"][26:] == end
         assert world.get(f"/jobs/{item['id']}").json()["data"]["updated_at"][26:] == end
 
 
-def check_nulls(open: Open, value: str) -> None:
+def check_nulls(open_world: Open, setting: str) -> None:
     """Check if details and list items omit a field without a value."""
-    world = open()
+    world = open_world()
     id = world.call("POST", "/jobs", json=world.minimal_body("jobs")).json()["data"]["id"]
     shown = world.get(f"/jobs/{id}").json()["data"]
     item = world.get("/jobs").json()["data"][0]
-    assert (value == "absent") == ("department" not in shown) == ("salary_min" not in item)
-    assert value == "absent" or shown["department"] is None is item["salary_min"]
+    assert (setting == "absent") == ("department" not in shown) == ("salary_min" not in item)
+    assert setting == "absent" or shown["department"] is None is item["salary_min"]
 
 
-def check_extra_fields(open: Open, value: str) -> None:
+def check_extra_fields(open_world: Open, setting: str) -> None:
     """Check if details and list items show an undocumented field."""
-    world = open(counts={"jobs": 1})
+    world = open_world(counts={"jobs": 1})
     item = world.get("/jobs").json()["data"][0]
     shown = world.get(f"/jobs/{item['id']}").json()["data"]
-    expected = {"workspace_id"} if value == "shown" else set()
+    expected = {"workspace_id"} if setting == "shown" else set()
     assert expected == set(shown) - set(CATALOG["jobs"].fields)
     assert expected == set(item) - set(CATALOG["jobs"].fields)
 
@@ -285,10 +285,10 @@ def collect_error_bodies(world: ServedSandbox) -> list[tuple[int, Any]]:
     return [(each.status_code, each.json()) for each in answers]
 
 
-def check_error_bodies(open: Open, value: str) -> None:
+def check_error_bodies(open_world: Open, setting: str) -> None:
     """Check the fields of error bodies; those of a 422 are always as documented."""
-    world = open()
-    expected = {"full": ["error", "message"], "message": ["message"], "empty": []}[value]
+    world = open_world()
+    expected = {"full": ["error", "message"], "message": ["message"], "empty": []}[setting]
     bodies = collect_error_bodies(world)
     assert [400, 401, 404, 405] == [status for status, _ in bodies]
     assert all(expected == list(body) for _, body in bodies)
@@ -296,27 +296,27 @@ def check_error_bodies(open: Open, value: str) -> None:
     assert ["error", "message", "errors"] == list(refused)
 
 
-def check_unknown_paths(open: Open, value: str) -> None:
+def check_unknown_paths(open_world: Open, setting: str) -> None:
     """Check the content type of the 404 for an unknown path; that of a missing record is JSON."""
-    world = open()
+    world = open_world()
     answer = world.http.get("/api/v2/jobs")
     assert 404 == answer.status_code
-    kind = {"json": "application/json", "html": "text/html; charset=utf-8"}[value]
+    kind = {"json": "application/json", "html": "text/html; charset=utf-8"}[setting]
     assert kind == answer.headers["content-type"]
     assert "not_found" == world.get(f"/jobs/{ABSENT_ID}").json()["error"]
 
 
-def check_rate_window(open: Open, value: str) -> None:
+def check_rate_window(open_world: Open, setting: str) -> None:
     """Check status, remaining requests and reset of three requests in two minutes."""
     clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
-    world = open(clock=clock, rate_limit=3)
+    world = open_world(clock=clock, rate_limit=3)
 
     def figures() -> tuple[int, int, int]:
         answer = world.get("/jobs")
         reset = int(answer.headers["x-ratelimit-reset"]) - int(clock.now.timestamp())
         return answer.status_code, int(answer.headers["x-ratelimit-remaining"]), reset
 
-    aligned = value == "aligned"
+    aligned = setting == "aligned"
     assert (200, 2, 53 if aligned else 60) == figures()
     clock.pass_time(seconds=30)
     assert (200, 1, 23 if aligned else 30) == figures()
@@ -326,46 +326,46 @@ def check_rate_window(open: Open, value: str) -> None:
     assert (200, 2, 54) == figures() if aligned else (429, 0, 1) == figures()
     clock.pass_time(seconds=1)
     after = {"aligned": (200, 1, 53), "first_request": (200, 2, 60), "sliding": (200, 0, 30)}
-    assert after[value] == figures()
+    assert after[setting] == figures()
 
 
-def check_rate_headers(open: Open, value: str) -> None:
+def check_rate_headers(open_world: Open, setting: str) -> None:
     """Check which responses have the three rate limit headers."""
-    world = open()
+    world = open_world()
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
     for answer, shown in (
-        (world.get("/jobs"), value != "never"),
-        (world.get(f"/jobs/{ABSENT_ID}"), value == "always"),
-        (world.http.get("/nowhere"), value == "always"),
+        (world.get("/jobs"), setting != "never"),
+        (world.get(f"/jobs/{ABSENT_ID}"), setting == "always"),
+        (world.http.get("/nowhere"), setting == "always"),
     ):
         assert [shown] * 3 == [name in answer.headers for name in names]
 
 
-def check_month_reset(open: Open, value: str) -> None:
+def check_month_reset(open_world: Open, setting: str) -> None:
     """Check the reset time shown when the monthly quota is used up."""
     clock = Clock(datetime(2026, 12, 30, 23, 59, 30, tzinfo=UTC))
-    world = open(clock=clock, monthly_limit=2)
+    world = open_world(clock=clock, monthly_limit=2)
     assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
     headers = world.get("/jobs").headers
-    day = {"month": (2027, 1, 1), "minute": (2026, 12, 31)}[value]
+    day = {"month": (2027, 1, 1), "minute": (2026, 12, 31)}[setting]
     assert int(datetime(*day, tzinfo=UTC).timestamp()) == int(headers["x-ratelimit-reset"])
     assert "0" == headers["x-ratelimit-remaining"]
 
 
-def check_retry_after(open: Open, value: str) -> None:
+def check_retry_after(open_world: Open, setting: str) -> None:
     """Check the undocumented `Retry-After` header of a 429."""
     clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
-    world = open(clock=clock, rate_limit=1)
+    world = open_world(clock=clock, rate_limit=1)
     assert "retry-after" not in world.get("/jobs").headers
     timestamp = str(int(clock.now.timestamp()) + 53)
-    expected = {"absent": None, "seconds": "53", "timestamp": timestamp}[value]
+    expected = {"absent": None, "seconds": "53", "timestamp": timestamp}[setting]
     assert expected == world.get("/jobs").headers.get("retry-after")
 
 
-def check_date_header(open: Open, value: str) -> None:
+def check_date_header(open_world: Open, setting: str) -> None:
     """Check if responses have a `Date` header."""
-    headers = open(clock=Clock(MORNING)).get("/jobs").headers
-    expected = {"shown": "Wed, 04 Mar 2026 05:06:07 GMT", "missing": None}[value]
+    headers = open_world(clock=Clock(MORNING)).get("/jobs").headers
+    expected = {"shown": "Wed, 04 Mar 2026 05:06:07 GMT", "missing": None}[setting]
     assert expected == headers.get("date")
 
 

@@ -160,7 +160,7 @@ def test_every_fault_can_be_set_with_a_command_option() -> None:
             with suppress(httpx.TransportError):
                 found.append(None)
                 with httpx.stream("GET", f"{one.url}/api/v1/jobs", headers=KEY) as answer:
-                    # A body without an end is left after some of it.
+                    # The client leaves an endless body after its first bytes.
                     if sum(1 for _, _ in zip(answer.iter_bytes(), range(100), strict=False)) < 100:
                         found[-1] = answer.status_code
         assert "-5" == answer.headers["x-ratelimit-remaining"]

@@ -48,7 +48,7 @@ def test_a_write_is_applied_although_the_client_disconnected(world: ServedSandbo
 
     with pytest.raises(httpx.ReadTimeout):
         create_job(world, timeout=0.1)
-    # Each request is a turn of the server, in which it may notice that the client has gone.
+    # During each request, the server can notice that a client has gone.
     turns = (world.http.get("/nowhere") for _ in range(1000))
     assert any(count_jobs(world) == 3 for _ in turns)
 

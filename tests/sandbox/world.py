@@ -157,7 +157,8 @@ def make_value(declaration: Declaration, name: str, operation: Literal["create",
     declared = declaration.fields[name]
     terms = declared.create if operation == "create" else declared.update
     choices = terms.values or declared.values
-    # The last choice of an update differs from what a create sets; a reason needs cancelling.
+    # The last choice of an update differs from the first of a create. A cancellation reason
+    # requires the status "cancelled".
     if name == "status" and "cancelled" in choices:
         return "cancelled"
     if choices:

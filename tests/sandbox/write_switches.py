@@ -1,7 +1,7 @@
 """Checks of the sandbox's behaviours of writes and conversions.
 
-Each check opens sandboxes with `open`, in which the behaviour has the given value, and asserts the
-effect of that value.
+Each check opens sandboxes in which the behaviour of its name has this setting, and asserts the
+effect of that setting.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ def request_error_fields(
     return list(answer.json()["errors"])
 
 
-def check_empty_strings(open: Open, value: str) -> None:
+def check_empty_strings(open_world: Open, setting: str) -> None:
     """Check if an empty string is kept in an optional field; a required field rejects it."""
-    world = open()
+    world = open_world()
     record = create_record(world, "/jobs", {**world.minimal_body("jobs"), "department": ""})
-    assert {"kept": "", "null": None}[value] == record["department"]
+    assert {"kept": "", "null": None}[setting] == record["department"]
     assert ["title"] == request_error_fields(
         world, "POST", "/jobs", {**world.minimal_body("jobs"), "title": ""}
     )
 
 
-def check_whitespace(open: Open, value: str) -> None:
+def check_whitespace(open_world: Open, setting: str) -> None:
     """Check if white space around a title is kept, and if a blank title is rejected."""
-    world = open()
+    world = open_world()
     record = create_record(world, "/jobs", {**world.minimal_body("jobs"), "title": " A\n"})
-    assert {"kept": " A\n", "trimmed": "A"}[value] == record["title"]
+    assert {"kept": " A\n", "trimmed": "A"}[setting] == record["title"]
     blank = request_error_fields(
         world, "POST", "/jobs", {**world.minimal_body("jobs"), "title": "  "}
     )
-    assert {"kept": [], "trimmed": ["title"]}[value] == blank
+    assert {"kept": [], "trimmed": ["title"]}[setting] == blank
 
 
-def check_counters(open: Open, value: str) -> None:
+def check_counters(open_world: Open, setting: str) -> None:
     """Check if creating, moving and deleting a job changes the `updated_at` of its company."""
-    world = open()
+    world = open_world()
     first, second = (
         create_record(world, "/companies", world.minimal_body("companies")) for _ in range(2)
     )
@@ -68,39 +68,39 @@ def check_counters(open: Open, value: str) -> None:
     before = dates()
     job = create_record(world, "/jobs", {**world.minimal_body("jobs"), "company_id": first["id"]})
     made = dates()
-    assert (value == "moving", False) == tuple(a != b for a, b in zip(before, made, strict=True))
+    assert (setting == "moving", False) == tuple(a != b for a, b in zip(before, made, strict=True))
     world.call("PUT", f"/jobs/{job['id']}", json={"company_id": second["id"]})
     moved = dates()
-    assert (value == "moving",) * 2 == tuple(a != b for a, b in zip(made, moved, strict=True))
+    assert (setting == "moving",) * 2 == tuple(a != b for a, b in zip(made, moved, strict=True))
     world.call("DELETE", f"/jobs/{job['id']}")
-    assert (value == "moving") == (moved[1] != dates()[1])
+    assert (setting == "moving") == (moved[1] != dates()[1])
 
 
-def check_unknown_fields(open: Open, value: str) -> None:
+def check_unknown_fields(open_world: Open, setting: str) -> None:
     """Check if undocumented fields in a body and in content values are rejected."""
-    world = open(counts={"content_types": 1})
+    world = open_world(counts={"content_types": 1})
     body = {**world.minimal_body("candidates"), "status": "placed", "nonsense": 1, "id": ABSENT_ID}
-    expected = ["status", "nonsense", "id"] if value == "refused" else []
+    expected = ["status", "nonsense", "id"] if setting == "refused" else []
     assert expected == request_error_fields(world, "POST", "/candidates", body)
-    if value == "ignored":
+    if setting == "ignored":
         record = next(iter(world.store.records("candidates").values()))
         assert record["id"] != ABSENT_ID
         assert "new_lead" == record["status"]
         assert "nonsense" not in record
     item = {"title": "T", "fields": {"text_value": "Hello", "nonsense": 1}}
-    expected = ["fields.nonsense"] if value == "refused" else []
+    expected = ["fields.nonsense"] if setting == "refused" else []
     assert expected == request_error_fields(world, "POST", world.list_path("content_items"), item)
 
 
-def check_duplicate_emails(open: Open, value: str) -> None:
+def check_duplicate_emails(open_world: Open, setting: str) -> None:
     """Check if a second record with the same email is rejected, on create and on update.
 
     A record can be updated without changing its own email.
     """
-    world = open()
+    world = open_world()
     body = world.minimal_body("candidates")
     first = create_record(world, "/candidates", body)
-    expected = ["email"] if value == "refused" else []
+    expected = ["email"] if setting == "refused" else []
     again = {**body, "email": body["email"].upper()}
     assert expected == request_error_fields(world, "POST", "/candidates", again)
     other = create_record(world, "/candidates", {**body, "email": "other@example.com"})
@@ -114,50 +114,50 @@ def check_duplicate_emails(open: Open, value: str) -> None:
     )
 
 
-def check_duplicate_slugs(open: Open, value: str) -> None:
+def check_duplicate_slugs(open_world: Open, setting: str) -> None:
     """Check if a second item with the same slug is rejected; another content type accepts it."""
-    world = open(counts={"content_types": 2})
+    world = open_world(counts={"content_types": 2})
     first, second = world.store.records("content_types")
     body = {**world.minimal_body("content_items"), "slug": "same"}
     create_record(world, f"/content/{first}", body)
-    expected = ["slug"] if value == "refused" else []
+    expected = ["slug"] if setting == "refused" else []
     assert expected == request_error_fields(world, "POST", f"/content/{first}", body)
     assert [] == request_error_fields(world, "POST", f"/content/{second}", body)
 
 
-def check_references(open: Open, value: str) -> None:
+def check_references(open_world: Open, setting: str) -> None:
     """Check if the id of a company that does not exist is rejected."""
-    world = open()
+    world = open_world()
     body = {**world.minimal_body("jobs"), "company_id": ABSENT_ID}
-    assert {"checked": ["company_id"], "unchecked": []}[value] == request_error_fields(
+    assert {"checked": ["company_id"], "unchecked": []}[setting] == request_error_fields(
         world, "POST", "/jobs", body
     )
 
 
-def check_formats(open: Open, value: str) -> None:
+def check_formats(open_world: Open, setting: str) -> None:
     """Check if malformed URLs, currencies and UUIDs are rejected; malformed emails always are."""
-    world = open()
+    world = open_world()
     wrong = {"network_url": "me", "salary_currency": "gold", "assigned_to": "Zoë", "email": "me"}
-    expected = set(wrong) if value == "enforced" else {"email"}
+    expected = set(wrong) if setting == "enforced" else {"email"}
     body = {**world.minimal_body("candidates"), **wrong}
     assert expected == set(request_error_fields(world, "POST", "/candidates", body))
 
 
-def check_text_length(open: Open, value: str) -> None:
+def check_text_length(open_world: Open, setting: str) -> None:
     """Check if a title of 256 characters is rejected; 255 and a long note are accepted."""
-    world = open()
+    world = open_world()
     body = world.minimal_body("jobs")
     assert [] == request_error_fields(world, "POST", "/jobs", {**body, "title": "é" * 255})
     assert [] == request_error_fields(
         world, "POST", "/jobs", {**body, "requirements": "é" * 70_000}
     )
-    expected = {"unlimited": [], "255": ["title"]}[value]
+    expected = {"unlimited": [], "255": ["title"]}[setting]
     assert expected == request_error_fields(world, "POST", "/jobs", {**body, "title": "é" * 256})
 
 
-def check_update_choices(open: Open, value: str) -> None:
+def check_update_choices(open_world: Open, setting: str) -> None:
     """Check if an update accepts values that are documented only for responses or for creates."""
-    world = open()
+    world = open_world()
     job = create_record(world, "/jobs", world.minimal_body("jobs"))["id"]
     person = create_record(world, "/candidates", world.minimal_body("candidates"))["id"]
 
@@ -165,30 +165,30 @@ def check_update_choices(open: Open, value: str) -> None:
         return [] == request_error_fields(world, "PUT", path, {name: choice})
 
     assert accepts(f"/jobs/{job}", "employment_type", "interim")
-    assert (value != "create") == accepts(f"/jobs/{job}", "employment_type", "freelance")
-    # A state is changed after create alone (API 3), so those of create are not all of them.
+    assert (setting != "create") == accepts(f"/jobs/{job}", "employment_type", "freelance")
+    # A status may be updated to values that a create does not accept (API 3).
     assert accepts(f"/jobs/{job}", "status", "filled")
     assert accepts(f"/candidates/{person}", "status", "placed")
-    assert (value == "responses") == accepts(f"/candidates/{person}", "status", "withdrawn")
+    assert (setting == "responses") == accepts(f"/candidates/{person}", "status", "withdrawn")
 
 
-def check_transitions(open: Open, value: str) -> None:
+def check_transitions(open_world: Open, setting: str) -> None:
     """Check if a job can leave a final status."""
-    world = open()
+    world = open_world()
     path = f"/jobs/{create_record(world, '/jobs', world.minimal_body('jobs'))['id']}"
     assert [] == request_error_fields(world, "PUT", path, {"status": "on_hold"})
     assert [] == request_error_fields(world, "PUT", path, {"status": "filled"})
-    expected = ["status"] if value == "restricted" else []
+    expected = ["status"] if setting == "restricted" else []
     assert expected == request_error_fields(world, "PUT", path, {"status": "published"})
-    final = {"status": "filled"} if value == "restricted" else {}
+    final = {"status": "filled"} if setting == "restricted" else {}
     assert [] == request_error_fields(world, "PUT", path, {"title": "Filled", **final})
 
 
-def check_reason_alone(open: Open, value: str) -> None:
+def check_reason_alone(open_world: Open, setting: str) -> None:
     """Check if a cancellation reason is rejected for a booking that is not cancelled."""
-    world = open()
+    world = open_world()
     id = create_record(world, "/bookings", world.minimal_body("bookings"))["id"]
-    expected = ["cancellation_reason"] if value == "refused" else []
+    expected = ["cancellation_reason"] if setting == "refused" else []
     reason = {"cancellation_reason": "Ill"}
     assert expected == request_error_fields(world, "PUT", f"/bookings/{id}", reason)
     both = {**reason, "status": "confirmed"}
@@ -206,42 +206,42 @@ def update_and_compare_dates(world: ServedSandbox, body: dict[str, Any]) -> bool
     return changed != str(record["updated_at"])
 
 
-def check_empty_update(open: Open, value: str) -> None:
+def check_empty_update(open_world: Open, setting: str) -> None:
     """Check if a PUT with `{}` changes `updated_at`."""
-    world = open()
-    assert (value == "moves") == update_and_compare_dates(world, {})
+    world = open_world()
+    assert (setting == "moves") == update_and_compare_dates(world, {})
     assert update_and_compare_dates(world, {"title": "Another"})
 
 
-def check_unchanged_update(open: Open, value: str) -> None:
+def check_unchanged_update(open_world: Open, setting: str) -> None:
     """Check if a PUT with the record's present values changes `updated_at`."""
-    world = open()
-    assert (value == "moves") == update_and_compare_dates(
+    world = open_world()
+    assert (setting == "moves") == update_and_compare_dates(
         world, {**world.minimal_body("jobs"), "department": None}
     )
     assert update_and_compare_dates(world, {"title": "Another"})
 
 
-def check_content_update(open: Open, value: str) -> None:
+def check_content_update(open_world: Open, setting: str) -> None:
     """Check if an update of one content value keeps or removes the others."""
-    world = open(counts={"content_types": 1})
+    world = open_world(counts={"content_types": 1})
     path = world.list_path("content_items")
     fields = {"text_value": "a", "number_value": 1}
     id = create_record(world, path, {"title": "T", "fields": fields})["id"]
     sent = {"text_value": "b"}
     world.call("PUT", f"{path}/{id}", json={"fields": sent})
     shown = world.get(f"{path}/{id}").json()["data"]["fields"]
-    assert {"merged": {**fields, **sent}, "replaced": sent}[value] == shown
+    assert {"merged": {**fields, **sent}, "replaced": sent}[setting] == shown
     without = request_error_fields(world, "PUT", f"{path}/{id}", {"fields": {"number_value": 2}})
-    assert {"merged": [], "replaced": ["fields.text_value"]}[value] == without
+    assert {"merged": [], "replaced": ["fields.text_value"]}[setting] == without
 
 
-def check_delete(open: Open, value: str) -> None:
+def check_delete(open_world: Open, setting: str) -> None:
     """Check status and body of the response to a delete."""
-    world = open()
+    world = open_world()
     id = create_record(world, "/jobs", world.minimal_body("jobs"))["id"]
     answer = world.call("DELETE", f"/jobs/{id}")
-    if value == "204":
+    if setting == "204":
         assert (204, b"") == (answer.status_code, answer.content)
         assert "content-length" not in answer.headers
     else:
@@ -255,59 +255,59 @@ def create_lead(world: ServedSandbox, **values: Any) -> dict[str, Any]:
     return create_record(world, "/leads", {**world.minimal_body("leads"), **values})
 
 
-def check_convertible(open: Open, value: str) -> None:
+def check_convertible(open_world: Open, setting: str) -> None:
     """Check if a lead in status "lead" can be converted; one in status "prospect" always can."""
-    world = open()
+    world = open_world()
     lead, prospect = create_lead(world, status="lead"), create_lead(world, status="prospect")
-    expected = ["status"] if value == "prospect" else []
+    expected = ["status"] if setting == "prospect" else []
     assert expected == request_error_fields(world, "POST", f"/leads/{lead['id']}/convert", {})
     assert [] == request_error_fields(world, "POST", f"/leads/{prospect['id']}/convert", {})
 
 
-def check_converted_lead(open: Open, value: str) -> None:
+def check_converted_lead(open_world: Open, setting: str) -> None:
     """Check the lead after its conversion: deleted, active or unchanged."""
-    world = open()
+    world = open_world()
     lead = create_lead(world)
     answer = world.call("POST", f"/leads/{lead['id']}/convert").json()["data"]
     assert "active" == answer["status"]
     after = world.get(f"/leads/{lead['id']}")
-    if value == "deleted":
+    if setting == "deleted":
         assert 404 == after.status_code
         assert {} == world.store.records("leads")
         return
     shown = after.json()["data"]
-    assert {"kept": "lead", "active": "active"}[value] == shown["status"]
-    converted_at = answer["converted_at"] if value == "active" else None
+    assert {"kept": "lead", "active": "active"}[setting] == shown["status"]
+    converted_at = answer["converted_at"] if setting == "active" else None
     assert converted_at == shown.get("converted_at")
     assert answer["converted_at"] == shown["updated_at"]
 
 
-def check_second_convert(open: Open, value: str) -> None:
+def check_second_convert(open_world: Open, setting: str) -> None:
     """Check if a second conversion is rejected or returns the same response."""
-    world = open()
+    world = open_world()
     path = f"/leads/{create_lead(world)['id']}/convert"
     first = world.call("POST", path)
     second = world.call("POST", path)
-    if value == "refused":
+    if setting == "refused":
         assert (422, ["status"]) == (second.status_code, list(second.json()["errors"]))
     else:
         assert (200, first.json()) == (second.status_code, second.json())
 
 
-def check_convert_status(open: Open, value: str) -> None:
+def check_convert_status(open_world: Open, setting: str) -> None:
     """Check the HTTP status of the response to a conversion."""
-    world = open()
+    world = open_world()
     answer = world.call("POST", f"/leads/{create_lead(world)['id']}/convert")
-    assert int(value) == answer.status_code
+    assert int(setting) == answer.status_code
 
 
-def check_convert_fields(open: Open, value: str) -> None:
+def check_convert_fields(open_world: Open, setting: str) -> None:
     """Check the fields in the response to a conversion."""
-    world = open()
+    world = open_world()
     lead = create_lead(world)
     shown = set(world.call("POST", f"/leads/{lead['id']}/convert").json()["data"])
     expected = {"id", "status", "converted_at"}
-    assert (expected if value == "minimal" else expected | set(lead)) == shown
+    assert (expected if setting == "minimal" else expected | set(lead)) == shown
 
 
 CHECKS: dict[str, Check] = {

@@ -26,7 +26,7 @@ _NAMED: Mapping[str, str] = {
     "content_items": "title",
     "content_types": "name",
 }
-# What details alone show, and what lists show too.
+# Fields that only details show, and fields that lists show, too.
 _HIDDEN: Mapping[str, str] = {
     "candidates": "notes",
     "content_items": "fields",
@@ -77,7 +77,7 @@ class RandomChanges:
     def create_record(self, *, is_late_allowed: bool = True) -> None:
         """Create a record. It may become visible late if `is_late_allowed`."""
         self._made += 1
-        # Ids in no order, as the API's are.
+        # Ids without an order, like those of the API.
         id = f"{self._made * 2654435761 % 2**32:08x}"
         now = self._now()
         name = self._scenario.resource

@@ -256,7 +256,7 @@ def _find_end_errors(
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"
     if not stored.version.is_from_detail:
-        # What it showed may be true still: something else of the record has changed.
+        # The listed fields may be unchanged, because another field has changed.
         ends = [at for at, _ in past]
     if not any(after <= end <= ending.before for end in ends):
         yield f"ended by {ending.by} outside of its interval"

@@ -1,4 +1,4 @@
-"""One run of one scenario and seed: busy pulls, then quiet ones, and the verdict."""
+"""One run of a scenario with a seed: busy pulls, then quiet pulls, and the verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.simulation.twin import TwinServer
 from tests.simulation.world import PullWorld
 
 REQUESTS_PER_RECORD_MAX = 12
-"""A pull that sends more requests than this for each record that there ever was does not end."""
+"""Requests per record after which a pull counts as endless."""
 
 MODULE = "tests.simulation"
 """Module whose command replays a run."""

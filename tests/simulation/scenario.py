@@ -1,8 +1,8 @@
-"""What a simulated world is like: every fault is a switch of a `Scenario`, and the named ones are
-here.
+"""Scenarios of simulated pulls: every kind of fault is a field of `PullScenario`.
 
-A to F keep what the engine assumes (API 4.1, 4.8): bounded lateness, `updated_at` moved by every
-change. G and H break it. The others are one kind of fault each, on top of a world like B or F.
+Scenarios A to F keep what the engine assumes (API 4.1, 4.8): late writes are bounded, and every
+change moves `updated_at`. G and H break it. Each of the others adds one kind of fault to a scenario
+like B or F.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Promise = Literal["exact", "honest"]
-"""What must hold after the quiet pulls: `exact` is every field of every record, and proven;
-`honest` is that whatever is said to be proven is exact.
+"""Result of the quiet pulls: `exact` means that every record is equal and proven, `honest` that a
+proven copy is exact.
 """
 
 ORDINARY: Mapping[str, float] = {"create": 3, "update": 10, "touch_top": 3}
@@ -39,7 +39,7 @@ class PullScenario:
     about: str
     churn: Mapping[str, float]
 
-    # The size of the world and of the run.
+    # Size of the world and of the run.
     resource: str = "candidates"
     records: int = 120
     pulls: int = 7
@@ -49,7 +49,7 @@ class PullScenario:
     pause_seconds_max: float = 60.0
     mutations_per_second: float = 0.5
 
-    # What the server does to reads.
+    # How the server responds to reads.
     per_page_max: int = 10
     precision: Literal["microseconds", "milliseconds", "seconds"] = "microseconds"
     ties: Literal["stable", "random"] = "stable"
@@ -66,14 +66,14 @@ class PullScenario:
 
     content_type_items: Literal["declared", "without_updated_at"] = "declared"
 
-    # Writes that people cannot see in time.
+    # Writes that become visible late.
     lateness_seconds: float = 10.0
     late_seconds_min: float = 0.0
     late_seconds_max: float = 0.0
     late_share: float = 0.0
     odd_dates: Literal["none", "null", "future"] = "none"
 
-    # What goes wrong with requests and with the machine.
+    # Faults of requests and of the process.
     error_share: float = 0.0
     crossed_share: float = 0.0
     false_gone_share: float = 0.0
@@ -85,7 +85,7 @@ class PullScenario:
     # Half of the records are deleted within minutes, too often for a confirmation each time.
     accepts_deletes: bool = True
 
-    # What is promised.
+    # Promises.
     promise: Promise = "exact"
     keeps_assumptions: bool = True
 
@@ -258,7 +258,7 @@ SCENARIOS: Mapping[str, PullScenario] = {
 """Every scenario by the name under which a run of it is replayed."""
 
 SMALL = "-small"
-"""What follows the name of a scenario that is played in a world of a third of the size."""
+"""Suffix of a scenario's name that reduces its records to a third."""
 
 
 def get_scenario(name: str) -> PullScenario:
@@ -270,6 +270,6 @@ def get_scenario(name: str) -> PullScenario:
     scenario = SCENARIOS[name.removesuffix(SMALL)]
     if not name.endswith(SMALL):
         return scenario
-    # Half of a small world may be deleted without a word: what a key lost must be more.
+    # Half of the records of a small world may be deleted without a confirmation.
     records = scenario.records if scenario.blind == "half" else scenario.records // 3
     return replace(scenario, records=records, pulls=max(4, -(-scenario.pulls // 2)))

@@ -1,4 +1,4 @@
-"""The simulator can see: every fault planted in an engine is found, and soon."""
+"""The simulator finds every fault planted in an engine within a number of runs."""
 
 from __future__ import annotations
 

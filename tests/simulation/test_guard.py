@@ -71,7 +71,7 @@ def test_a_list_with_few_loaded_records_counts_as_another_list(sweeps: bool) -> 
     gone = set(mirror.world.server.created_at)
     for id in gone:
         mirror.world.server.remove(id)
-    # A total that is the same is compared by a sweep alone.
+    # With an unchanged total, only a sweep detects the other list.
     for _ in range(len(gone) + (not sweeps)):
         mirror.world.changes.create_record(is_late_allowed=False)
     mirror.options = PullOptions(sweeps=sweeps)

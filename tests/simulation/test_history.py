@@ -1,4 +1,6 @@
-"""The history that a run keeps, held against the world's own: every interval of every version."""
+"""The history that a run stores, compared with the server's true history: every interval of every
+version.
+"""
 
 from __future__ import annotations
 

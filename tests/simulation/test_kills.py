@@ -1,4 +1,4 @@
-"""A process killed at every step of a pull, one step after another: what is kept, what it costs."""
+"""A process is killed at every step of a pull. The next pull completes it at a low cost."""
 
 from __future__ import annotations
 

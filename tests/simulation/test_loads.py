@@ -1,4 +1,4 @@
-"""Loads that are out of the ordinary: everything has one date, everything changes all the time."""
+"""Unusual loads: all records have one date, or records change all the time."""
 
 from __future__ import annotations
 

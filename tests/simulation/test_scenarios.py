@@ -1,7 +1,7 @@
-"""The pull in worlds that change while it reads them: thousands of seeds.
+"""The pull in worlds that change during it, with thousands of seeds.
 
-Block 0 is fast, the other blocks are slow. `FAULTS=all` plays twice as many blocks, and
-`make simulate RUNS=10000` that many runs.
+Block 0 is fast, the other blocks are slow. `FAULTS=all` plays twice as many blocks, and `make
+simulate RUNS=10000` that many runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every run of tiny worlds: a promise that is kept here is not kept by luck of a seed."""
+"""Every run of tiny worlds: unlike random seeds, they leave no case to chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals that are always wrong by one: they cancel out with nothing that is landed wrongly."""
+"""Totals that are always wrong by one do not hide a missing or deleted record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_late_deletion_is_found_although_the_total_is_one_too_high() -> None:
     """
     mirror = _make_mirror(25, total_offset=1)
     world = mirror.world
-    # The sweep's three pages and 25 details, and then two pages of the second look.
+    # Three pages and 25 details of the first sweep, then two pages of the second one.
     mirror.before_request = lambda: (
         world.server.remove(min(world.server.created_at)) if world.requests == 30 else None
     )

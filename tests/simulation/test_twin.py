@@ -1,4 +1,4 @@
-"""The twin answers as the sandbox's store does: the same runs over both are the same."""
+"""Runs over the twin and over the sandbox's store are identical."""
 
 from __future__ import annotations
 

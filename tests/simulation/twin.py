@@ -34,7 +34,7 @@ Clock = Callable[[], datetime]
 
 TYPE_ID = "type-1"
 TYPE = {"id": TYPE_ID, "name": "Pages", "slug": "pages", "fields": []}
-"""The content type whose items are the world's, where the scenario has content items."""
+"""Content type of all items, if the scenario has content items."""
 
 _PRIME = 2147483647
 _BY_UPDATE, _BY_CREATION = attrgetter("updated_at"), attrgetter("created_at")
@@ -209,7 +209,7 @@ class TwinServer(SimulatedServer):
             }
         )
         shape = AnswerShape(self.declaration, self._behaviours)
-        # What a record without any value shows; a version only lays its values over it.
+        # Response of a record without values, which each version completes.
         self._bare, self._listed = shape.detail({}, {}), tuple(shape.item({}, {}))
         self._dates = [
             n for n, each in self.declaration.fields.items() if each.kind is Kind.DATETIME

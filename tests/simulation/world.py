@@ -56,11 +56,10 @@ class PullWorld(WorldClock):
         )  # fmt: skip
         for _ in range(scenario.records):
             self.changes.create_record(is_late_allowed=False)
-            if (
-                self.chance.random() > scenario.tied_share
-            ):  # Otherwise the next one shares its stamp.
+            # Without a pause, the next record has the same timestamps.
+            if self.chance.random() > scenario.tied_share:
                 self.pass_time(self.chance.expovariate(1.0))
-        # So that the order of changes is not the order of creation.
+        # Updates make the order of changes differ from the order of creation.
         for _ in range(scenario.records // 2):
             self.pass_time(self.chance.expovariate(1.0))
             self.changes.update_any_record(is_late_allowed=False)
@@ -78,7 +77,7 @@ class PullWorld(WorldClock):
         """
         end = self.now + timedelta(seconds=seconds)
         while self.is_busy:
-            # What happens next does not depend on how long nothing has.
+            # The time of the next change does not depend on how time is divided.
             at = self._mutation_at or self._draw_mutation_time()
             if at > end:
                 break

@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_DFL)
 """
-"""Gives signals their defaults: a background job and nohup pass ignored signals on to the tests."""
+"""Resets signals to their defaults, because background jobs and nohup inherit ignored ones."""
 
 COUNTS = {
     "jobs": 6,
@@ -37,7 +37,7 @@ COUNTS = {
 """A very small agency: one page of each resource."""
 
 KEY = "planted-key-5f0c1e"
-"""A key that is looked for wherever it must not be."""
+"""API key that no output may contain."""
 
 
 @dataclass(frozen=True)

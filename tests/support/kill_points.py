@@ -1,7 +1,7 @@
-"""How much of a large family of faults a run of the tests tries: a share, or all of it.
+"""Selection of the points at which tests plant a fault: a sample, or all of them.
 
-`FAULTS=all` tries every point. Otherwise every k-th is tried, beginning at an offset that the
-run's seed moves (`tests/seeds.py`), so that other seeds try other points.
+`FAULTS=all` tries every point. Otherwise every k-th point is tried. The run's seed moves the first
+one (`tests/seeds.py`), so that other seeds try other points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.seeds import SEED
 
 IS_ALL = os.environ.get("FAULTS") == "all"
 SHARES = 2
-"""Into how many tests a family is split, so that as many workers can try it."""
+"""Number of tests that share the points, so that as many workers can run them."""
 
 
 def sample_points(points: Sequence[int], count: int, share: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 that no authority signed."""
+"""A self-signed certificate for 127.0.0.1."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class PushChecks:
         mine = [write for write in writes if write.operation == row.operation]
         foreign = "twin" in self.world.scenario.others and not self.world.scenario.marker_field
         if key in self.decided:
-            return  # By a person's word.
+            return  # The user decided.
         if not mine and not (row.operation == "create" and foreign):
             raise BrokenPromise(
                 "report", f"row {row.number} is {row.outcome} and never had an effect"

@@ -65,7 +65,7 @@ from tests.simulation.harness import TooManySteps
 from tests.simulation.push.world import PushWorld
 
 STEPS_MAX = 3000
-"""A process that takes more steps than this does not end."""
+"""Steps after which a process counts as endless."""
 
 CommitCheck = Callable[["PushProcess", RowKey | None], None]
 

@@ -56,7 +56,7 @@ def play_plan(world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
         try:
             PushPlay(world, verdict, plan).run()
         except sqlite3.IntegrityError as error:
-            # The tables themselves enforce P2, if nothing else does.
+            # The tables enforce P2, too.
             raise BrokenPromise("P2", str(error)) from error
     verdict.figures["writes"], verdict.figures["reads"] = len(world.log), world.reads
 
@@ -205,7 +205,7 @@ class PushPlay:
         prints = self.checks.read_fingerprints()
         for key in written:
             done = known.get(prints[key])
-            # An update whose record was changed after it is a new one.
+            # An update is sent again if its record changed after it.
             if key[0] == batch and done is not None and done.operation != "update":
                 raise BrokenPromise("P6", f"row {key[1]} was written again")
         self.checks.check_attempts_arrive_once()

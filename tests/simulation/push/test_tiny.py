@@ -1,4 +1,4 @@
-"""Every play of tiny files: a promise that is kept here is not kept by luck of a seed."""
+"""Every play of tiny files: unlike random seeds, they leave no case to chance."""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ class PushWorld(WorldClock):
         lag = self.scenario.lag_seconds_max
         if not lag or not self.is_faulty:
             return False
-        # Of each record's own, so that it does not come and go.
+        # The delay depends on the id, so that a listed record remains listed.
         return self.server_now() - created_at < timedelta(seconds=lag * (int(id[:2], 16) / 255))
 
     def read_detail(self, id: str) -> Outcome:

@@ -258,13 +258,13 @@ def test_a_workbook_with_a_damaged_part_is_rejected(tmp_path: Path) -> None:
 
 def test_merged_cells_are_reported_and_read_once(tmp_path: Path) -> None:
     path = save_workbook(tmp_path, ["x", "Leeds"], ["y", "lost"], ["z", "York"])
-    assert () == open_table(path).merged
+    assert () == open_table(path).merged_ranges
     book = load_workbook(path)
     book.worksheets[0].merge_cells("B2:B3")
     book.save(path)
     table = open_table(path)
 
-    assert ("B2:B3",) == table.merged
+    assert ("B2:B3",) == table.merged_ranges
     assert [("x", "Leeds"), ("y", ""), ("z", "York")] == list_cells(table)
 
 

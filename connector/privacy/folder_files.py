@@ -190,7 +190,7 @@ def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Ite
         if path.is_symlink():
             not_searched.append(path)
         elif path.is_dir():
-            if _is_other_folder(path):
+            if _is_separate_folder(path):
                 not_searched.append(path)
             else:
                 yield from _searchable_files(path, root, not_searched)
@@ -205,7 +205,7 @@ def _is_internal_file(path: Path, root: Path) -> bool:
     return path.name.startswith(_INTERNAL_FILES) or path.suffix == ".lock"
 
 
-def _is_other_folder(folder: Path) -> bool:
+def _is_separate_folder(folder: Path) -> bool:
     """Return True if the folder belongs to another account or to Dagster."""
     names = (WORK_FILE, LEDGER_FILE, "dagster.yaml")
     return "dagster" in folder.name.lower() or any((folder / each).exists() for each in names)

@@ -13,7 +13,12 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.publishing.columns import Shapes, check_columns, column_descriptions, read_shapes
+from connector.publishing.columns import (
+    TableColumns,
+    check_columns,
+    column_descriptions,
+    read_table_columns,
+)
 from connector.publishing.project import (
     Audit,
     BuildObserver,
@@ -74,19 +79,21 @@ def build(
         if watch is not None:
             watch.on_plan(len(names), len(project.checks_of(names)))
         chosen = frozenset(selected)
-        work = _BuildRun(connection, project, chosen, earlier=shapes_before, watch=watch)
+        work = _ModelBuilder(connection, project, chosen, earlier=shapes_before, watch=watch)
         built = tuple(work.build(name) for name in names)
         if CONTENT_VIEWS in names and project.makes_content_views:
             _replace_content_views(connection, project)
-        shapes = read_shapes(connection)
-        check_columns(project, shapes)
-        _write_comments(connection, project, names, shapes, column_descriptions(project, shapes))
+        table_columns = read_table_columns(connection)
+        check_columns(project, table_columns)
+        _write_comments(
+            connection, project, names, table_columns, column_descriptions(project, table_columns)
+        )
         checks = project.checks_of(names)
         if select:
             checks = _comparable_checks(
                 project, names, {each.table for each in built if each.is_copied}
             )
-        checked = tuple(_run_checks(connection, project, checks, shapes, watch=watch))
+        checked = tuple(_run_checks(connection, project, checks, table_columns, watch=watch))
         done = BuildResult(built, checked)
         if finish is not None:
             finish(connection, done)
@@ -105,9 +112,9 @@ def check(
     if watch is not None:
         watch.on_plan(0, len(checks))
     with open_read_only(file) as connection:
-        shapes = read_shapes(connection)
-        check_columns(project, shapes)
-        return tuple(_run_checks(connection, project, checks, shapes, watch=watch))
+        table_columns = read_table_columns(connection)
+        check_columns(project, table_columns)
+        return tuple(_run_checks(connection, project, checks, table_columns, watch=watch))
 
 
 @contextmanager
@@ -123,7 +130,7 @@ def _without_slow_compression(connection: duckdb.DuckDBPyConnection) -> Iterator
 @contextmanager
 def _attach_earlier(
     connection: duckdb.DuckDBPyConnection, earlier: Path | None
-) -> Iterator[Shapes]:
+) -> Iterator[TableColumns]:
     """Attach the published file as `earlier`, and yield the columns of its tables.
 
     Yields no tables if the file is missing or another process holds it.
@@ -136,7 +143,7 @@ def _attach_earlier(
         yield {}
         return
     try:
-        yield read_shapes(connection, _EARLIER)
+        yield read_table_columns(connection, _EARLIER)
     finally:
         connection.execute(f"DETACH {_EARLIER}")
 
@@ -155,7 +162,7 @@ def _comparable_checks(
     )
 
 
-class _BuildRun:
+class _ModelBuilder:
     """Builds models one by one. Unselected tables are copied from the earlier file if possible.
 
     `chosen` are the selected names; `earlier` are the columns of the tables in the earlier file.
@@ -167,7 +174,7 @@ class _BuildRun:
         project: Project,
         chosen: Collection[str],
         *,
-        earlier: Shapes,
+        earlier: TableColumns,
         watch: BuildObserver | None,
     ) -> None:
         self._connection, self._project = connection, project
@@ -226,7 +233,7 @@ def _write_comments(
     connection: duckdb.DuckDBPyConnection,
     project: Project,
     names: Iterable[str],
-    shapes: Shapes,
+    table_columns: TableColumns,
     texts: Mapping[str, Mapping[str, str]],
 ) -> None:
     """Write the comments of the tables, views and columns in one statement."""
@@ -236,7 +243,7 @@ def _write_comments(
         statements.append(f"COMMENT ON {kind} {node.table} IS {literal(node.about)}")
         statements += [
             f"COMMENT ON COLUMN {node.table}.{quoted(column.name)} IS {literal(text)}"
-            for column in shapes[node.table]
+            for column in table_columns[node.table]
             if (text := texts[node.table].get(column.name))
         ]
     with transaction(connection):
@@ -255,14 +262,18 @@ def _run_checks(
     connection: duckdb.DuckDBPyConnection,
     project: Project,
     checks: Iterable[Check],
-    shapes: Shapes,
+    table_columns: TableColumns,
     *,
     watch: BuildObserver | None,
 ) -> Iterator[CheckResult]:
     """Run the checks, and yield each result. Raises `ModelFailed` if a query fails."""
     for check in checks:
         with convert_sql_errors(check.path, f"{check.name} cannot be run"):
-            sql = check.query.sql if isinstance(check, Audit) else _wrong_rows_query(check, shapes)
+            sql = (
+                check.query.sql
+                if isinstance(check, Audit)
+                else _wrong_rows_query(check, table_columns)
+            )
             failing, examples = _find_wrong_rows(connection, sql)
         done = CheckResult(
             name=check.name,
@@ -279,7 +290,7 @@ def _run_checks(
         yield done
 
 
-def _wrong_rows_query(test: GenericTest, shapes: Shapes) -> str:
+def _wrong_rows_query(test: GenericTest, table_columns: TableColumns) -> str:
     """Return a query for the rows that violate the test, with the id columns of the table."""
     if test.kind == "unique":
         column = quoted(test.column)
@@ -295,10 +306,12 @@ def _wrong_rows_query(test: GenericTest, shapes: Shapes) -> str:
         wrong = f"{column} NOT IN ({', '.join(values)})"
     else:
         wrong = (
-            f"{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {test.to} AS other "
-            f"WHERE other.{quoted(test.field or 'id')} = {column})"
+            f"{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {test.referenced_table} AS other "
+            f"WHERE other.{quoted(test.referenced_column or 'id')} = {column})"
         )
-    keys = [quoted(each.name) for each in shapes.get(test.table, ()) if _is_id_column(each.name)]
+    keys = [
+        quoted(each.name) for each in table_columns.get(test.table, ()) if _is_id_column(each.name)
+    ]
     return f"SELECT {', '.join(keys) or '1'} FROM {test.table} AS checked WHERE {wrong}"
 
 

@@ -22,14 +22,14 @@ from connector.warehouse.schema import Column, TableSchema, complete_tables
 
 # -- Types -----------------------------------------------------------------------------------------
 
-Shapes = Mapping[str, tuple[Column, ...]]
+TableColumns = Mapping[str, tuple[Column, ...]]
 """Columns of each table, by `schema.table`, in order."""
 
-_SHAPES: dict[str, Shapes] = {}
+_SHAPES: dict[str, TableColumns] = {}
 """Columns of the projects that were described in this process, by digest of the project."""
 
 
-def describe_project(project: Project) -> Shapes:
+def describe_project(project: Project) -> TableColumns:
     """Return the columns of all seeds and models of a project, and of its source tables.
 
     The project is built once per process, over empty tables. Raises a `ModelError` if a model
@@ -39,7 +39,7 @@ def describe_project(project: Project) -> Shapes:
         with empty_warehouse() as connection:
             for node in project.nodes:
                 _create_empty_table(connection, project, node.name)
-            _SHAPES[project.digest] = read_shapes(connection)
+            _SHAPES[project.digest] = read_table_columns(connection)
     return _SHAPES[project.digest]
 
 
@@ -68,7 +68,9 @@ def _create_empty_table(connection: duckdb.DuckDBPyConnection, project: Project,
         connection.execute(f"CREATE TABLE {node.table} ({defined})")
 
 
-def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = None) -> Shapes:
+def read_table_columns(
+    connection: duckdb.DuckDBPyConnection, database: str | None = None
+) -> TableColumns:
     """Return the columns of all tables and views of a database (None: the current one)."""
     found: dict[str, list[Column]] = {}
     for table, column, type, comment in connection.execute(
@@ -84,13 +86,13 @@ def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = No
 
 def read_tables(connection: duckdb.DuckDBPyConnection) -> Iterator[TableSchema]:
     """Yield every table and view of the current database, by name, with its comment."""
-    shapes = read_shapes(connection)
+    table_columns = read_table_columns(connection)
     of_file = "WHERE database_name = current_database() AND NOT internal"
     for schema, table, comment in connection.execute(
         f"SELECT schema_name, table_name, comment FROM duckdb_tables() {of_file} UNION ALL "
         f"SELECT schema_name, view_name, comment FROM duckdb_views() {of_file} ORDER BY ALL"
     ).fetchall():
-        yield TableSchema(schema, table, shapes.get(f"{schema}.{table}", ()), comment or "")
+        yield TableSchema(schema, table, table_columns.get(f"{schema}.{table}", ()), comment or "")
 
 
 # -- Inheritance -----------------------------------------------------------------------------------
@@ -99,11 +101,11 @@ def read_tables(connection: duckdb.DuckDBPyConnection) -> Iterator[TableSchema]:
 # a source is `seen_at` in a model.
 
 
-def tables_read_by(model: Model, shapes: Shapes) -> list[str]:
+def tables_read_by(model: Model, table_columns: TableColumns) -> list[str]:
     """Return the tables that a model names, as `schema.table`, with braces or without."""
     sql = model.query.sql.lower().replace('"', "")
     named = set(re.findall(r"\w+\.\w+", sql))
-    return [table for table in shapes if table.lower() in named and table != model.table]
+    return [table for table in table_columns if table.lower() in named and table != model.table]
 
 
 def _source_names(column: str) -> tuple[str, str]:
@@ -111,23 +113,24 @@ def _source_names(column: str) -> tuple[str, str]:
     return column.lower(), f"_{column.lower()}"
 
 
-def column_descriptions(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
+def column_descriptions(project: Project, table_columns: TableColumns) -> dict[str, dict[str, str]]:
     """Return the description of each column that has one, by table and column name.
 
     A column without a description in the schema file has that of the columns of the same name in
     the tables that the model reads, if these have only one.
     """
     texts: dict[str, dict[str, str]] = {
-        table: {each.name: each.comment for each in columns} for table, columns in shapes.items()
+        table: {each.name: each.comment for each in columns}
+        for table, columns in table_columns.items()
     }
     for source in project.sources.values():
-        written = {name: text for name, text in source.texts.items() if text}
+        written = {name: text for name, text in source.column_descriptions.items() if text}
         texts[source.table] = texts.get(source.table, {}) | written
     for node in project.nodes:
-        texts[node.table] = {name: text for name, text in node.texts.items() if text}
+        texts[node.table] = {name: text for name, text in node.column_descriptions.items() if text}
         if isinstance(node, Model):
-            read = [texts.get(table, {}) for table in tables_read_by(node, shapes)]
-            for each in shapes.get(node.table, ()):
+            read = [texts.get(table, {}) for table in tables_read_by(node, table_columns)]
+            for each in table_columns.get(node.table, ()):
                 names = _source_names(each.name)
                 inherited = {table[name] for table in read for name in names if table.get(name)}
                 if each.name not in texts[node.table] and len(inherited) == 1:
@@ -151,7 +154,9 @@ _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
 """Types of flags and counts. Columns of other types may contain names, birthdays or salaries."""
 
 
-def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple[str, str]]:
+def personal_columns(
+    project: Project | None, table_columns: TableColumns
+) -> frozenset[tuple[str, str]]:
     """Return table and column of each personal column.
 
     A column of `landing` and `history` is personal if the catalog declares its field so. A column
@@ -162,36 +167,40 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
     - it has no entry and is no count or flag. In `staging` a column that the model reads under the
       same name needs no entry.
 
-    `project` are the models in the file, if it has any; `shapes` are the file's columns.
+    `project` are the models in the file, if it has any; `table_columns` are the file's columns.
     """
     models = [each for each in project.nodes if isinstance(each, Model)] if project else []
     made = {each.table for each in models}
     personal = {
         (table, each.name)
-        for table, columns in shapes.items()
+        for table, columns in table_columns.items()
         for each in columns
         if table not in made and _is_personal_in_source(table, each)
     }
     lowered = {(table, name.lower()) for table, name in personal}
     for model in models:
-        read = tables_read_by(model, shapes)
-        for each in shapes.get(model.table, ()):
+        read = tables_read_by(model, table_columns)
+        for each in table_columns.get(model.table, ()):
             inherits = any(
                 (table, name) in lowered for table in read for name in _source_names(each.name)
             )
-            is_default = inherits or _may_be_personal(model, each, read, shapes)
+            is_default = inherits or _may_be_personal(model, each, read, table_columns)
             if model.personal.get(each.name, is_default):
                 personal.add((model.table, each.name))
                 lowered.add((model.table, each.name.lower()))
     return frozenset(personal)
 
 
-def _may_be_personal(model: Model, column: Column, read: Sequence[str], shapes: Shapes) -> bool:
+def _may_be_personal(
+    model: Model, column: Column, read: Sequence[str], table_columns: TableColumns
+) -> bool:
     """Return True for a column without an entry in a schema file that may hold personal data."""
-    if column.name in model.texts or column.type in _SAFE_TYPES:
+    if column.name in model.column_descriptions or column.type in _SAFE_TYPES:
         return False
     names = _source_names(column.name)
-    is_passed_on = any(each.name.lower() in names for table in read for each in shapes[table])
+    is_passed_on = any(
+        each.name.lower() in names for table in read for each in table_columns[table]
+    )
     return model.is_own or model.schema != "staging" or not is_passed_on
 
 
@@ -224,10 +233,10 @@ def _is_declared_personal(table: str, column: str) -> bool:
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-def check_columns(project: Project, shapes: Shapes) -> None:
+def check_columns(project: Project, table_columns: TableColumns) -> None:
     """Raise `ModelError` if a schema file tests or describes a column that does not exist."""
     for path, line, what, table, column in _columns_in_schema_files(project):
-        there = {each.name for each in shapes.get(table, ())}
+        there = {each.name for each in table_columns.get(table, ())}
         if there and column not in there:
             raise ModelError(
                 f"{what} names the column {column}, but {table} has no such column",
@@ -241,9 +250,15 @@ def _columns_in_schema_files(project: Project) -> Iterator[tuple[Path, int, str,
     """Yield path, line, purpose, table and column of each test and description."""
     for test in project.tests:
         yield test.path, test.line, f"the test {test.name}", test.table, test.column
-        if test.to is not None and test.field is not None:
-            yield test.path, test.line, f"the test {test.name}", test.to, test.field
+        if test.referenced_table is not None and test.referenced_column is not None:
+            yield (
+                test.path,
+                test.line,
+                f"the test {test.name}",
+                test.referenced_table,
+                test.referenced_column,
+            )
     for model in project.models.values():
         if model.declared is not None:
-            for column in model.texts:
+            for column in model.column_descriptions:
                 yield *model.declared, "a text", model.table, column

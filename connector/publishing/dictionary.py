@@ -72,10 +72,10 @@ def describe_models(project: Project) -> tuple[ModelDescription, ...]:
     Raises a `ModelError` if a model cannot be built over empty tables, or if a schema file names a
     column that does not exist.
     """
-    shapes = describe_project(project)
-    check_columns(project, shapes)
-    texts = column_descriptions(project, shapes)
-    traced = Lineage(project, shapes)
+    table_columns = describe_project(project)
+    check_columns(project, table_columns)
+    texts = column_descriptions(project, table_columns)
+    traced = Lineage(project, table_columns)
     return tuple(
         ModelDescription(
             name=node.name,
@@ -94,7 +94,7 @@ def describe_models(project: Project) -> tuple[ModelDescription, ...]:
                     parents=traced.parents(node.table, each.name),
                     origins=traced.origins(node.table, each.name),
                 )
-                for each in shapes[node.table]
+                for each in table_columns[node.table]
             ),
         )
         for node in project.nodes
@@ -133,9 +133,9 @@ view for each content type, `content_` and its slug, with a column for each fiel
 def build_page() -> str:
     """Return the Markdown of docs/DATA.md."""
     project = load_project()
-    shapes = describe_project(project)
-    texts = column_descriptions(project, shapes)
-    traced = Lineage(project, shapes)
+    table_columns = describe_project(project)
+    texts = column_descriptions(project, table_columns)
+    traced = Lineage(project, table_columns)
     with empty_warehouse() as connection:
         comments = dict(
             connection.execute(
@@ -146,7 +146,7 @@ def build_page() -> str:
         # Each part of a model's contract is on a separate line.
         end = "  \n" if isinstance(node, Model) else "\n"
         comments[node.table] = end.join(node.about.strip().splitlines())
-    tables = {s: [each for each in shapes if each.split(".")[0] == s] for s in _SCHEMAS}
+    tables = {s: [each for each in table_columns if each.split(".")[0] == s] for s in _SCHEMAS}
     parts = [_HEAD, "\n| Schema | Tables |\n|---|---|\n"]
     for schema, named in tables.items():
         links = (f"[{t.split('.')[1]}](#{t.replace('.', '')})" for t in named)
@@ -155,7 +155,7 @@ def build_page() -> str:
         parts.append(f"\n## {schema}\n\n{about}\n")
         for table in tables[schema]:
             parts.append(f"\n### {table}\n\n{_table_description(table, comments)}\n\n")
-            parts += _table_lines(shapes[table], table, texts[table], traced)
+            parts += _table_lines(table_columns[table], table, texts[table], traced)
     return "".join(parts)
 
 

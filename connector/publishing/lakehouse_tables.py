@@ -13,7 +13,7 @@ from dataclasses import replace
 import duckdb
 
 from connector.errors import LakehouseError
-from connector.publishing.columns import read_shapes
+from connector.publishing.columns import read_table_columns
 from connector.publishing.lakehouse_connection import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.schema import Column, TableSchema
@@ -133,7 +133,7 @@ def _is_wider(wide: str, narrow: str) -> bool:
 
 def _read_tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
     """Yield the tables and views of an attached database, with types of the lakehouse."""
-    for table, columns in read_shapes(connection, database).items():
+    for table, columns in read_table_columns(connection, database).items():
         schema, _, name = table.partition(".")
         found = (replace(each, type=_lakehouse_type(each.type)) for each in columns)
         yield TableSchema(schema, name, tuple(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connector.publishing.columns import Shapes
+from connector.publishing.columns import TableColumns
 from connector.publishing.project import Model, Project
 
 ColumnKey = tuple[str, str]
@@ -15,15 +15,14 @@ ColumnKey = tuple[str, str]
 class Lineage:
     """Source columns of each column of a project's models, parsed from their SQL.
 
-    Columns that only filter, join or group rows do not count. `shapes` are the columns of all
-    tables.
+    Columns that only filter, join or group rows do not count. `table_columns` has all tables.
     """
 
-    def __init__(self, project: Project, shapes: Shapes) -> None:
+    def __init__(self, project: Project, table_columns: TableColumns) -> None:
         self._parents: dict[ColumnKey, tuple[ColumnKey, ...]] = {}
-        schema = _to_sqlglot_schema(shapes)
+        schema = _to_sqlglot_schema(table_columns)
         for node in project.nodes:
-            if isinstance(node, Model) and node.table in shapes:
+            if isinstance(node, Model) and node.table in table_columns:
                 for name, parents in _trace_parents(node.query.sql, schema).items():
                     self._parents[node.table, name] = parents
 
@@ -43,13 +42,13 @@ class Lineage:
         return tuple(sorted(each for each in seen if each not in self._parents))
 
 
-def _to_sqlglot_schema(shapes: Shapes) -> Any:
+def _to_sqlglot_schema(table_columns: TableColumns) -> Any:
     """Return the columns of all tables in sqlglot's form."""
     # Importing sqlglot takes time, and only catalogs need lineage.
     from sqlglot.schema import MappingSchema  # noqa: PLC0415
 
     tree: dict[str, Any] = {}
-    for table, columns in shapes.items():
+    for table, columns in table_columns.items():
         schema, _, name = table.partition(".")
         tree.setdefault(schema, {})[name] = {each.name: each.type for each in columns}
     return MappingSchema(tree, dialect="duckdb")

@@ -144,8 +144,8 @@ class GenericTest:
         table: The same as `schema.table`.
         values: Allowed values of `accepted_values`.
         quotes_values: True if the values are texts, False if they are SQL expressions.
-        to: Table that a test `relationships` refers to, as `schema.table`.
-        field: Column of that table.
+        referenced_table: Table that a test `relationships` refers to, as `schema.table`.
+        referenced_column: Column of that table.
     """
 
     name: str
@@ -158,8 +158,8 @@ class GenericTest:
     line: int
     values: tuple[str, ...] = ()
     quotes_values: bool = True
-    to: str | None = None
-    field: str | None = None
+    referenced_table: str | None = None
+    referenced_column: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -171,12 +171,12 @@ class GenericTest:
             return f"Every row has a value of {column}."
         if self.kind == "accepted_values":
             return f"{column} is one of: {', '.join(self.values)}."
-        return f"Every {column} is a {self.field} of {self.to}."
+        return f"Every {column} is a {self.referenced_column} of {self.referenced_table}."
 
     @property
     def reads(self) -> frozenset[str]:
         """The tables that the test reads."""
-        return frozenset((self.table, self.to or self.table))
+        return frozenset((self.table, self.referenced_table or self.table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class Model:
         grain: Meaning of one row, from the header; may be empty.
         sentence: Summary from the header; may be empty.
         description: Description in the schema file; may be empty.
-        texts: Descriptions of columns in the schema file.
+        column_descriptions: Descriptions in the schema file, by column.
         declared: File and line of the entry in the schema file.
         is_own: True for a model of the user's folder.
         personal: Columns for which the schema file declares `personal`.
@@ -225,7 +225,7 @@ class Model:
     sentence: str
     query: ModelQuery
     description: str = ""
-    texts: Mapping[str, str] = field(default_factory=dict)
+    column_descriptions: Mapping[str, str] = field(default_factory=dict)
     declared: tuple[Path, int] | None = None
     is_own: bool = False
     personal: Mapping[str, bool] = field(default_factory=dict)
@@ -266,7 +266,7 @@ class Seed:
         return f"{self.schema}.{self.name}"
 
     @property
-    def texts(self) -> dict[str, str]:
+    def column_descriptions(self) -> dict[str, str]:
         """Descriptions of the columns."""
         return {each.name: each.comment for each in self.columns}
 
@@ -276,7 +276,7 @@ class SourceTable:
     """Table that models read and no model makes, such as a table of landing or history."""
 
     table: str
-    texts: Mapping[str, str]
+    column_descriptions: Mapping[str, str]
 
 
 # -- Files -----------------------------------------------------------------------------------------
@@ -398,10 +398,11 @@ class Project:
     def digest(self) -> str:
         """Hash of the whole content, as a key for caches."""
         parts = [
-            f"{m.table} {m.kind} {m.texts} {m.personal} {m.query.sql}" for m in self.models.values()
+            f"{m.table} {m.kind} {m.column_descriptions} {m.personal} {m.query.sql}"
+            for m in self.models.values()
         ]
         parts += [f"{each.table} {each.columns}" for each in self.seeds.values()]
-        parts += [f"{each.table} {each.texts}" for each in self.sources.values()]
+        parts += [f"{each.table} {each.column_descriptions}" for each in self.sources.values()]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -255,7 +255,7 @@ class _TableEntry(_FileEntry):
     columns: tuple[_ColumnEntry, ...] = ()
 
     @property
-    def texts(self) -> dict[str, str]:
+    def column_descriptions(self) -> dict[str, str]:
         """Description of each listed column; it may be empty."""
         return {each.name: each.description for each in self.columns}
 
@@ -477,7 +477,9 @@ class _ProjectLoader:
                 name = f"{source.name}.{table.name}"
                 _add_entry(self._sources, name, path, table)
                 schema = source.schema_name or source.name
-                self._source_tables[name] = SourceTable(f"{schema}.{table.name}", table.texts)
+                self._source_tables[name] = SourceTable(
+                    f"{schema}.{table.name}", table.column_descriptions
+                )
 
     def load(self) -> Project:
         """Return the project, with all references resolved."""
@@ -552,7 +554,7 @@ class _ProjectLoader:
             sentence=sentence,
             query=query,
             description=entry.description if entry else "",
-            texts=entry.texts if entry else {},
+            column_descriptions=entry.column_descriptions if entry else {},
             declared=(declared[0], declared[1].line or 1) if declared else None,
             is_own=is_own,
             personal=entry.personal if entry else {},
@@ -570,7 +572,9 @@ class _ProjectLoader:
                 name=shipped.stem,
                 schema=schema or shipped.parent.name,
                 about=entry.description,
-                columns=tuple(Column(n, types[n], text) for n, text in entry.texts.items()),
+                columns=tuple(
+                    Column(n, types[n], text) for n, text in entry.column_descriptions.items()
+                ),
                 path=users if is_users else shipped,
                 is_users=is_users,
             )
@@ -619,8 +623,8 @@ class _ProjectLoader:
                         line=line,
                         values=test.values,
                         quotes_values=test.quote,
-                        to=self._referenced_table(path, test, line),
-                        field=test.field,
+                        referenced_table=self._referenced_table(path, test, line),
+                        referenced_column=test.field,
                     )
 
     def _referenced_table(self, path: Path, test: _TestEntry, line: int) -> str | None:
@@ -654,7 +658,7 @@ def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) 
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
         raise ModelError(told, path=path, line=entry.line, code="model_twice")
-    if len(entry.texts) < len(entry.columns):
+    if len(entry.column_descriptions) < len(entry.columns):
         told = f"a column of {name} is declared twice"
         raise ModelError(told, path=path, line=entry.line, code="model_twice")
     into[name] = path, entry

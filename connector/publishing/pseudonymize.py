@@ -21,10 +21,10 @@ from connector.publishing.columns import (
     CONTENT_VIEW_PREFIX,
     PERSONAL_OWN_COLUMNS,
     RECORD,
-    Shapes,
+    TableColumns,
     describe_project,
     personal_columns,
-    read_shapes,
+    read_table_columns,
     read_tables,
 )
 from connector.publishing.custom_fields import is_extra_view
@@ -86,8 +86,8 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
     own = [each for each in project.nodes if isinstance(each, Model) and each.is_own]
     if not own:
         return ()
-    shapes = describe_project(project)
-    personal = personal_columns(project, shapes)
+    table_columns = describe_project(project)
+    personal = personal_columns(project, table_columns)
     found: list[UndeclaredColumn] = []
     for model in own:
         if model.declared is None:
@@ -96,8 +96,8 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
             UndeclaredColumn(
                 model.table, each.name, model.path, (model.table, each.name) in personal
             )
-            for each in shapes.get(model.table, ())
-            if each.name not in model.texts
+            for each in table_columns.get(model.table, ())
+            if each.name not in model.column_descriptions
         ]
     return tuple(found)
 
@@ -124,10 +124,10 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     if not listed and not fields:
         return frozenset()
     project = project or Project({}, {}, {}, makes_content_views=False)
-    shapes = describe_project(project)
+    table_columns = describe_project(project)
     for table, column in listed:
         if not table.startswith(CONTENT_VIEW_PREFIX) and not is_extra_view(table):
-            _check_column(table, column, shapes)
+            _check_column(table, column, table_columns)
     if not fields:
         return frozenset(listed)
     found = {(f"{schema}.{table}", column) for table, column in fields for schema in _TABLES}
@@ -135,9 +135,9 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
         (table, column) for table in PERSONAL_OWN_COLUMNS for column in PERSONAL_OWN_COLUMNS[table]
     }
     needed: list[tuple[ColumnKey, ColumnKey]] = []
-    lineage = Lineage(project, shapes)
+    lineage = Lineage(project, table_columns)
     for node in project.nodes:
-        for each in shapes[node.table]:
+        for each in table_columns[node.table]:
             made = node.table, each.name
             parents = lineage.parents(*made)
             sources = [parent for parent in parents if parent in found]
@@ -169,13 +169,13 @@ def _may_contain_key(node: Model | Seed, column: Column, key: str) -> bool:
     return column.type == "JSON" or bool(re.search(rf"'[^']*\b{key}\b[^']*'", sql))
 
 
-def _check_column(table: str, column: str, shapes: Shapes) -> None:
+def _check_column(table: str, column: str, table_columns: TableColumns) -> None:
     """Raise `UnknownName` for a table or column that does not exist."""
     schema = table.partition(".")[0]
-    if table not in shapes:
-        names = [each for each in shapes if each.startswith(f"{schema}.")]
+    if table not in table_columns:
+        names = [each for each in table_columns if each.startswith(f"{schema}.")]
         raise UnknownName("table in publish_without", table, names)
-    names = [each.name for each in shapes[table]]
+    names = [each.name for each in table_columns[table]]
     if column not in names:
         raise UnknownName(f"column of {table} in publish_without", column, names)
 
@@ -217,8 +217,10 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         copy.chmod(0o600)
         if mask.key is not None:
             _set_hash_key(connection, mask.key)
-        shapes = read_shapes(connection)
-        personal = personal_columns(project, shapes) if mask.personal != "keep" else frozenset()
+        table_columns = read_table_columns(connection)
+        personal = (
+            personal_columns(project, table_columns) if mask.personal != "keep" else frozenset()
+        )
         left_out = left_out_columns(mask.without, project)
         for table in read_tables(connection):
             if table.schema not in mask.without:

@@ -26,7 +26,7 @@ from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
-from connector.warehouse.queries import find_deleted_parents, live_ids
+from connector.warehouse.queries import find_deleted_parents, read_live_ids
 from connector.warehouse.runs import Run
 from connector.warehouse.state import read_bookmark, report_notices
 from connector.warehouse.warehouse import Warehouse
@@ -72,7 +72,7 @@ class RunContext:
         """Return the streams of a resource: itself, or one for each loaded record of its parent."""
         if resource.parent is None:
             return (Stream(resource),)
-        ids = await asyncio.to_thread(self.warehouse.read, live_ids, resource.parent)
+        ids = await asyncio.to_thread(self.warehouse.read, read_live_ids, resource.parent)
         return tuple(Stream(resource, id) for id in ids)
 
     async def streams_of_deleted_parents(self, resource: Declaration) -> tuple[Stream, ...]:

@@ -34,9 +34,9 @@ from connector.warehouse.schema import (
     PARTS_TABLE,
     RowBatch,
     as_json,
+    content_type_field_columns,
     ids_table,
     landing_columns,
-    part_columns,
     rowids_table,
     timestamp_array,
     without_surrogates,
@@ -176,7 +176,7 @@ class LandingTable:
         """Replace the fields of these content types (API 2.6); nothing for other resources."""
         parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.ARRAY]
         for declared in parts:
-            rows = RowBatch(part_columns())
+            rows = RowBatch(content_type_field_columns())
             for each in records:
                 own = self._own_values(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
                 own["_content_type_id"] = each.record.id

@@ -137,7 +137,7 @@ def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
     """Return the bookmark after a write that became visible `seconds` late.
 
-    L becomes twice as long, up to its limit. W moves back as well, which is always safe.
+    L becomes at least twice `seconds`, up to its limit. W moves back as well, which is always safe.
     """
     lateness = max(bookmark.lateness_seconds, min(LATENESS_SECONDS_MAX, 2 * seconds))
     late_seconds = max(bookmark.late_seconds_seen, seconds)
@@ -254,7 +254,7 @@ class ListPage(PullCommand[Page[Resource]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(PullCommand[dict[str, Outcome]]):
-    """Read details concurrently; the result may lack ids that the executor did not read."""
+    """Read details concurrently. The result has at least one of the ids, not always all."""
 
     ids: tuple[str, ...]
 

@@ -108,7 +108,7 @@ def stored_rows(
     return stored
 
 
-def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str, ...]:
+def read_live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str, ...]:
     """Return ids of the live loaded records, in order of creation."""
     rows = connection.execute(
         f"SELECT id FROM landing.{quoted(resource)} WHERE _deleted_at IS NULL "

@@ -351,7 +351,7 @@ def _read_publication(path: Path) -> Publication | None:
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
 
 
-def data_time(connection: duckdb.DuckDBPyConnection) -> datetime | None:
+def read_data_time(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     """Return the time of the data, which the models use as "now".
 
     It is the latest time up to which a resource is verified, or the time of the last run before

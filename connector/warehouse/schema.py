@@ -307,7 +307,7 @@ def history_columns(resource: Declaration) -> tuple[Column, ...]:
     return (*_field_columns(resource.detail_fields), *own)
 
 
-def part_columns() -> tuple[Column, ...]:
+def content_type_field_columns() -> tuple[Column, ...]:
     """Return the columns of the table of content type fields."""
     declared = tuple(ContentTypeField.fields_declared.values())
     return (*_field_columns(declared), _PARENT, *OWN_COLUMNS)
@@ -347,7 +347,7 @@ def declared_tables() -> Iterator[TableSchema]:
         yield TableSchema("landing", resource.name, landing_columns(resource), resource.about)
         if any(each.kind is Kind.ARRAY for each in resource.detail_fields):
             about = "The fields of each content type."
-            yield TableSchema("landing", PARTS_TABLE, part_columns(), about)
+            yield TableSchema("landing", PARTS_TABLE, content_type_field_columns(), about)
         # The history of a content type has its parts in `_record`.
         about = f"Every observed version of the {resource.name.replace('_', ' ')}, one row each."
         yield TableSchema("history", resource.name, history_columns(resource), about)

@@ -395,9 +395,9 @@ def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 def find_push(
     connection: duckdb.DuckDBPyConnection, digest: str, resource: str
 ) -> tuple[str, datetime] | None:
-    """Return id and time of the latest push of the file that created records which still exist.
+    """Return id and time of the latest push of the file that created records.
 
-    `digest` is the hash of the file. Returns None if there is no such push.
+    `digest` is the hash of the file. Undone records do not count. Returns None without such a push.
     """
     rows = connection.execute(
         f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"

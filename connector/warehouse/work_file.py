@@ -39,10 +39,10 @@ from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
-    data_time,
     end_interrupted_publications,
     find_publication,
     last_resource_runs,
+    read_data_time,
     read_own_publication,
     write_publication,
 )
@@ -144,7 +144,7 @@ def begin_publication(
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
-        data_at = data_time(connection)
+        data_at = read_data_time(connection)
         zone = publication.time_zone or "UTC"
         publication = replace(
             publication,
@@ -325,7 +325,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 
 def _restore_tables(published: Path, fresh: Path) -> None:
     """Write the connector's own tables of the published file to `fresh`, without erased people."""
-    true_of = _read_data_time(published)
+    true_of = _check_restorable(published)
     with convert_errors(fresh):
         copy_file(published, fresh)
     now = datetime.now(UTC)
@@ -356,7 +356,7 @@ def _check_same_folder(published: Path, identity: Identity | None) -> None:
     try:
         rows = query(published, "SELECT folder, address FROM sync.folder").rows
     except (WarehouseError, duckdb.Error):
-        return  # `_read_data_time` checks whether the file can be read.
+        return  # `_check_restorable` checks whether the file can be read.
     if rows and rows[0][0] != identity.folder:
         raise WarehouseError(
             f"the work file is missing, and {published} belongs to another data folder "
@@ -365,7 +365,7 @@ def _check_same_folder(published: Path, identity: Identity | None) -> None:
         )
 
 
-def _read_data_time(published: Path) -> str:
+def _check_restorable(published: Path) -> str:
     """Return the time of the published file's data as text.
 
     Raises `WarehouseError` if the file cannot restore the work file: data is masked or left out.

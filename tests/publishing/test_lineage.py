@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.publishing.columns import Shapes
+from connector.publishing.columns import TableColumns
 from connector.publishing.lineage import Lineage
 from connector.warehouse.schema import Column
 from tests.publishing.small import FCT_JOBS, SmallProject
@@ -47,7 +47,7 @@ QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def make_shapes(**more: tuple[str, ...]) -> Shapes:
+def make_shapes(**more: tuple[str, ...]) -> TableColumns:
     """Return the columns of the small project's tables (and `more`), all of type text."""
     names = {
         "landing.jobs": JOB_COLUMNS,

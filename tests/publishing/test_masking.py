@@ -340,7 +340,7 @@ def test_every_column_of_a_shipped_mart_is_declared() -> None:
         for model in project.models.values()
         if model.schema == "marts"
         for each in shapes[model.table]
-        if each.name not in model.texts
+        if each.name not in model.column_descriptions
     ]
 
     assert [] == undeclared

@@ -16,10 +16,11 @@ from connector.errors import WarehouseError
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import SandboxAccount, differences, open_read_only
-from tests.support.command import CommandResult
+from tests.support.command import KEY, CommandResult
 from tests.tiers import first_fast, only_fast
 
 COUNTS = {"jobs": 3, "candidates": 20}
+KEYS = {KEY: ("*",)}
 RESOURCES = ("jobs", "candidates")
 HISTORY = "SELECT * EXCLUDE (_observed_to) FROM history.candidates ORDER BY id, _version"
 
@@ -29,12 +30,14 @@ class AccountWithHistory(SandboxAccount):
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         super().__init__(sandbox, folder)
+        self.environ["CONNECTOR_API_KEY"] = KEY
         self.warehouse = Warehouse(self.data)
-        self.ids = sorted(sandbox.store.records("candidates"))
-        assert 0 == self.call_pull().status
-        self.change_two_candidates()
-        assert 0 == self.call_pull().status
+        if not self.warehouse.exists:
+            assert 0 == self.call_pull().status
+            self.change_two_candidates()
+            assert 0 == self.call_pull().status
         self.history = self.query(HISTORY)
+        self.ids = sorted({row["id"] for row in self.history})
         assert len(self.ids) + 1 == len(self.history)
         self.before = len(sandbox.log)
 
@@ -48,10 +51,21 @@ class AccountWithHistory(SandboxAccount):
             return list(connection.execute(sql).to_arrow_table().to_pylist())
 
 
+@pytest.fixture(scope="module")
+def account_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """Folder of an `AccountWithHistory` and its server, and the server's port."""
+    folder = tmp_path_factory.mktemp("template")
+    with Sandbox(counts=COUNTS, keys=KEYS, data=folder / "platform") as sandbox:
+        AccountWithHistory(sandbox, folder)
+        return folder, int(sandbox.base_url.rsplit(":", 1)[1])
+
+
 @pytest.fixture
-def account(tmp_path: Path) -> Iterator[AccountWithHistory]:
-    """Account with history and its running server."""
-    with Sandbox(counts=COUNTS) as sandbox:
+def account(tmp_path: Path, account_template: tuple[Path, int]) -> Iterator[AccountWithHistory]:
+    """Account with history and its running server, copied from the template."""
+    folder, port = account_template
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    with Sandbox(keys=KEYS, data=tmp_path / "platform", port=port) as sandbox:
         yield AccountWithHistory(sandbox, tmp_path)
 
 
@@ -161,7 +175,7 @@ def test_a_full_disk_during_a_restore_leaves_no_partial_work_file(
     account.warehouse.work.unlink()
     if not has_published:
         account.warehouse.published.unlink()
-    sizes = [*range(0, 64, 4), *range(64, 512, 64)]
+    sizes = [*range(0, 64, 8), *range(64, 512, 128)]
     starved = 0
     for size in sizes:
         with limit_file_size(size * 1024), suppress(WarehouseError):

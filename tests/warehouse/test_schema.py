@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,21 +35,28 @@ KEPT = ("id", "created_at", "updated_at")
 """Columns that existed in the first version of every resource."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """A server with a few records of every resource."""
     with Sandbox(counts=COUNTS) as made:
         yield made
 
 
-@pytest.fixture
-def warehouse(sandbox: Sandbox, tmp_path: Path) -> Warehouse:
-    """A warehouse with all records pulled, and several versions of some."""
-    pulled(sandbox, tmp_path)
+@pytest.fixture(scope="module")
+def pulled_folder(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data folder after two pulls, with several versions of some records. Tests use copies."""
+    folder = tmp_path_factory.mktemp("pulled")
+    pulled(sandbox, folder)
     for name in ("candidates", "leads"):
         sandbox.store.update(name, min(sandbox.store.records(name)), {"notes": "changed"})
-    pulled(sandbox, tmp_path)
-    return Warehouse(tmp_path / "data")
+    pulled(sandbox, folder)
+    return folder / "data"
+
+
+@pytest.fixture
+def warehouse(pulled_folder: Path, tmp_path: Path) -> Warehouse:
+    """A warehouse with all records pulled, and several versions of some."""
+    return Warehouse(shutil.copytree(pulled_folder, tmp_path / "data"))
 
 
 def list_columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:

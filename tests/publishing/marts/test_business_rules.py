@@ -72,7 +72,9 @@ def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> 
             "soon": make_january_booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)
         },
     )
-    shown = build_models(world)
+    shown = build_models(
+        world, "fct_job_funnel", "fct_pipeline_jobs", "sum_job_funnel", "sum_source_effectiveness"
+    )
 
     assert [1, 0] == shown.read_row(
         "marts.fct_job_funnel", "true", "candidates_with_interview", "candidates_interviewed"
@@ -107,7 +109,7 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
     )
     done = {"status": "completed", "updated": "2026-02-06 12:00"}
     world.load_details("2026-02-09 09:00", bookings={"open-ended": done, "ended-early": done})
-    shown = build_models(world)
+    shown = build_models(world, "fct_placements", "fct_contract_months", "fct_contractors_ending")
 
     assert [
         ("ended-early", "ended", "2026-02-06"),
@@ -142,7 +144,7 @@ def test_a_median_of_too_few_visits_is_null(
     world.load_details("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
     left = {"updated": "2026-02-04 09:00", "status": "submitted"}
     world.load_details("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
-    shown = build_models(world)
+    shown = build_models(world, "sum_time_in_stage")
 
     assert [expected_median, visits, visits] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
@@ -164,7 +166,7 @@ def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) ->
         "2026-02-05 09:00",
         candidates={"new": {"updated": "2026-02-04 08:00", "status": "submitted"}},
     )
-    shown = build_models(world)
+    shown = build_models(world, "fct_time_in_stage")
 
     assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.query_tuples(
         "SELECT candidate_id, left_stage, days_observed, days_at_least "
@@ -183,7 +185,7 @@ def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) ->
             "p": make_january_booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")
         },
     )
-    shown = build_models(world)
+    shown = build_models(world, "sum_time_to_fill")
 
     assert [("none", 0, 1), ("some", 1, 0)] == shown.query_tuples(
         "SELECT group_name, openings_filled, openings_open FROM marts.sum_time_to_fill "
@@ -199,7 +201,7 @@ def test_deleting_leads_does_not_raise_the_conversion_rate(world: ModelWorld) ->
     leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
     world.load_details("2026-02-01 09:00", leads=leads)
     world.load_deletions("2026-02-02 09:00", leads=("deleted",))
-    shown = build_models(world)
+    shown = build_models(world, "sum_lead_conversion")
 
     assert [3, 1, 1 / 3] == shown.read_row(
         "marts.sum_lead_conversion", "group_by = 'all'", "leads", "converted", "conversion_rate"
@@ -229,7 +231,7 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
     world.load_details(
         "2026-02-22 09:00", companies={"read": new, "wrong": {**new, "jobs_count": 3}}
     )
-    shown = build_models(world)
+    shown = build_models(world, "fct_company_counters")
 
     assert [
         ("late", "active_jobs_count", False, None),
@@ -256,7 +258,7 @@ def test_a_currency_that_is_not_a_three_letter_code_is_null(world: ModelWorld) -
             "sign": {**BORN, "status": "published", "salary_currency": "z\u0142"},
         },
     )
-    shown = build_models(world)
+    shown = build_models(world, "dim_jobs")
 
     assert [("code", "PLN"), ("sign", None)] == shown.query_tuples(
         "SELECT job_id, salary_currency FROM marts.dim_jobs ORDER BY job_id"

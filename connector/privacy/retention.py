@@ -95,7 +95,7 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     unit = _require_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    field = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
+    field = _require_allowed(f"date field {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]

@@ -79,9 +79,9 @@ def ensure_table(
     if existing is None:
         _create_table(connection, table, target)
         return
-    there = {each.name.lower(): each for each in existing.columns}
+    existing_columns = {each.name.lower(): each for each in existing.columns}
     for column in table.columns:
-        known = there.get(column.name.lower())
+        known = existing_columns.get(column.name.lower())
         if known is None:
             connection.execute(
                 f"ALTER TABLE {target} ADD COLUMN {quoted(column.name)} {column.type}"

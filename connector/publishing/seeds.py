@@ -230,22 +230,22 @@ def _write_copy(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
     )
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
-        held = seed.path.read_bytes()
+        content = seed.path.read_bytes()
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
             with write_atomically(path) as file:
-                file.write(held + _new_rows(held, seed, appended, read.delimiter))
+                file.write(content + _new_rows(content, seed, appended, read.delimiter))
     except OSError as error:
         raise file_error(path, error) from error
     return SeedCopy(path, is_new, appended, left_out)
 
 
-def _new_rows(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
+def _new_rows(content: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
     """Return the bytes to append: a row for each value, in the format of the file."""
-    end = "\r\n" if b"\r\n" in held else "\n"
+    end = "\r\n" if b"\r\n" in content else "\n"
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end)
     for value in values:
         writer.writerow([value, *("" for _ in seed.columns[1:])])
-    begun = "" if not values or held.endswith(b"\n") else end
+    begun = "" if not values or content.endswith(b"\n") else end
     return f"{begun}{text.getvalue()}".encode()

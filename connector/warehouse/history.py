@@ -168,10 +168,10 @@ class HistoryTable:
                     f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
                 )
         opened = edits.begun | edits.completed
-        there = set() if landed is None else set(landed["id"].to_pylist())
+        landed_ids = set() if landed is None else set(landed["id"].to_pylist())
         rows = RowBatch(self._columns)
         for id, (_, record) in opened.items():
-            if id not in there:
+            if id not in landed_ids:
                 rows.add(record, {"_content_type_id": self._stream.parent, "_run_id": run_id})
         for table in (landed, rows.table() if rows else None):
             if table is not None:

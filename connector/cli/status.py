@@ -279,17 +279,28 @@ def _print_status(terminal: Terminal, found: AccountStatus) -> None:
             terminal.say(f"What to do: {action}")
 
 
-def _resource_row(each: ResourceState, found: AccountStatus) -> Sequence[object]:
+def _resource_row(resource: ResourceState, found: AccountStatus) -> Sequence[object]:
     """Return the values of `RESOURCE_COLUMNS`."""
-    proven_at, oldest, last, now = each.proven_at, each.oldest_read_at, each.last, found.now
+    proven_at, oldest, last, now = (
+        resource.proven_at,
+        resource.oldest_read_at,
+        resource.last,
+        found.now,
+    )
     outcome = None if last is None else last.outcome
     return (
-        *(each.resource, each.live, each.listed_only, each.deleted, each.pending),
+        *(
+            resource.resource,
+            resource.live,
+            resource.listed_only,
+            resource.deleted,
+            resource.pending,
+        ),
         None if last is None else last.total,
         None if proven_at is None else format_moment(proven_at),
         None if proven_at is None else describe_age(now - proven_at),
         None if oldest is None else describe_age(now - oldest),
-        "not started" if each.resource in found.not_started else outcome,
+        "not started" if resource.resource in found.not_started else outcome,
     )
 
 
@@ -550,22 +561,26 @@ def _print_summaries(session: Session, max_age: Age | None) -> int:
     return exit_status
 
 
-def _account_cells(line: AccountSummary | ConnectorError) -> Sequence[object]:
+def _account_cells(summary: AccountSummary | ConnectorError) -> Sequence[object]:
     """Return the values of `ACCOUNT_COLUMNS` after the account's name."""
-    if isinstance(line, ConnectorError):
-        return (None, None, f"error: {line.code}", None, None, None, None)
-    values = line.values()
+    if isinstance(summary, ConnectorError):
+        return (None, None, f"error: {summary.code}", None, None, None, None)
+    values = summary.values()
     moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
-    outcome = values["last_outcome"] or ("never pulled" if line.last is None else "not finished")
-    alerts = ", ".join(each.code for each in line.alerts.open)
+    outcome = values["last_outcome"] or ("never pulled" if summary.last is None else "not finished")
+    alerts = ", ".join(each.code for each in summary.alerts.open)
     return (*moments, outcome, values["requests"], values["limit"], values["forecast"], alerts)
 
 
-def _account_json(line: AccountSummary | ConnectorError) -> dict[str, object]:
+def _account_json(summary: AccountSummary | ConnectorError) -> dict[str, object]:
     """Return the JSON object of one account of `connector status --all`."""
-    if isinstance(line, ConnectorError):
-        return {**dict.fromkeys(ACCOUNT_VALUES), "error": line.as_json()}
-    return {**line.values(), "error": None, **alerting.alerts_json(line.proof, line.alerts)}
+    if isinstance(summary, ConnectorError):
+        return {**dict.fromkeys(ACCOUNT_VALUES), "error": summary.as_json()}
+    return {
+        **summary.values(),
+        "error": None,
+        **alerting.alerts_json(summary.proof, summary.alerts),
+    }
 
 
 # -- Check -----------------------------------------------------------------------------------------

@@ -86,9 +86,7 @@ def _run_pull(order: PullOrder) -> int:
 
 
 def _count_commits(dies_after: int | None) -> list[int]:
-    """Count commits in the only item of the returned list, and kill this process after
-    `dies_after`.
-    """
+    """Count commits in the only item of the result, and kill this process after `dies_after`."""
     from connector.warehouse import warehouse  # noqa: PLC0415
 
     transaction: Any = vars(warehouse)["transaction"]

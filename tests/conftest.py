@@ -114,9 +114,7 @@ class WarehouseTemplate:
         self.is_off = False
 
     def prepare(self, warehouse: Warehouse, identity: Identity | None = None) -> None:
-        """Prepare the warehouse like `Warehouse.prepare`, starting from a copy if it has no files
-        yet.
-        """
+        """Prepare the warehouse like `Warehouse.prepare`, from a copy if it has no files yet."""
         make_folder(warehouse.folder)
         if not self.is_off and not warehouse.published.exists():
             with convert_errors(warehouse.work):

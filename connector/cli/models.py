@@ -102,7 +102,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     )
     _print_build_results(terminal, progress)
     _warn_undeclared(terminal, missing)
-    terminal.print_errors(None, unshared=done.lakehouse_error)
+    terminal.print_errors(None, lakehouse_error=done.lakehouse_error)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
     return 0 if done.lakehouse_error is None else 3
@@ -442,7 +442,7 @@ def publish(
         done = run_publish(settings, watch=RunProgress(meter))
     exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    terminal.print_errors(None, unshared=done.lakehouse_error)
+    terminal.print_errors(None, lakehouse_error=done.lakehouse_error)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())

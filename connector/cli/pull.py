@@ -68,7 +68,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 @click.command(
     cls=Command,
     checks_alerts=True,
-    begins_accounts=True,
+    has_create_option=True,
     examples=(
         "connector pull",
         "connector pull jobs candidates",
@@ -217,8 +217,8 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
     # The closing sentence contains the reason of a stopped pull.
     terminal.print_errors(
         None if isinstance(report.error, Stopped) else report.error,
-        unpublished=report.unpublished,
-        unshared=None if report.published is None else report.published.lakehouse_error,
+        publishing_error=report.unpublished,
+        lakehouse_error=None if report.published is None else report.published.lakehouse_error,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
@@ -429,7 +429,7 @@ def _parse_interval(text: str) -> timedelta:
 
 @click.command(
     cls=Command,
-    begins_accounts=True,
+    has_create_option=True,
     examples=("connector plan", "connector plan candidates", "connector plan --every 1h"),
 )
 @options.resources

@@ -200,8 +200,8 @@ def push(
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
-    has_map = query is not None or push_options.mapping_file is not None
-    maps = _save_mappings(save_mapping, reports, has_map=has_map)
+    has_mapping = query is not None or push_options.mapping_file is not None
+    maps = _save_mappings(save_mapping, reports, has_mapping=has_mapping)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
@@ -233,21 +233,22 @@ def _parse_file_arguments(
 
 
 def _save_mappings(
-    wanted: Path | None, reports: Sequence[PushReport], *, has_map: bool
+    requested_path: Path | None, reports: Sequence[PushReport], *, has_mapping: bool
 ) -> dict[Path, Path]:
-    """Save the column mapping of each file, and return the path of the mapping by data file.
+    """Save the column mapping of each file, and return its path by data file.
 
-    Saves it next to the file unless the user gave a mapping. An existing mapping is kept.
+    Saves it at the requested path, or next to the file unless a mapping was given. Without a
+    requested path, an existing mapping is kept.
     """
-    if wanted is not None and len(reports) > 1:
+    if requested_path is not None and len(reports) > 1:
         raise Misused(
             "--save-mapping works with one file only", action="Push the files one by one."
         )
     written = {}
     for each in reports:
         file, columns = each.preview.push_file.path, each.preview.columns
-        path = wanted or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
-        if wanted is not None or not (has_map or path.exists()):
+        path = requested_path or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
+        if requested_path is not None or not (has_mapping or path.exists()):
             row = each.preview.push_file.header_row
             save_map(path, replace(to_saved_map(columns), header_row=row))
             written[file] = path
@@ -302,7 +303,7 @@ def _print_report(terminal: Terminal, report: PushReport) -> None:
     for question in report.preview.questions:
         terminal.warn(f"{question.message}. {question.repair}")
     error = report.error or (report.batch.error if report.batch is not None else None)
-    terminal.print_errors(error, unpublished=report.unpublished)
+    terminal.print_errors(error, publishing_error=report.unpublished)
     for line in _closing_lines(report):
         terminal.say(line)
 

@@ -239,8 +239,8 @@ class Terminal:
         self,
         error: ConnectorError | None,
         *,
-        unpublished: ConnectorError | None = None,
-        unshared: ConnectorError | None = None,
+        publishing_error: ConnectorError | None = None,
+        lakehouse_error: ConnectorError | None = None,
     ) -> None:
         """Print the error that ended a command, and errors of publishing.
 
@@ -251,12 +251,11 @@ class Terminal:
             self.warn(_explain_error(error))
         elif error is not None and not self.is_json:
             self.print_failure(error)
-        if unpublished is not None and unpublished is not error:
-            self.warn(_explain_error(unpublished))
-        if unshared is not None:
-            self.warn(
-                f"the file is published, but not in the lakehouse: {_explain_error(unshared)}"
-            )
+        if publishing_error is not None and publishing_error is not error:
+            self.warn(_explain_error(publishing_error))
+        if lakehouse_error is not None:
+            reason = _explain_error(lakehouse_error)
+            self.warn(f"the file is published, but not in the lakehouse: {reason}")
 
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressMeter]:

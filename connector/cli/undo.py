@@ -97,7 +97,7 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
             f"{answers} of the API could not be saved in the local copy. Run 'connector "
             f"sweep' to read the records."
         )
-    terminal.print_errors(report.error, unpublished=report.unpublished)
+    terminal.print_errors(report.error, publishing_error=report.unpublished)
     terminal.say(_closing_sentence(report))
 
 
@@ -253,4 +253,4 @@ def _print_resolved(terminal: Terminal, report: BatchReport, numbers: Collection
     for each in settled:
         for problem in each.problems:
             terminal.warn(f"row {each.number}: {problem.message}")
-    terminal.print_errors(report.error, unpublished=report.unpublished)
+    terminal.print_errors(report.error, publishing_error=report.unpublished)

@@ -47,10 +47,7 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rule of one resource: a period after the date in `field`.
-
-    `conditions` are choice fields, each with the values for which the rule applies.
-    """
+    """Period after the date in `field`, for records with these values of choice fields."""
 
     resource: str
     number: int
@@ -95,7 +92,7 @@ def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     unit = _require_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    field = _require_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
+    field = _require_allowed(f"date field {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
@@ -140,11 +137,7 @@ def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> Settin
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """Records that one rule would erase.
-
-    `placed` is the number of records kept because the candidate is placed, `undated` the number of
-    records without a date.
-    """
+    """Records that a rule would erase, and numbers of those placed or without a date."""
 
     rule: RetentionRule
     cutoff: datetime

@@ -204,22 +204,22 @@ class _ModelBuilder:
 
     def _is_copyable(self, node: Model | Seed) -> bool:
         """Return True for an unselected table whose columns are the same in the earlier file."""
-        there = self._earlier.get(node.table)
-        if there is None or node.name in self._chosen or isinstance(node, Seed):
+        existing = self._earlier.get(node.table)
+        if existing is None or node.name in self._chosen or isinstance(node, Seed):
             return False
         sql = node.query.sql
         made = self._connection.execute(f"DESCRIBE {sql}").fetchall()
-        return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
+        return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in existing]
 
     def _create(self, node: Model | Seed, *, is_copied: bool) -> int | None:
         """Create the table or view; return the number of rows, or None for a view."""
         if isinstance(node, Seed):
             return create_seed_table(self._connection, node)
         kind = "view" if node.kind == "view" else "table"
-        there = self._kinds.get(node.table, kind)
-        if there != kind:
+        existing = self._kinds.get(node.table, kind)
+        if existing != kind:
             # A view does not replace a table, and a table does not replace a view.
-            self._connection.execute(f"DROP {there} {node.table}")
+            self._connection.execute(f"DROP {existing} {node.table}")
         sql = f"FROM {_EARLIER}.{node.table}" if is_copied else node.query.sql
         self._connection.execute(f"CREATE OR REPLACE {kind} {node.table} AS {sql}")
         if kind == "view":
@@ -355,11 +355,11 @@ def _replace_content_views(connection: duckdb.DuckDBPyConnection, project: Proje
         transaction(connection),
     ):
         connection.execute("CREATE SCHEMA IF NOT EXISTS marts")
-        there = connection.execute(
+        existing = connection.execute(
             "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
             "AND schema_name = 'marts' AND starts_with(view_name, 'content_')"
         ).fetchall()
-        for (name,) in there:
+        for (name,) in existing:
             if name not in project.models:
                 connection.execute(f"DROP VIEW marts.{quoted(name)}")
         made = connection.execute(

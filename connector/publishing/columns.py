@@ -236,13 +236,13 @@ def _is_declared_personal(table: str, column: str) -> bool:
 def check_columns(project: Project, table_columns: TableColumns) -> None:
     """Raise `ModelError` if a schema file tests or describes a column that does not exist."""
     for path, line, what, table, column in _columns_in_schema_files(project):
-        there = {each.name for each in table_columns.get(table, ())}
-        if there and column not in there:
+        existing = {each.name for each in table_columns.get(table, ())}
+        if existing and column not in existing:
             raise ModelError(
                 f"{what} names the column {column}, but {table} has no such column",
                 path=path,
                 line=line,
-                action=f"Name one of its columns: {', '.join(sorted(there))}.",
+                action=f"Name one of its columns: {', '.join(sorted(existing))}.",
             )
 
 

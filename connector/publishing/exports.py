@@ -133,10 +133,7 @@ def _refuse_other_folder(folder: Path) -> None:
 
 
 def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
-    """Yield `SCHEMA/TABLE.parquet` for each table, with characters that every file system accepts.
-
-    Names that would be equal get a number.
-    """
+    """Yield a unique `SCHEMA/TABLE.parquet` for each table, with safe characters."""
     taken: set[str] = set()
     for table in tables:
         schema, _, name = table.partition(".")
@@ -152,12 +149,12 @@ def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
 
 def _manifest_json(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
     """Return the text of the file that names the publication and the file of each table."""
-    told = {
+    manifest = {
         "publication": None if row is None else row.publication,
         "true_of": None if row is None or row.true_of is None else row.true_of.isoformat(),
         "tables": {name: str(path.relative_to(folder)) for name, path in targets.items()},
     }
-    return json.dumps(told, indent=2) + "\n"
+    return json.dumps(manifest, indent=2) + "\n"
 
 
 def _restrict_and_sync(folder: Path) -> None:

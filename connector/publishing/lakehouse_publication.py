@@ -189,7 +189,7 @@ def _replace_in_transaction(
     force: bool,
 ) -> LakehouseResult:
     """Replace the account's rows and its entry; the result has no snapshot yet."""
-    account, held = lakehouse.account, lakehouse_tables(connection)
+    account, existing = lakehouse.account, lakehouse_tables(connection)
     last = next((e for e in read_entries(connection) if e.account == account), None)
     entry = None if file is None else _describe_attached_file(connection, file, lakehouse)
     if entry is None:
@@ -202,12 +202,12 @@ def _replace_in_transaction(
     conflict_with_other_changes(connection)
     removed = sum(
         delete_rows(connection, table, account)
-        for name, table in held.items()
+        for name, table in existing.items()
         if name not in (PUBLICATIONS, CHANGES)
     )
     inserted = []
     for table in () if entry is None else published_tables(connection):
-        ensure_table(connection, table, held.get(str(table)))
+        ensure_table(connection, table, existing.get(str(table)))
         inserted.append(insert_rows(connection, table, account))
     tables, rows = sum(map(bool, inserted)), sum(inserted)
     connection.execute(f"DELETE FROM {LAKE}.{PUBLICATIONS} WHERE account = {literal(account)}")

@@ -64,10 +64,7 @@ def lakehouse_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSc
 def ensure_table(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, existing: TableSchema | None
 ) -> None:
-    """Create the table, or add missing columns and wider types to the `existing` one.
-
-    Raises `LakehouseError` for a column of an incompatible type.
-    """
+    """Create or complete the table. Raises `LakehouseError` for an incompatible column."""
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
         if each.name.lower() == ACCOUNT:
@@ -79,9 +76,9 @@ def ensure_table(
     if existing is None:
         _create_table(connection, table, target)
         return
-    there = {each.name.lower(): each for each in existing.columns}
+    existing_columns = {each.name.lower(): each for each in existing.columns}
     for column in table.columns:
-        known = there.get(column.name.lower())
+        known = existing_columns.get(column.name.lower())
         if known is None:
             connection.execute(
                 f"ALTER TABLE {target} ADD COLUMN {quoted(column.name)} {column.type}"

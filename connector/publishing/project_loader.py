@@ -64,8 +64,8 @@ def _construct_mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str,
     for key_node, value in node.value:
         key = loader.construct_object(key_node)
         if not isinstance(key, str) or key in found:
-            told = f"the key {key!r} is duplicate or not text"
-            raise yaml.constructor.ConstructorError(None, None, told, key_node.start_mark)
+            message = f"the key {key!r} is duplicate or not text"
+            raise yaml.constructor.ConstructorError(None, None, message, key_node.start_mark)
         found[key] = loader.construct_object(value, deep=True)
     return found
 
@@ -125,8 +125,8 @@ def _to_model_error(path: Path, found: Any, error: ValidationError) -> ModelErro
     keys = ".".join(str(step) for step in first["loc"])
     given = first["input"]
     shown = "a mapping or list" if isinstance(given, dict | list) else repr(given)
-    told = first.get("ctx", {}).get("error") or f"{first['msg']}, not {shown}"
-    return ModelError(f"{keys}: {told}" if keys else told, path=path, line=line)
+    message = first.get("ctx", {}).get("error") or f"{first['msg']}, not {shown}"
+    return ModelError(f"{keys}: {message}" if keys else message, path=path, line=line)
 
 
 def _single_spaced(text: str) -> str:
@@ -206,8 +206,8 @@ class _TestEntry(_FileEntry):
         given = self.model_fields_set & {"values", "quote", "to", "field"}
         wanted = _ARGUMENTS[self.kind]
         if given - ({"quote"} if "values" in wanted else set()) != wanted:
-            told = " and ".join(sorted(wanted)) or "no argument"
-            raise ValueError(f"the test {self.kind} takes {told}")
+            arguments = " and ".join(sorted(wanted)) or "no argument"
+            raise ValueError(f"the test {self.kind} takes {arguments}")
         return self
 
 
@@ -262,8 +262,8 @@ class _TableEntry(_FileEntry):
     @property
     def personal(self) -> dict[str, bool]:
         """Value of `meta: {personal: ...}` of each column that has one."""
-        said = ((each.name, each.meta.personal) for each in self.columns)
-        return {name: personal for name, personal in said if personal is not None}
+        declared = ((each.name, each.meta.personal) for each in self.columns)
+        return {name: personal for name, personal in declared if personal is not None}
 
 
 class _SeedConfig(_FileEntry):
@@ -609,8 +609,8 @@ class _ProjectLoader:
                     line = test.line or column.line or 1
                     name = test.name or f"{test.kind}_{about.replace('.', '_')}_{column.name}"
                     if name in places:
-                        told = f"the test {name} is also in {places[name]}"
-                        raise ModelError(told, path=path, line=line, code="model_twice")
+                        message = f"the test {name} is also in {places[name]}"
+                        raise ModelError(message, path=path, line=line, code="model_twice")
                     places[name] = f"{path}:{line}"
                     yield GenericTest(
                         name=name,
@@ -656,11 +656,11 @@ def _add_entry(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) 
     """Add an entry of a schema file. Raises `ModelError` for a duplicate entry or column."""
     if name in into:
         first, other = into[name]
-        told = f"{name} is declared here and in {first}:{other.line}"
-        raise ModelError(told, path=path, line=entry.line, code="model_twice")
+        message = f"{name} is declared here and in {first}:{other.line}"
+        raise ModelError(message, path=path, line=entry.line, code="model_twice")
     if len(entry.column_descriptions) < len(entry.columns):
-        told = f"a column of {name} is declared twice"
-        raise ModelError(told, path=path, line=entry.line, code="model_twice")
+        message = f"a column of {name} is declared twice"
+        raise ModelError(message, path=path, line=entry.line, code="model_twice")
     into[name] = path, entry
 
 

@@ -91,10 +91,7 @@ def _parse_rows(
 
 
 def create_seed_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Create or replace the seed's table and return its number of rows. Raises `ModelError`.
-
-    The caller must hold a transaction.
-    """
+    """Replace the seed's table in the caller's transaction; return its number of rows."""
     rows = read_seed_rows(seed).rows
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
@@ -144,10 +141,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def maps_any_value(seed: Seed) -> bool:
-    """Return True if the user's file maps at least one value that the shipped file does not have.
-
-    Returns False without a user's file. Raises `ModelError`.
-    """
+    """Return True if a user's file maps a value that the shipped one does not have."""
     if not seed.is_users:
         return False
     shipped = shipped_folder() / "seeds" / seed.path.name
@@ -168,10 +162,7 @@ class UnmappedValues:
 
 @dataclass(frozen=True, slots=True)
 class SeedCopy:
-    """User's copy of a seed, and the values appended to it.
-
-    `left_out` are values that a spreadsheet program or a terminal might execute.
-    """
+    """User's copy of a seed. Values that a program might execute are `left_out`."""
 
     path: Path
     is_new: bool
@@ -180,10 +171,7 @@ class SeedCopy:
 
 
 def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
-    """Return the unmapped values of each seed in a built file.
-
-    Raises `MartsMissing` if the file has no marts, or another `WarehouseError`.
-    """
+    """Return the unmapped values of each seed. Raises `MartsMissing`, `WarehouseError`."""
     audits = {each.name: each for each in project.audits}
     found = []
     with open_read_only(file) as connection:
@@ -230,22 +218,22 @@ def _write_copy(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
     )
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
-        held = seed.path.read_bytes()
+        content = seed.path.read_bytes()
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
             with write_atomically(path) as file:
-                file.write(held + _new_rows(held, seed, appended, read.delimiter))
+                file.write(content + _new_rows(content, seed, appended, read.delimiter))
     except OSError as error:
         raise file_error(path, error) from error
     return SeedCopy(path, is_new, appended, left_out)
 
 
-def _new_rows(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
+def _new_rows(content: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
     """Return the bytes to append: a row for each value, in the format of the file."""
-    end = "\r\n" if b"\r\n" in held else "\n"
+    end = "\r\n" if b"\r\n" in content else "\n"
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end)
     for value in values:
         writer.writerow([value, *("" for _ in seed.columns[1:])])
-    begun = "" if not values or held.endswith(b"\n") else end
+    begun = "" if not values or content.endswith(b"\n") else end
     return f"{begun}{text.getvalue()}".encode()

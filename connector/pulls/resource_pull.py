@@ -247,7 +247,7 @@ def _scan(
 def _compare_count(
     scan_result: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
 ) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare the number of live rows with the scan's total, and search if they differ.
+    """Audit: compare the number of live rows with the scan's total, and search if they differ.
 
     The total includes records that were found deleted after that list. A total whose offset was
     never measured proves nothing, equal or not. Returns the bookmark, and the reason if a

@@ -318,19 +318,9 @@ async def apply(
 ) -> BatchReport:
     """Send the plan's rows, and return a report with the outcome of each row.
 
-    If the same file was pushed with the same policy and not finished, its batch continues.
-
-    Args:
-        settings: Settings of the account.
-        plan: Rows of the file.
-        policy: How to treat repeated, conflicting and unconfirmed rows.
-        budget: Maximum number of requests, including retries and lookups.
-        ignores_quota: Send requests even if the API reported that the month is used up.
-        people: Users of the import page, for the journal.
-        watch: Called with the progress.
-        now: Returns the current time.
-        sleep: Waits until unconfirmed rows can be looked up again; None to leave them unconfirmed.
-        connect: Makes the client.
+    If the same file was pushed with the same policy and not finished, its batch continues. `budget`
+    is the maximum number of requests, including retries and lookups. `people` are the users of the
+    import page, for the journal. Without `sleep`, unconfirmed rows are not looked up again.
 
     Raises:
         Misused: The budget is 0, or the marker field cannot hold a marker.

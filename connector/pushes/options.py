@@ -185,7 +185,7 @@ class PushOptions:
                 _checked_choice("decimal sign", self.decimal, tuple(DECIMALS))
             ]
         if self.century is not None:
-            said["century"] = _parse_century(self.century)
+            said["century"] = _checked_century(self.century)
         if self.region is not None:
             said["region"] = _checked_choice("region", self.region.upper(), tuple(sorted(REGIONS)))
         return with_options(saved, CellOptions(**said)) if said else saved
@@ -209,11 +209,10 @@ def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
     raise UnknownName(name, value, map(str, allowed))
 
 
-def _parse_century(year_text: int | str) -> int:
+def _checked_century(year: int) -> int:
     """Return the first year of the century for two-digit years. Raises `Misused`."""
-    year = int(year_text) if str(year_text).isdecimal() else 0
     if not is_century(year):
-        raise Misused(f"{year_text!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
+        raise Misused(f"{year} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
     return year
 
 

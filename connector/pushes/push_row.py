@@ -284,26 +284,6 @@ def conflict_problems(
     return tuple(problems)
 
 
-def gone_problem(id: str) -> Problem:
-    """Return the problem of a record that no longer exists."""
-    return Problem(
-        "record_gone",
-        "the record no longer exists",
-        received=id,
-        fix="Run 'connector pull'. Then create the record again, or remove the row.",
-    )
-
-
-def already_there_problem(ids: tuple[str, ...]) -> Problem:
-    """Return the problem of a row whose record someone else has created since the last pull."""
-    return Problem(
-        "already_there",
-        "someone else has created the same record since the last pull",
-        found=", ".join(ids),
-        fix="Check the record. Then remove the row, or push it with --mode upsert.",
-    )
-
-
 # -- Push row --------------------------------------------------------------------------------------
 
 

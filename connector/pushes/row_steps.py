@@ -31,12 +31,12 @@ from connector.catalog.field_comparison import (
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Resource
 from connector.ledger.journal_records import RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, shorten
-from connector.ledger.push_states import Operation, Task
+from connector.ledger.push_states import Operation, RowEvent, Task
 from connector.pushes.create_lookup import (
     LookupResult,
     SoughtRecord,
     find_created_record,
-    find_existing_ids,
+    find_ids_on_newest_page,
 )
 from connector.pushes.push_row import (
     ATTEMPTS_MAX,
@@ -49,10 +49,8 @@ from connector.pushes.push_row import (
     PushSteps,
     ReadOne,
     WaitUntil,
-    already_there_problem,
     conflict_problems,
     declined_problems,
-    gone_problem,
 )
 from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
@@ -123,14 +121,19 @@ def _check_is_new(row: PushRow) -> PushSteps[bool]:
     """
     if not row.task.identity:
         return True
-    there = yield from find_existing_ids(row.resource, row.task.identity)
+    there = yield from find_ids_on_newest_page(row.resource, row.task.identity)
     if there is None:
         return False
     if there:
-        problems = (already_there_problem(there),)
+        problem = Problem(
+            "already_there",
+            "someone else has created the same record since the last pull",
+            found=", ".join(there),
+            fix="Check the record. Then remove the row, or push it with --mode upsert.",
+        )
         id = there[0] if len(there) == 1 else None
         yield from row.record_transition(
-            Transition("repeated", "already_there", problems, record_id=id)
+            Transition("repeated", "already_there", (problem,), record_id=id)
         )
     return not there
 
@@ -263,20 +266,16 @@ def update(row: PushRow) -> PushSteps[bool]:
     return True
 
 
-def _transition_if_missing(row: PushRow) -> Transition:
-    """Return the transition of a row whose record does not exist."""
-    return Transition("missing", "record_gone", (gone_problem(row.id),))
-
-
 def _transition_if_deleted(row: PushRow) -> Transition:
-    """Return the transition of an update whose record is deleted, by the row's state."""
-    if row.is_begun:
-        return replace(_transition_if_missing(row), event="refused_afterwards")
-    return (
-        _transition_if_missing(row)
-        if row.state == "planned"
-        else replace(_transition_if_missing(row), event="changed_elsewhere")
+    """Return the transition of a row whose record does not exist, by the row's state."""
+    event: RowEvent = "missing" if row.state == "planned" else "changed_elsewhere"
+    problem = Problem(
+        "record_gone",
+        "the record no longer exists",
+        received=row.id,
+        fix="Run 'connector pull'. Then create the record again, or remove the row.",
     )
+    return Transition("refused_afterwards" if row.is_begun else event, "record_gone", (problem,))
 
 
 def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
@@ -363,7 +362,7 @@ def convert(row: PushRow) -> PushSteps[bool]:
     if row.is_in_doubt:
         yield from row.record_transition(_transition_if_converted(row))
     elif isinstance(outcome, DeletionProof):
-        yield from row.record_transition(_transition_if_missing(row))
+        yield from row.record_transition(_transition_if_deleted(row))
     else:
         move = Transition("up_to_date", "already_converted", is_detail=True)
         yield from row.record_transition(move, outcome.record)

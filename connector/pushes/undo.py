@@ -76,18 +76,9 @@ async def undo(
 ) -> UndoReport:
     """Undo a batch if `applies`; otherwise report what an undo would do.
 
-    Each record is read once. Rows of one record are undone in the reverse order.
-
-    Args:
-        settings: Settings of the account.
-        batch: Name of the batch, or `LAST`.
-        applies: Whether to undo, or only preview.
-        budget: Maximum number of requests.
-        ignores_quota: Send requests even if the API reported that the month is used up.
-        person: User of the import page, for the journal.
-        watch: Called with the progress.
-        now: Returns the current time.
-        connect: Makes the client.
+    Each record is read once. Rows of one record are undone in the reverse order. `batch` is the
+    name of a batch, or `LAST`. `budget` is the maximum number of requests. `person` is the user of
+    the import page, for the journal.
 
     Raises:
         UnknownName: The batch is not in the journal.

@@ -55,10 +55,7 @@ class HistoryTable:
     def edits_from_items(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """Return the edits for list items that differ from what is stored.
-
-        `at` is the time of items without a server time.
-        """
+        """Return the edits for changed list items; `at` replaces a missing server time."""
         edits = HistoryEdits(self._stream.resource)
         differs = partial(differing_listed_names, self._stream.resource)
         last = self._last_versions(
@@ -168,10 +165,10 @@ class HistoryTable:
                     f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
                 )
         opened = edits.begun | edits.completed
-        there = set() if landed is None else set(landed["id"].to_pylist())
+        landed_ids = set() if landed is None else set(landed["id"].to_pylist())
         rows = RowBatch(self._columns)
         for id, (_, record) in opened.items():
-            if id not in there:
+            if id not in landed_ids:
                 rows.add(record, {"_content_type_id": self._stream.parent, "_run_id": run_id})
         for table in (landed, rows.table() if rows else None):
             if table is not None:

@@ -8,25 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import (
-    BlockUsage,
-    Ledger,
-    QuotaExhaustion,
-    RequestSpender,
-    allowance_of,
-)
+from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowance_of
 from connector.ledger.quota import utc_day
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.pull_commands import Bookmark, Stream
-from connector.warehouse.runs import (
-    Publication,
-    ResourceRun,
-    Run,
-    begin_run,
-    write_publication,
-    write_resource_run,
-)
+from connector.warehouse.runs import ResourceRun, Run, begin_run, write_resource_run
 from connector.warehouse.state import write_bookmark
 from connector.warehouse.warehouse import Warehouse
 from tests.support.clock import Clock
@@ -112,10 +99,6 @@ class RecordedAccount:
         self.record_requests(requests)
         return ended
 
-    def record_publication(self, publication: Publication) -> None:
-        with open_file(self.warehouse.work) as connection, transaction(connection):
-            write_publication(connection, publication)
-
     def record_requests(self, requests: int) -> None:
         """Count the requests of a pull against the monthly quota."""
         if not requests:
@@ -133,10 +116,3 @@ class RecordedAccount:
                 )
                 ledger.return_block(spender, BlockUsage(block, {"list": block.requests}))
                 left -= block.requests
-
-    def record_quota_exhausted(self, until: datetime) -> None:
-        """Record that the API reported the monthly quota as used up."""
-        spender = RequestSpender("run", "pull", allowance_of(self.settings))
-        exhaustion = QuotaExhaustion(self.clock.now, until, is_told=True)
-        with Ledger(self.settings.folder) as ledger:
-            ledger.return_block(spender, BlockUsage(exhaustion=exhaustion))

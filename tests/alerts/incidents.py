@@ -53,8 +53,8 @@ def replace_key(key: str) -> Step:
 
 
 def set_undocumented_field(value: str) -> Step:
-    """Return a step that makes the server add a field with this value that the API does not
-    document; an empty value removes it.
+    """Return a step that makes the server add ("shown") or omit ("none") a field that the API
+    does not document.
     """
     return lambda account: object.__setattr__(
         account.sandbox.store.behaviours, "extra_fields", value

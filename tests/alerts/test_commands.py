@@ -18,7 +18,7 @@ from tests.support.clock import Clock
 from tests.support.command import COUNTS, KEY, call, check_fields, variables
 
 
-def start_clock_ago(**duration: float) -> Clock:
+def make_past_clock(**duration: float) -> Clock:
     """Return a clock that starts this long ago, as keywords of `timedelta`."""
     return Clock(datetime.now(UTC) - timedelta(**duration))
 
@@ -99,7 +99,7 @@ def test_status_max_age_fails_when_the_last_verification_is_older(
     """`status --max-age` needs neither a scheduler nor a sink. It ignores later runs that verified
     nothing.
     """
-    clock = start_clock_ago(hours=age)
+    clock = make_past_clock(hours=age)
     agency = RecordedAccount(load_account_settings(tmp_path), clock)
     agency.record_pull()
     clock.pass_time(hours=age)
@@ -150,7 +150,7 @@ def three_accounts(tmp_path: Path, receiver: Receiver) -> Path:
     (tmp_path / "webhook").chmod(0o600)
     for name, hours in (("acme", 1.0), ("globex", 30.0)):
         RecordedAccount(
-            load_account_settings(tmp_path / "data", name), start_clock_ago(hours=hours)
+            load_account_settings(tmp_path / "data", name), make_past_clock(hours=hours)
         ).record_pull()
     return tmp_path / "connector.toml"
 

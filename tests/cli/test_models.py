@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.publishing.project_loader import load_project
 from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
@@ -46,12 +46,6 @@ def create_warehouse_with_lead(folder: Path) -> Warehouse:
     return warehouse
 
 
-def query_published_file(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    """Query the published file of the data folder."""
-    with duckdb.connect(str(Warehouse(folder).published), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
-
-
 def test_models_list_works_without_data(tmp_path: Path) -> None:
     listed = call(["models", "list", "--json"], make_environ(tmp_path))
     shown = {each["name"]: each for each in listed.object["models"]}
@@ -68,7 +62,9 @@ def test_models_build_publishes_the_models(folder: Path) -> None:
     tested = call(["models", "test", "--json"], make_environ(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
 
-    assert [(1,)] == query_published_file(folder, "SELECT count(*) FROM staging.stg_leads")
+    assert ((1,),) == query(
+        Warehouse(folder).published, "SELECT count(*) FROM staging.stg_leads"
+    ).rows
     assert 0 == tested.status
     assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
 

@@ -69,7 +69,7 @@ def serve() -> None:
 
 
 def _run_pull(order: PullOrder) -> int:
-    """Run the pull of an order in the child, and return the exit status."""
+    """Run the pull of an order in this process. The command raises its status as `SystemExit`."""
     from connector.cli import main  # noqa: PLC0415
 
     os.environ.update(order["environ"])
@@ -86,9 +86,7 @@ def _run_pull(order: PullOrder) -> int:
 
 
 def _count_commits(dies_after: int | None) -> list[int]:
-    """Count commits in the only item of the returned list, and kill this process after
-    `dies_after`.
-    """
+    """Count commits in the only item of the result, and kill this process after `dies_after`."""
     from connector.warehouse import warehouse  # noqa: PLC0415
 
     transaction: Any = vars(warehouse)["transaction"]

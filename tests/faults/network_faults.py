@@ -60,9 +60,7 @@ Where = Literal["before", "in the status", "in the headers", "after the headers"
 
 @dataclass(frozen=True, slots=True)
 class CutResponse:
-    """Performs the request, sends the first bytes of the response, then resets or closes the
-    connection.
-    """
+    """Performs the request, sends a part of the response, then resets or closes the connection."""
 
     where: Where
     is_reset: bool = True

@@ -97,9 +97,7 @@ def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]
 
 
 def finish_pull(sandbox: Sandbox, folder: Path, point: str) -> int:
-    """Pull once, and check that the copy is exact. Returns all requests that the server ever
-    received.
-    """
+    """Pull, check that the copy is exact, and return the requests that the server ever received."""
     report = pulled(sandbox, folder, *RESOURCES)
     assert "done" == report.outcome, (point, report.as_json())
     assert [] == differences(sandbox, published(folder)), point

@@ -47,7 +47,7 @@ SHARED = {
 
 
 def find_english_words(text: str, language: str) -> set[str]:
-    """Return the English words and names with underscores in a text of the language `code`."""
+    """Return the English words and names with underscores in a text of another language."""
     words = re.findall(r"[^\W\d]+", text.lower())
     return {w for w in words if (w in ENGLISH and w not in SHARED[language]) or "_" in w}
 

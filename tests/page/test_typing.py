@@ -16,14 +16,10 @@ from tests.page.serving import COLUMNS, PageUser, make_csv, serve_and_sign_in, s
 ROWS = 30
 
 
-def make_file_with_wrong_emails() -> bytes:
-    """Return a file with a wrong email address in every row."""
-    return make_csv(*(f"Bo{n},Li,bo{n},permanent" for n in range(ROWS)))
-
-
 def start_import(user: PageUser) -> str:
-    """Start an import with mapped columns. Returns its path."""
-    path = user.upload("people.csv", make_file_with_wrong_emails())
+    """Start an import with a wrong email address in each row up to its rows. Returns its path."""
+    lines = (f"Bo{n},Li,bo{n},permanent" for n in range(ROWS))
+    path = user.upload("people.csv", make_csv(*lines))
     user.post(f"{path}/columns", COLUMNS)
     return path
 

@@ -55,9 +55,7 @@ def sandboxes() -> Iterator[dict[str, Sandbox]]:
 def write_project(
     folder: Path, acme_url: str = "https://a.example", globex_url: str = ""
 ) -> Account:
-    """Write a project file with four accounts, two of which are invalid. `acme` and `globex` are
-    the addresses of the valid ones.
-    """
+    """Write a project file with four accounts; two are valid and have these addresses."""
     text = ACCOUNTS.format(acme=acme_url, globex=globex_url or acme_url)
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     for name in ("acme", "globex"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +9,23 @@ import dagster as dg
 import duckdb
 import pytest
 
-from connector.catalog import CATALOG
-from connector.catalog.lead import Lead
 from connector.publishing.publication import prepare_draft
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
 from pipelines.graph import KEYS
 from pipelines.models import CHECKS, DRAFT_TAG, FIGURES, PROJECT, asset_key, query_figures
+from tests.cli.test_models import create_warehouse_with_lead
 from tests.pipelines.running import UNNAMED, models
 
 LINE = PROJECT.selected(["+fct_lead_conversion"])
 """A mart with all that it is made of: few enough to be recorded quickly."""
 
-NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Data folder with one loaded lead."""
-    warehouse = Warehouse(tmp_path)
-    warehouse.prepare()
-    stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
-    lead = Lead({"id": "lead-1", "email": "a@b.example", "lead_status_id": "status-1", **stamps})
-    commit = Commit(records=(FoundDetail(lead, NOW),))
-    warehouse.commit(Stream(CATALOG["leads"]), commit, "run-1", NOW)
+    create_warehouse_with_lead(tmp_path)
     return tmp_path
 
 

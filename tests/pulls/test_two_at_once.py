@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -17,8 +19,9 @@ from tests.support.agency import differences, pulled, settings_of
 from tests.support.command import KEY, call, start, variables
 
 
-@pytest.mark.slow
-def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
+@contextmanager
+def open_held_sandbox() -> Iterator[tuple[Sandbox, Event, Event]]:
+    """Open a sandbox that sets the first event at its tenth request and waits for the second."""
     reached, go_on = Event(), Event()
 
     def hold_tenth_request(_: Store) -> None:
@@ -26,9 +29,14 @@ def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
             reached.set()
             go_on.wait(60)
 
-    with Sandbox(
-        counts={"candidates": 30}, keys={KEY: ("*",)}, between=hold_tenth_request
-    ) as sandbox:
+    counts = {"candidates": 30}
+    with Sandbox(counts=counts, keys={KEY: ("*",)}, between=hold_tenth_request) as sandbox:
+        yield sandbox, reached, go_on
+
+
+@pytest.mark.slow
+def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
+    with open_held_sandbox() as (sandbox, reached, go_on):
         environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_CONNECTIONS": "1"}
         with start(["pull", "candidates"], environ) as first:
             assert reached.wait(60)
@@ -53,16 +61,7 @@ def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
 
 
 def test_a_pull_can_start_immediately_after_a_killed_one(tmp_path: Path) -> None:
-    reached, go_on = Event(), Event()
-
-    def hold_tenth_request(_: Store) -> None:
-        if len(sandbox.log) == 10:
-            reached.set()
-            go_on.wait(60)
-
-    with Sandbox(
-        counts={"candidates": 30}, keys={KEY: ("*",)}, between=hold_tenth_request
-    ) as sandbox:
+    with open_held_sandbox() as (sandbox, reached, go_on):
         environ = variables(sandbox.base_url, tmp_path)
         with start(["pull", "candidates"], environ) as first:
             assert reached.wait(60)

@@ -106,9 +106,7 @@ class AccountSimulation(SandboxAccount):
             raise BrokenPromise("pull", f"a pull ended {report.outcome}: {report.as_json()}")
 
     def push_new_candidates(self) -> None:
-        """Push a file of two new candidates, perhaps twice, and perhaps with a row about an erased
-        person.
-        """
+        """Push two new candidates, perhaps twice, and perhaps with a row about an erased person."""
         rows = [self.agency.draw_person("candidates") for _ in range(2)]
         refused = self.chance.choice([*self.erased.values(), None])
         if refused is not None:
@@ -162,9 +160,7 @@ class AccountSimulation(SandboxAccount):
             self.released[person.id] = self.erased.pop(person.id)
 
     def lose_work_file(self) -> None:
-        """Delete the work file and pull. Every version that was published before must still be
-        published.
-        """
+        """Delete the work file and pull. Every published version must still be published."""
         seen = self._read_versions("recruitment.duckdb")
         for name in ("work.duckdb", "work.duckdb.wal"):
             (self.data / name).unlink(missing_ok=True)
@@ -280,9 +276,7 @@ class AccountSimulation(SandboxAccount):
     def _check_published_record(
         self, resource: str, id: str, record: Mapping[str, Any], landed: Mapping[str, Any]
     ) -> None:
-        """Compare a published record with the platform's. Personal fields of an erased person must
-        be null.
-        """
+        """Compare a published record with the platform's; an erased person's fields are null."""
         for name, value in record.items():
             found = landed.get(name)
             if id in self.erased and name in PERSONAL[resource]:
@@ -316,9 +310,7 @@ class AccountSimulation(SandboxAccount):
         return found
 
     def _read_records_and_bodies(self, file: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every record of a file: versions of a database, or rows and request bodies of the
-        ledger.
-        """
+        """Yield every record of a database file, or every row and request body of the ledger."""
         if file != LEDGER:
             yield from (json.loads(text) for _, _, text in self._read_versions(file))
         elif (self.data / file).exists():
@@ -353,9 +345,7 @@ class AccountSimulation(SandboxAccount):
 
 
 def simulate_account(seed: int, trace: Trace | None = None) -> tuple[str | None, int]:
-    """Simulate one account. Return the broken promise or error (None if it passed), and the
-    requests.
-    """
+    """Simulate one account. Return the broken promise or error, or None, and the requests."""
     with TemporaryDirectory(prefix="life-") as folder, Sandbox(rate_limit=10**6) as sandbox:
         account = AccountSimulation(seed, sandbox, Path(folder), trace)
         try:

@@ -131,9 +131,7 @@ class SimulatedAgency:
         return found
 
     def draw_note(self) -> str:
-        """Return a random note: a job title, an employer, an address, or the name of another
-        person.
-        """
+        """Return a random note with a job title, an employer, an address or another person."""
         text = self.chance.choice(
             ("Keen on {title}.", "At {employer} before.", "Lives at {flat}.", "Knows {mark}.")
         )
@@ -191,9 +189,7 @@ class SimulatedAgency:
                 store.update(resource, id, {"notes": self.draw_note()})
 
     def draw_deletable_person(self) -> tuple[str, str] | None:
-        """Return resource and id of a random person who is not permanent; None if three or fewer
-        are left.
-        """
+        """Return resource and id of a random person who may be deleted; None if few are left."""
         resource = self.chance.choice(("candidates", "leads"))
         there = sorted(self.sandbox.store.records(resource).keys() - self.permanent_ids)
         return (resource, self.chance.choice(there)) if len(there) > 3 else None

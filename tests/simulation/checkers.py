@@ -50,9 +50,7 @@ def find_falsely_deleted(mirror: Mirror) -> set[str]:
 
 
 def find_differences(mirror: Mirror) -> dict[str, set[str]]:
-    """Return the ids that differ between mirror and server, by kind of difference; kinds without
-    ids are omitted.
-    """
+    """Return the ids that differ between mirror and server, by kind of difference."""
     found = {
         "missing": find_missing(mirror),
         "ghosts": find_not_deleted(mirror),
@@ -107,9 +105,7 @@ def check_bookmark_never_goes_back(before: Bookmark, after: Bookmark) -> None:
 def check_bookmark_is_the_start_of_a_list(
     mirror: Mirror, before: Bookmark, after: Bookmark
 ) -> None:
-    """Second half of I3: fail if the new bookmark is not the server's time just before a list
-    request.
-    """
+    """Second half of I3: fail if the bookmark is not the server's time just before some list."""
     if after.proven_at == before.proven_at:
         return
     assert after.proven_at is not None

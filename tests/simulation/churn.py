@@ -105,9 +105,7 @@ class RandomChanges:
         return share > 0 and self._chance.random() < share
 
     def _write_later(self, id: str, write: Callable[[], None]) -> None:
-        """Perform the write after a random delay, and keep other changes away from the record until
-        then.
-        """
+        """Perform the write after a random delay; until then, no other change uses the record."""
 
         def commit() -> None:
             self._locked.discard(id)
@@ -163,9 +161,7 @@ class RandomChanges:
         self.update_record(self._chance.choice(self._newest_ids(live, 8)))
 
     def _batch(self, live: list[str]) -> None:
-        """Update the newest records one after another in their present order, as a nightly job
-        does.
-        """
+        """Update the newest records one by one in their present order, as a nightly job does."""
         for id in reversed(self._newest_ids(live, self._chance.randint(2, 25))):
             self._advance(timedelta(milliseconds=1))
             self._server.change((id,), self._draw_changes(), self._next_updated_at(id))
@@ -203,9 +199,7 @@ class RandomChanges:
         self.create_record()
 
     def _delete_run(self, live: list[str]) -> None:
-        """Delete up to 20 records that were created one after another, as a user does after an
-        import.
-        """
+        """Delete up to 20 records created one after another, as a user does after an import."""
         born = self._server.created_at
         order = sorted(live, key=lambda each: (born[each], each))
         start = self._chance.randrange(len(order))

@@ -78,9 +78,7 @@ def collect_failures(wrong: list[str]) -> Iterator[None]:
 
 
 class WorldClock:
-    """The true time of a simulated world (`now`), and the clocks of the server and of the
-    connector.
-    """
+    """The true time of a simulated world (`now`), and the server's and the connector's clocks."""
 
     def __init__(self, own_clock_ahead: float) -> None:
         self.now = START
@@ -179,9 +177,7 @@ class Simulator:
     suffix: str = "-none"
 
     def parse_scenarios(self, text: str) -> list[str]:
-        """Parse comma-separated names, all scenarios if empty. Exits the process if a name is
-        unknown.
-        """
+        """Parse comma-separated names; all scenarios if empty. Exits if a name is unknown."""
         names = [each for each in text.split(",") if each] or list(self.scenarios)
         for name in names:
             if name.removesuffix(self.suffix) not in self.scenarios:
@@ -299,9 +295,7 @@ def _print_table(
 
 
 def _run_tiny_worlds(simulator: Simulator, options: argparse.Namespace) -> int:
-    """Run one tape, or every tape of the selected shapes. Return the exit status: 1 if a run was
-    wrong.
-    """
+    """Run one tape, or every tape of the selected shapes. Return 1 if a run was wrong, else 0."""
     shapes = simulator.shapes if options.tiny == "all" else [options.tiny]
     if options.tape:
         tape = [int(each) for each in options.tape.split(".")]

@@ -98,9 +98,7 @@ class MemoryHistory:
         self._apply_edits(edits)
 
     def _state_of(self, id: str) -> RecordState:
-        """Return the last version and the current row of a record, as the history rules expect
-        them.
-        """
+        """Return the record's last version and current row, as the history rules expect them."""
         stored, row = self.chains[id][-1], self._landed[id]
         last = replace(
             stored.version,
@@ -214,9 +212,7 @@ def find_overlapping_versions(chains: Chains) -> set[str]:
 
 
 def find_false_versions(server: SimulatedServer, chains: Chains) -> dict[str, set[str]]:
-    """Return the ids of records with a version that the server's true history contradicts, by
-    error.
-    """
+    """Return ids with a version that the server's true history contradicts, by error."""
     assert isinstance(server, TwinServer), "the store has no memory: use the twin"
     found: dict[str, set[str]] = {}
     for id, chain in chains.items():
@@ -249,9 +245,7 @@ def _find_errors(stored: StoredVersion, past: Past) -> Iterator[str]:
 def _find_end_errors(
     stored: StoredVersion, ending: VersionEnd, ends: list[datetime], past: Past
 ) -> Iterator[str]:
-    """Yield what is wrong with a version's end. `ends` are the times at which the shown state
-    ended.
-    """
+    """Yield what is wrong with a version's end. `ends` are the times when the shown state ended."""
     after = stored.version.observed_to
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"

@@ -107,9 +107,7 @@ class Mirror:
         self._check_commit = check_commit
 
     def copy_server(self) -> None:
-        """Fill the mirror with the server's present records and set the bookmark to now, without
-        requests.
-        """
+        """Copy the server's present records and set the bookmark to now, without requests."""
         at = self.world.server_now().replace(microsecond=0)
         for id, raw in self.world.server.all_details().items():
             self.rows[id] = MirrorRow(
@@ -298,9 +296,7 @@ class Mirror:
     # -- commits ----------------------------------------------------------------------------------
 
     def _apply_commit(self, commit: Commit) -> None:
-        """Apply a commit in the order of the warehouse (connector/warehouse/landing.py), and check
-        it.
-        """
+        """Apply a commit in the order of the warehouse (warehouse/landing.py), and check it."""
         for item in {each.raw["id"]: each for each in commit.items}.values():
             id = item.raw["id"]
             if id not in self.rows:

@@ -53,9 +53,7 @@ class PlantedFault:
         return None
 
     def find_broken_promise(self, seed: int) -> str | None:
-        """Return the promise that a run breaks with the fault but keeps without it; None if there
-        is none.
-        """
+        """Return the promise that a run breaks with the fault and keeps without it, or None."""
         with pytest.MonkeyPatch.context() as patch:
             self.plant(patch)
             wrong = self.run_seed(seed)

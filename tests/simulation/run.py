@@ -159,9 +159,7 @@ def count_pulls_to_verify_all(mirror: Mirror) -> int:
 
 
 def _run_quiet_pulls(mirror: Mirror, verdict: Verdict) -> None:
-    """Pull without changes or faults, and add what is not exact, not proven or too expensive to the
-    verdict.
-    """
+    """Pull without changes or faults; add what is not exact, proven or cheap to the verdict."""
     scenario = mirror.world.scenario
     mirror.requests_max = REQUESTS_PER_RECORD_MAX * (len(mirror.world.server.created_at) + 60)
     ended = mirror.pull()

@@ -34,9 +34,7 @@ def small_batches() -> Iterator[None]:
 
 
 def _build_mirror(kind: str, seed: int) -> Mirror:
-    """Return an empty mirror, or for kinds that end with "changes" a loaded one with twelve changes
-    to read.
-    """
+    """Return an empty mirror, or for "... changes" a loaded one with twelve changes to read."""
     resource = "content_items" if kind.startswith("content") else "candidates"
     world = PullWorld(seed, replace(_QUIET, resource=resource, churn=_CHURN, lateness_seconds=10.0))
     mirror = Mirror(world, check_commit=check_commit)

@@ -16,9 +16,7 @@ PARTS = 4
 
 
 def _find_wrong_runs(landing: str, records: tuple[int, ...], part: int, *, pulls: int) -> list[str]:
-    """Play all shapes of one part, or the half that the seed draws; return a line for each wrong
-    run.
-    """
+    """Play the shapes of one part, half of them unless `FAULTS=all`; return the wrong runs."""
     every = [str(each) for each in list_shapes(records) if each.landing == landing]
     if not IS_ALL:
         every = seeded_random("tiny").sample(every, len(every) // 2)

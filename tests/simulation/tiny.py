@@ -48,9 +48,7 @@ class PullShape:
 
 
 def list_shapes(records: Sequence[int]) -> list[PullShape]:
-    """Return all shapes with these numbers of records; random ties only where records have equal
-    dates.
-    """
+    """Return all shapes with these numbers of records; random ties only for tied records."""
     every = product(
         ("candidates", "content_items"),
         records,
@@ -91,9 +89,7 @@ class TinyWorld(PullWorld):
         return [self.now + step * number for number in range(count)]
 
     def _send_request(self) -> datetime:
-        """Let a request take its time, with a possible change in the middle. Return when it was
-        sent.
-        """
+        """Let a request take its time, perhaps with a change. Return when it was sent."""
         sent_at = self.now
         self.requests += 1
         self.now += timedelta(seconds=REQUEST_SECONDS / 2)

@@ -87,9 +87,7 @@ class SimulatedServer(ABC):
 
     @abstractmethod
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
-        """Change records in one transaction. Sets `updated_at` to `at`, or leaves it if `at` is
-        None.
-        """
+        """Change records in one transaction. Sets `updated_at` to `at`, unless it is None."""
 
     @abstractmethod
     def remove(self, id: str) -> None:

@@ -72,9 +72,7 @@ class PullWorld(WorldClock):
         self.now += by
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass. Records change while the world is busy, and late writes are applied when
-        due.
-        """
+        """Let time pass. Records change if the world is busy, and late writes are applied."""
         end = self.now + timedelta(seconds=seconds)
         while self.is_busy:
             # The time of the next change does not depend on how time is divided.
@@ -122,9 +120,7 @@ class PullWorld(WorldClock):
         return self.is_faulty and share > 0 and self.chance.random() < share
 
     def _send_request(self) -> datetime:
-        """Let a request reach the server, and return when it was sent. Raises `ServerFailed` by
-        chance.
-        """
+        """Let a request reach the server. Return when it was sent, or raise `ServerFailed`."""
         scenario = self.scenario
         self.requests += 1
         if self._draw_fault(scenario.limited_share):
@@ -165,9 +161,7 @@ class PullWorld(WorldClock):
         return CURRENT_VIEW if at is None and sees is None else ServerView(at, sees)
 
     def _served_at(self) -> datetime:
-        """Return the time that dates a response: its `Date` header, or the connector's clock
-        without one.
-        """
+        """Return the time that dates a response: its `Date`, or else the connector's clock."""
         return (
             self.server_now().replace(microsecond=0)
             if self.scenario.has_date

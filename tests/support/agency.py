@@ -53,9 +53,7 @@ SMALL = {
 
 
 def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
-    """Return settings for the sandbox, with the data folder `folder / "data"`. `flags` are setting
-    names.
-    """
+    """Return settings for the sandbox, with the data folder `folder / "data"`."""
     return settings_at(sandbox.base_url, folder, key or sandbox.key, **flags)
 
 
@@ -190,9 +188,7 @@ class SandboxAccount:
         self.published = published(folder)
 
     def call(self, *arguments: str, **environ: str) -> CommandResult:
-        """Run a command with the account's settings in this process. `environ` are further
-        variables.
-        """
+        """Run a command with the account's settings and `environ` in this process."""
         return call(arguments, self.environ | environ)
 
     def pull(self, *resources: str) -> PullReport:

@@ -17,8 +17,6 @@ SHARES = 2
 
 
 def sample_points(points: Sequence[int], count: int, share: int) -> list[int]:
-    """Return the points that this share tries: about `count` over all shares, or all with
-    `FAULTS=all`.
-    """
+    """Return the points of this share: about `count` in all shares, or all with `FAULTS=all`."""
     step = 1 if IS_ALL else max(1, len(points) // count)
     return list(points[SEED % step :: step][share::SHARES])

@@ -34,17 +34,13 @@ class PushChecks:
     # -- at every commit --------------------------------------------------------------------------
 
     def check_commit(self, key: RowKey | None) -> None:
-        """Run the checks that must pass at any time. `key` is the row that the commit changed, if
-        one.
-        """
+        """Run the checks that must pass at any time. `key` is the row that the commit changed."""
         self.check_writes_are_in_the_journal()
         self.check_no_write_is_open_twice()
         self.check_final_state_is_kept(key)
 
     def check_writes_are_in_the_journal(self) -> None:
-        """P1 and P8: each write that reached the server is an attempt in the journal, with the same
-        body.
-        """
+        """P1 and P8: each write that reached the server is in the journal with the same body."""
         for write in self.world.log[self._checked :]:
             found = self.ledger.connection.execute(
                 "SELECT body, method, path FROM push_attempts"
@@ -140,9 +136,7 @@ class PushChecks:
                 raise BrokenPromise("report", f"row {row.number} is a conflict and was applied")
 
     def _check_applied_row(self, row: RowRecord, writes: list[Write]) -> None:
-        """Check that a row reported as applied had an effect, and that a create names its own
-        record.
-        """
+        """Check that an applied row had an effect, and that a create names its own record."""
         key = (row.batch, row.number)
         mine = [write for write in writes if write.operation == row.operation]
         foreign = "twin" in self.world.scenario.others and not self.world.scenario.marker_field

@@ -218,9 +218,7 @@ class PushProcess:
         raise TooManySteps
 
     def _start_rows(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
-        """Move rows from `order` to `active` until all connections are in use. Blocked rows end
-        immediately.
-        """
+        """Start rows until all connections are in use. Blocked rows end immediately."""
         while len(active) < self.world.scenario.connections:
             match order.next_row():
                 case None:
@@ -237,9 +235,7 @@ class PushProcess:
                         order.end_row(row, is_open=ended.value)
 
     def _run_step(self, progress: _RowProgress) -> bool | None:
-        """Perform the command of a row. Return None if it has another; at its end, True if it
-        remains open.
-        """
+        """Perform a row's command. Return None, or at the row's end True if it remains open."""
         self._kill_by_chance()
         answer = self._execute(progress)
         self._kill_by_chance()
@@ -280,9 +276,7 @@ class PushProcess:
         return answer
 
     def _page_before_creates(self) -> Page[Resource] | UnreadableDetail:
-        """Return the first list page as it was before the first create; read it if that is still
-        missing.
-        """
+        """Return the first list page as it was before the first create; read it if necessary."""
         if self._page is None:
             page = self.world.list_newest(1)
             if isinstance(page, UnreadableDetail):

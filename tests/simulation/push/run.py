@@ -38,9 +38,7 @@ QUIET_PROCESSES = 4
 def run(
     name: str, seed: int, *, scenario: PushScenario | None = None, trace: Trace | None = None
 ) -> Verdict:
-    """Play a scenario with a seed, and return the verdict. `scenario` replaces the one with that
-    name.
-    """
+    """Play a scenario with a seed. `scenario` replaces the one with that name."""
     verdict = Verdict(MODULE, name, seed)
     world = PushWorld(seed, scenario or SCENARIOS[name], Chance(f"{name} {seed}"))
     world.trace = trace
@@ -95,9 +93,7 @@ class PushPlay:
         self._check_second_push()
 
     def _push_with_faults(self, plan: PushPlan) -> list[str]:
-        """Push with faults until a process survives or `BUSY_PROCESSES` were started. Return the
-        batch IDs.
-        """
+        """Push until a process survives or `BUSY_PROCESSES` were started. Return the batch IDs."""
         batches = []
         for _ in range(BUSY_PROCESSES):
             self.world.is_faulty = True
@@ -168,9 +164,7 @@ class PushPlay:
             self._check_edited_rows(tuple(journal.rows(batches[0])))
 
     def _check_edited_rows(self, rows: tuple[RowRecord, ...]) -> None:
-        """Check that a row is a conflict and is not sent if others changed its fields since the
-        pull.
-        """
+        """Check that a row whose fields others changed is a conflict and is not sent."""
         tasks = {task.number: task for task in self.plan.tasks}
         for row in rows:
             task = tasks[row.number]

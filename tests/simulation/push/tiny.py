@@ -40,9 +40,7 @@ class PushShape:
 
 
 class TapeChance(Chance):
-    """Decisions of a tape. Every possible event may happen while kills or faults of its kind are
-    left.
-    """
+    """Decisions of a tape. Events may happen while kills or faults of their kind are left."""
 
     def __init__(self, chooser: Chooser, kills: int, faults: int) -> None:
         self._chooser, self.kills, self.faults = chooser, kills, faults

@@ -157,9 +157,7 @@ class PushWorld(WorldClock):
     # -- others -----------------------------------------------------------------------------------
 
     def _act_as_other_user(self) -> None:
-        """Perform a random action of another user: create, edit or delete a record, or imitate one
-        of ours.
-        """
+        """Create, edit or delete a random record as another user, or imitate one of ours."""
         act = self.scenario.others[self.chance.pick(len(self.scenario.others))]
         ids = sorted(self.store.records(self.scenario.resource))
         self._names += 1
@@ -308,9 +306,7 @@ class PushWorld(WorldClock):
         return Response(status, headers, json.dumps(document).encode())
 
     def list_newest(self, page: int) -> Page[Resource] | UnreadableDetail:
-        """Return a list page, the last created first unless the scenario does not sort; or a failed
-        read.
-        """
+        """Return a list page, the last created first if the scenario sorts; or a failed read."""
         if not self._start_read():
             return UnreadableDetail("no_answer")
         items = [
@@ -382,9 +378,7 @@ class PushWorld(WorldClock):
         return not (self.is_faulty and self.chance.happens(self.scenario.read_faults))
 
     def _served_at(self) -> datetime | None:
-        """Return the server's time as a `Date` header shows it; None if the scenario has no such
-        header.
-        """
+        """Return the time of the `Date` header; None if the scenario has no such header."""
         return self.server_now().replace(microsecond=0) if self.scenario.has_date else None
 
     def _trace(self, what: str) -> None:

@@ -225,9 +225,9 @@ def _convert_errors(context: Context) -> Iterator[None]:
 def _push_and_log(
     context: Context, account: Account, config: RowConfig, file: PushFile
 ) -> dict[str, Any]:
-    """Push the file, log warnings for the user, and return the metadata of the result.
+    """Push the file, log observations and warnings, and return the metadata of the result.
 
-    Raises `dagster.Failure` if the push was stopped or failed.
+    Raises `dagster.Failure`, after the observations, if the push was stopped or failed.
     """
     pushing = deliver(
         account.settings(account_of(context)),

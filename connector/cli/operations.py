@@ -25,7 +25,7 @@ from connector.settings.model import UNNAMED, ConfiguredAccount, Settings
 
 @click.command(
     cls=Command,
-    begins_accounts=True,
+    has_create_option=True,
     examples=(
         "connector doctor",
         "connector doctor --account acme --json",
@@ -199,7 +199,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
 
 @click.command(
     cls=Command,
-    makes_folders=True,
+    creates_folders=True,
     examples=(
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar --check",
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar",

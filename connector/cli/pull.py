@@ -68,7 +68,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 @click.command(
     cls=Command,
     checks_alerts=True,
-    begins_accounts=True,
+    has_create_option=True,
     examples=(
         "connector pull",
         "connector pull jobs candidates",
@@ -429,7 +429,7 @@ def _parse_interval(text: str) -> timedelta:
 
 @click.command(
     cls=Command,
-    begins_accounts=True,
+    has_create_option=True,
     examples=("connector plan", "connector plan candidates", "connector plan --every 1h"),
 )
 @options.resources

@@ -83,8 +83,8 @@ class Command(click.Command):
         if_interrupted: Sentences to print after Ctrl-C.
         is_for_account: Add `--account`.
         checks_alerts: Check the alerts when the command ends.
-        begins_accounts: Add `--create`, which creates the folder of a new account.
-        makes_folders: Create the folder of a new account without `--create`.
+        has_create_option: Add `--create`, which creates the folder of a new account.
+        creates_folders: Create the folder of a new account without `--create`.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class Command(click.Command):
         if_interrupted: str = "",
         is_for_account: bool = True,
         checks_alerts: bool = False,
-        begins_accounts: bool = False,
-        makes_folders: bool = False,
+        has_create_option: bool = False,
+        creates_folders: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
-        self.checks_alerts, self.makes_folders = checks_alerts, makes_folders
+        self.checks_alerts, self.creates_folders = checks_alerts, creates_folders
         if is_for_account:
             about = "Name of the account. Required if the configuration has named accounts."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
@@ -109,7 +109,7 @@ class Command(click.Command):
             "--json": ("is_json", "Print one JSON object on stdout."),
             "--debug": ("is_debug", "Show the log on stderr."),
         }
-        if begins_accounts:
+        if has_create_option:
             about = "Create the account's folder if the account is new and not configured."
             flags = {"--create": ("creates", about), **flags}
         for flag, (name, about) in flags.items():
@@ -125,7 +125,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Call the command, and exit with its status."""
         account = ctx.params.pop("account", None)
-        creates = ctx.params.pop("creates", False) or self.makes_folders
+        creates = ctx.params.pop("creates", False) or self.creates_folders
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
         is_quiet = ctx.params.pop("is_quiet")
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json, is_quiet=is_quiet)

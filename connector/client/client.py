@@ -26,7 +26,6 @@ from connector.client.rate_limiter import (
     RESET_SECONDS_MAX,
     Go,
     QuotaExhausted,
-    RateHeaders,
     RateLimiter,
     Ticket,
     Wait,
@@ -385,8 +384,6 @@ class Client:
         self.base_url = _validate_address(base_url)
         self.limiter = limiter or RateLimiter(reserve=reserve)
         self.limits = limits or Limits()
-        self.rate: RateHeaders | None = None
-        """Rate headers of the last answer that had any (API 8.3); None before that."""
         self._connections = HttpSession(
             self.base_url,
             _validate_key(secret),
@@ -532,8 +529,6 @@ class Client:
             self._meter.record_response(answer.status, moment)
             server_now = moment.timestamp() if moment is not None else None
             rate = rate_headers(answer)
-            if rate != RateHeaders():
-                self.rate = rate
             if answer.status == 429:
                 self.limiter.record_refusal(now, ticket, rate, server_now, self._chance())
             else:

@@ -547,7 +547,11 @@ def _has_same_rows(connection: sqlite3.Connection, batch: str, plan: PushPlan) -
 
 
 def _transition_for_duplicate(earlier: EarlierWrite, policy: PushPolicy) -> Transition | None:
-    """Return the transition that ends a row as another row did; None if the row is to be sent."""
+    """Return the transition that ends a row unsent because an earlier row made the same write.
+
+    None if the row is to be sent: the earlier row was not an open one, and `policy.resend` allows a
+    second write, but never a second conversion.
+    """
     if earlier.is_open:
         return Transition("written_elsewhere", "taken_over")
     if policy.resend and earlier.operation != "convert":

@@ -407,7 +407,10 @@ def _store_rows_while_reading(
 
 
 def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
-    """Return the first rows of the file as texts, and the number of the first of them."""
+    """Return the first rows and cells of the file as texts, and the number of the first row.
+
+    Rows that cannot be a heading row are skipped; empty if the file cannot be opened.
+    """
     for first in range(1, SHOWN_ROWS):
         try:
             table = open_push_file(replace(push_file, header_row=first))

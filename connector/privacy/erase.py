@@ -210,10 +210,7 @@ def remove_suppression(settings: Settings, address_or_id: str) -> int:
 
 
 class _ErasureRun:
-    """Runs erasures of one account: records each one in the ledger, then removes the data.
-
-    The caller holds the leases for pulls and pushes.
-    """
+    """Records each erasure, then removes the data. The caller holds the account's leases."""
 
     def __init__(self, settings: Settings, ledger: Ledger, now: Clock) -> None:
         self._settings, self._folder, self._now = settings, settings.folder, now

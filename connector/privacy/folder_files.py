@@ -109,10 +109,7 @@ def find_spreadsheets(folder: Path) -> Iterator[Path]:
 
 
 def remove_from_files(found: FileMatches, person: Person) -> None:
-    """Remove the person's rows from text files, and delete the found workbooks and logs as a whole.
-
-    Reports are not changed. Raises a `WarehouseError`.
-    """
+    """Remove the person's rows from text files, and delete workbooks and logs."""
     for path in found.spreadsheets:
         if path not in found.workbooks:
             remove_rows(path, person)
@@ -180,10 +177,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
-    """Yield the files below the folder, except databases; links are not followed.
-
-    Links and folders of other accounts are added to `not_searched`.
-    """
+    """Yield the files below the folder, except databases; add others to `not_searched`."""
     with convert_file_errors(folder):
         entries = sorted(folder.iterdir())
     for path in entries:

@@ -123,10 +123,7 @@ def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
 def _manual_steps(
     folder: Path, person: Person, journal: JournalMatches, files: FileMatches
 ) -> Iterator[str]:
-    """Yield a sentence for each file that the user must correct or delete.
-
-    These are files of unknown formats, and pushed spreadsheets outside of the folder.
-    """
+    """Yield a sentence for each file, here or outside, that the user must correct."""
     for path in files.by_hand:
         is_named = person.is_named_in(path.stem)
         name = relative_path(path.with_name(MARK + path.suffix) if is_named else path, folder)

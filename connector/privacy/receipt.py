@@ -217,10 +217,7 @@ def mention_lines(mentions: Sequence[Mention], *, is_past: bool = False) -> list
 
 
 def write_receipt(receipt: Receipt, folder: Path) -> Path:
-    """Write the receipt to the folder, as JSON and as text; return the path of the text.
-
-    An existing receipt is replaced. Raises a `WarehouseError`.
-    """
+    """Write or replace the receipt, as JSON and text; return the path of the text."""
     place = folder / RECEIPTS_FOLDER
     shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
     texts = {"json": f"{shown}\n", "txt": receipt.as_text()}

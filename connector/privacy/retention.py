@@ -47,10 +47,7 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rule of one resource: a period after the date in `field`.
-
-    `conditions` are choice fields, each with the values for which the rule applies.
-    """
+    """Period after the date in `field`, for records with these values of choice fields."""
 
     resource: str
     number: int
@@ -140,11 +137,7 @@ def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> Settin
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """Records that one rule would erase.
-
-    `placed` is the number of records kept because the candidate is placed, `undated` the number of
-    records without a date.
-    """
+    """Records that a rule would erase, and numbers of those placed or without a date."""
 
     rule: RetentionRule
     cutoff: datetime

@@ -133,10 +133,7 @@ def _refuse_other_folder(folder: Path) -> None:
 
 
 def _relative_paths(tables: Sequence[str]) -> Iterator[Path]:
-    """Yield `SCHEMA/TABLE.parquet` for each table, with characters that every file system accepts.
-
-    Names that would be equal get a number.
-    """
+    """Yield a unique `SCHEMA/TABLE.parquet` for each table, with safe characters."""
     taken: set[str] = set()
     for table in tables:
         schema, _, name = table.partition(".")

@@ -43,10 +43,7 @@ class LakehouseMatches:
 
 
 def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
-    """Count the account's rows with an identifier of the person, in all snapshots.
-
-    Returns no rows if there is no lakehouse. Raises a `LakehouseError`.
-    """
+    """Count the person's rows in all snapshots; none without a lakehouse."""
     found = LakehouseMatches()
     lakehouse = LakehouseAccount.from_settings(settings)
     if lakehouse is None:

@@ -64,10 +64,7 @@ def lakehouse_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSc
 def ensure_table(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, existing: TableSchema | None
 ) -> None:
-    """Create the table, or add missing columns and wider types to the `existing` one.
-
-    Raises `LakehouseError` for a column of an incompatible type.
-    """
+    """Create or complete the table. Raises `LakehouseError` for an incompatible column."""
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
         if each.name.lower() == ACCOUNT:

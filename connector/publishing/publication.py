@@ -131,10 +131,7 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDraft:
-    """Built and checked draft. `publish(prepared=...)` publishes it by the id in `publication`.
-
-    It cannot be published if `built.blocking` is not empty.
-    """
+    """Checked draft that `publish(prepared=publication)` can publish."""
 
     publication: str
     file: Path
@@ -204,10 +201,7 @@ def prepare_draft(
     watch: BuildObserver | None = None,
     now: Callable[[], datetime] = _now,
 ) -> PreparedDraft:
-    """Build and check a draft that a later `publish` can use.
-
-    Failed checks are part of the result. Raises a `ModelError` or a `WarehouseError`.
-    """
+    """Build a draft for a later `publish`, with results of checks. Raises `ModelError`."""
     _check_records_loaded(settings)
     with publication_lock(settings.folder):
         work = _PublicationRun(settings, run_id, watch, now)
@@ -428,10 +422,7 @@ class _PublicationRun:
         return self._target if is_plain else None
 
     def resume_draft(self, prepared: str) -> bool:
-        """Continue with an earlier draft; return False if it is missing or outdated.
-
-        Raises `PublishingRefused` if its checks have failed.
-        """
+        """Continue with an earlier draft; False if missing or old. Raises `PublishingRefused`."""
         row, shown = read_own_publication(self._draft), read_own_publication(self._target)
         if row is None or row.publication != prepared or row.outcome not in ("built", "refused"):
             return False

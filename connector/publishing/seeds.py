@@ -91,10 +91,7 @@ def _parse_rows(
 
 
 def create_seed_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Create or replace the seed's table and return its number of rows. Raises `ModelError`.
-
-    The caller must hold a transaction.
-    """
+    """Replace the seed's table in the caller's transaction; return its number of rows."""
     rows = read_seed_rows(seed).rows
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
@@ -144,10 +141,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def maps_any_value(seed: Seed) -> bool:
-    """Return True if the user's file maps at least one value that the shipped file does not have.
-
-    Returns False without a user's file. Raises `ModelError`.
-    """
+    """Return True if a user's file maps a value that the shipped one does not have."""
     if not seed.is_users:
         return False
     shipped = shipped_folder() / "seeds" / seed.path.name
@@ -168,10 +162,7 @@ class UnmappedValues:
 
 @dataclass(frozen=True, slots=True)
 class SeedCopy:
-    """User's copy of a seed, and the values appended to it.
-
-    `left_out` are values that a spreadsheet program or a terminal might execute.
-    """
+    """User's copy of a seed. Values that a program might execute are `left_out`."""
 
     path: Path
     is_new: bool
@@ -180,10 +171,7 @@ class SeedCopy:
 
 
 def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
-    """Return the unmapped values of each seed in a built file.
-
-    Raises `MartsMissing` if the file has no marts, or another `WarehouseError`.
-    """
+    """Return the unmapped values of each seed. Raises `MartsMissing`, `WarehouseError`."""
     audits = {each.name: each for each in project.audits}
     found = []
     with open_read_only(file) as connection:

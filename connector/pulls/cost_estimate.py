@@ -127,21 +127,14 @@ async def estimate_cost(
 
 async def _estimate_resource(context: RunContext, name: str) -> PullCost:
     """Return the sum of the estimates of the resource's streams."""
-    whole = PullCost(0, 0, 0, 0, 0, 0)
+    costs: list[PullCost] = []
     for stream in await _all_streams(context, declaration(name)):
         bookmark = await context.bookmark(stream)
         steps = estimate_pull_cost(stream.resource, bookmark)
-        each = await PullExecutor(context, stream).run(steps)
-        whole = PullCost(
-            total=whole.total + each.total,
-            changed=whole.changed + each.changed,
-            deleted=whole.deleted + each.deleted,
-            queued=whole.queued + each.queued,
-            lists=whole.lists + each.lists,
-            details=whole.details + each.details,
-            is_first=whole.is_first or each.is_first,
-        )
-    return whole
+        costs.append(await PullExecutor(context, stream).run(steps))
+    names = ("total", "changed", "deleted", "queued", "lists", "details")
+    sums = {each: sum(getattr(cost, each) for cost in costs) for each in names}
+    return PullCost(**sums, is_first=any(cost.is_first for cost in costs))
 
 
 async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:

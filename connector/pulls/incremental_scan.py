@@ -361,7 +361,7 @@ class IncrementalScan:
         return listing.has_shifted or len(self._above.keys() - self._details.gone.keys()) < need
 
     def _verify_completeness(self, listing: Listing) -> Steps[bool]:
-        """Return True if all records above the boundary, as of the last page, were read.
+        """Read missing records again; return True if all records above the boundary were then read.
 
         An id counts if it was dirty then and existed after the last page: this listing shows it
         above the first verified clean rank, or does not show it and it was read since. These ids

@@ -129,7 +129,10 @@ class DeletionSearch:
         return []
 
     def _choose_page(self, low: ListPosition, high: ListPosition) -> int | None:
-        """Return the unread page nearest to the middle, preferably with a cut; None without one."""
+        """Return the unread page nearest to the middle, preferably one without ties.
+
+        None if all pages in between were read.
+        """
         nearest: int | None = None
         for number in _numbers_from_middle(low.page + 1, high.page - 1):
             if number in self._listed:

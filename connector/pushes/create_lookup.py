@@ -122,14 +122,14 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
     return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.started_at)
 
 
-def find_existing_ids(
+def find_ids_on_newest_page(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
-    """Return the ids of the newest records that have this identity and belong to no row of the
-    journal.
+    """Return the ids on the newest page before the batch that have this identity.
 
-    Records that were in the warehouse before the batch are left out, too. Empty if list items do
-    not have the whole identity; None if the list could not be read.
+    Records of other rows of the journal, and records that were in the warehouse before the batch,
+    are left out. Empty if list items do not have the whole identity; None if the list could not be
+    read.
     """
     page: Page[Resource] | UnreadableDetail = yield NewestBefore()
     if isinstance(page, UnreadableDetail):

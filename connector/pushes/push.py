@@ -446,7 +446,7 @@ class _FilePush:
 def _replace_results(
     rows: Iterable[tuple[SheetRow, RowResult]], results: Iterable[RowResult]
 ) -> Iterator[tuple[SheetRow, RowResult]]:
-    """Yield the rows with the results of the same row numbers in `results`."""
+    """Yield each row with its result from `results`, which has one for every row in this order."""
     given = iter(results)
     for row, _ in rows:
         yield row, next(each for each in given if each.number == row.number)

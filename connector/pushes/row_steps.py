@@ -36,7 +36,7 @@ from connector.pushes.create_lookup import (
     LookupResult,
     SoughtRecord,
     find_created_record,
-    find_existing_ids,
+    find_ids_on_newest_page,
 )
 from connector.pushes.push_row import (
     ATTEMPTS_MAX,
@@ -121,7 +121,7 @@ def _check_is_new(row: PushRow) -> PushSteps[bool]:
     """
     if not row.task.identity:
         return True
-    there = yield from find_existing_ids(row.resource, row.task.identity)
+    there = yield from find_ids_on_newest_page(row.resource, row.task.identity)
     if there is None:
         return False
     if there:

@@ -172,10 +172,7 @@ def open_file(
 def _open_instance(
     path: Path, name: str, wait_seconds: float, memory: str, waits_in_turn: bool
 ) -> duckdb.DuckDBPyConnection:
-    """Return a new DuckDB instance with the file attached as `name`.
-
-    Waits up to `wait_seconds` for another process. Raises errors of DuckDB.
-    """
+    """Return a new DuckDB instance with the file attached. Raises errors of DuckDB."""
     is_new = not path.exists()
     instance = duckdb.connect(
         ":memory:",
@@ -369,10 +366,7 @@ def _to_lock_error(path: Path, text: str) -> WarehouseError:
 
 
 def lock_and_move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Lock the file, and rename its logs so that DuckDB ignores them; return the new names.
-
-    Raises `WarehouseBusy` if another process has the file open.
-    """
+    """Lock the file, then rename its logs as `move_logs` does. Raises `WarehouseBusy`."""
     with convert_errors(work), work.open("r+b") as locked_file:
         try:
             # The same kind of lock as DuckDB's own, so no process opens the file while its log
@@ -388,10 +382,7 @@ def lock_and_move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
 
 
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Rename the logs of a file so that DuckDB ignores them; return the new names.
-
-    The file must be missing or locked by the caller.
-    """
+    """Rename logs so that DuckDB ignores them; the file is missing or locked by the caller."""
     moved = []
     with convert_errors(work):
         for ending in LOG_ENDINGS:

@@ -55,10 +55,7 @@ class HistoryTable:
     def edits_from_items(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """Return the edits for list items that differ from what is stored.
-
-        `at` is the time of items without a server time.
-        """
+        """Return the edits for changed list items; `at` replaces a missing server time."""
         edits = HistoryEdits(self._stream.resource)
         differs = partial(differing_listed_names, self._stream.resource)
         last = self._last_versions(

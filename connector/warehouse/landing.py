@@ -45,11 +45,7 @@ from connector.warehouse.schema import (
 
 @dataclass(frozen=True, slots=True)
 class LandedCounts:
-    """Number of rows that one commit changed.
-
-    `listed` counts rows that came from lists. The other attributes count rows that came from
-    details.
-    """
+    """Number of rows of one commit: `listed` by lists, the others by details."""
 
     listed: int = 0
     new: int = 0
@@ -138,10 +134,7 @@ class LandingTable:
     def _land_records(
         self, records: tuple[FoundDetail, ...], run_id: str
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
-        """Replace the rows of details; unchanged rows only get new timestamps.
-
-        Returns the numbers of rows and the events.
-        """
+        """Replace rows; unchanged ones only get new times. Return counts and events."""
         if not records:
             return LandedCounts(), ()
         distinct: dict[str, FoundDetail] = {each.record.id: each for each in records}

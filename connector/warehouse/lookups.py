@@ -81,10 +81,7 @@ class WarehouseLookups:
         return [index.ids(each) for each in values]
 
     def landed_records(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
-        """Return the loaded rows with these ids, including deleted ones.
-
-        With `seen_at`, each has the detail that the user saw, too.
-        """
+        """Return the loaded rows, also deleted ones, with the detail that the user saw."""
         name, id_list = quoted(declaration(resource).name), ", ".join(map(literal, ids))
         if not id_list:
             return {}

@@ -99,10 +99,7 @@ def list_tables(path: Path) -> tuple[str, ...]:
 
 
 def to_arrow(path: Path, sql: str) -> pa.Table:
-    """Return the result of one query as an Arrow table.
-
-    Raises `Misused` for a query that DuckDB refuses, and a `WarehouseError`.
-    """
+    """Return a query's result as an Arrow table. Raises `Misused` and a `WarehouseError`."""
     with open_read_only(path) as connection:
         try:
             return connection.execute(sql).to_arrow_table()

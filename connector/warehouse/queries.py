@@ -247,10 +247,7 @@ def _is_between(column: str, after: datetime | None, before: datetime | None) ->
 
 
 def _differing_names(answer: Resource, landed: str) -> tuple[str, ...]:
-    """Return the fields in which a response differs from the loaded record (JSON).
-
-    A list item is compared in the listed fields only.
-    """
+    """Return the (listed) fields in which a response differs from the record's JSON."""
     record = json.loads(landed)
     if not answer.is_item:
         return differing_names(record, json.loads(as_json(answer.raw)))

@@ -222,10 +222,7 @@ _DATE = "updated_at"
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """Record before a response: its last version, and the values of its landing row.
-
-    `seen_at` is the time of the last response with the record.
-    """
+    """Record before a response: its last version, its landing row and last response."""
 
     last: Version
     landed: Mapping[str, Any]

@@ -223,10 +223,7 @@ FRESH_ENDING = ".compacting"
 
 
 def compact(path: Path) -> None:
-    """Write the file again without deleted rows; if this fails, the file is unchanged.
-
-    Raises `WarehouseBusy` or another `WarehouseError`.
-    """
+    """Write the file again without deleted rows. Raises `WarehouseError`; it is then unchanged."""
     fresh = path.with_name(path.name + FRESH_ENDING)
     remove_draft(fresh)
     with open_file(path) as connection, convert_errors(path):

@@ -163,6 +163,6 @@ class MonthlyLimit:
         return 0 if self._is_month_used_up(now) else self._minute.remaining(now)
 
     def reset_at(self, now: float) -> float:
-        """Return the end of the minute or of the month."""
+        """Return the end of the month if it is used up and shown, else of the minute."""
         is_shown = self._is_month_used_up(now) and self.shows == "month"
         return self.month_ends_at if is_shown else self._minute.reset_at(now)

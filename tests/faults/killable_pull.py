@@ -69,7 +69,7 @@ def serve() -> None:
 
 
 def _run_pull(order: PullOrder) -> int:
-    """Run the pull of an order in the child, and return the exit status."""
+    """Run the pull of an order in this process. The command raises its status as `SystemExit`."""
     from connector.cli import main  # noqa: PLC0415
 
     os.environ.update(order["environ"])

@@ -44,7 +44,7 @@ def test_the_repr_of_an_account_does_not_show_its_environment(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_runs_are_stored_in_the_configured_dagster_home(tmp_path: Path) -> None:
+def test_a_refused_run_is_stored_in_the_dagster_home_without_the_key(tmp_path: Path) -> None:
     home, data = tmp_path / "home", tmp_path / "data"
     data.mkdir()
     with Sandbox(counts=COUNTS, keys={"another-key": ("*",)}) as sandbox:

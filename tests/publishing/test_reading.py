@@ -65,7 +65,7 @@ def test_read_returns_a_data_frame_with_matching_types(
     assert str(agency.published_file) not in held
 
 
-def test_a_result_converts_to_arrow_and_polars(
+def test_an_unchanged_result_converts_to_arrow_and_to_polars_if_installed(
     agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency.publish()

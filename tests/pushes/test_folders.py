@@ -12,7 +12,7 @@ from connector.catalog import declaration
 from connector.catalog.resource import Page
 from connector.ledger.push_states import Task
 from connector.pulls.run import pull
-from connector.pushes.create_lookup import find_existing_ids
+from connector.pushes.create_lookup import find_ids_on_newest_page
 from connector.pushes.push_row import ClaimedRecords, NewestBefore
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -100,7 +100,7 @@ def test_a_record_matches_only_if_its_whole_identity_is_equal(
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
     page = Page((item,), 1, 100, 1, 1, at, 0.1, received_at=at)
-    steps = find_existing_ids(declared, identity)
+    steps = find_ids_on_newest_page(declared, identity)
 
     assert NewestBefore() == next(steps)
     if found:

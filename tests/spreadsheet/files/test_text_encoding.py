@@ -182,7 +182,7 @@ def test_the_extension_tsv_decides_between_possible_delimiters(tmp_path: Path) -
     assert [("1,2", "3")] == list_cells(table)
 
 
-def test_invalid_delimiter_options_are_rejected(tmp_path: Path) -> None:
+def test_a_delimiter_option_is_applied_and_unknown_options_are_rejected(tmp_path: Path) -> None:
     path = write_file(tmp_path, b"a;b\n1;2\n")
 
     assert ("a", "b") == open_table(path, delimiter=";").headings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -279,28 +280,17 @@ def _print_status(terminal: Terminal, found: AccountStatus) -> None:
             terminal.say(f"What to do: {action}")
 
 
-def _resource_row(resource: ResourceState, found: AccountStatus) -> Sequence[object]:
+def _resource_row(state: ResourceState, found: AccountStatus) -> Sequence[object]:
     """Return the values of `RESOURCE_COLUMNS`."""
-    proven_at, oldest, last, now = (
-        resource.proven_at,
-        resource.oldest_read_at,
-        resource.last,
-        found.now,
-    )
+    proven_at, oldest, last, now = state.proven_at, state.oldest_read_at, state.last, found.now
     outcome = None if last is None else last.outcome
     return (
-        *(
-            resource.resource,
-            resource.live,
-            resource.listed_only,
-            resource.deleted,
-            resource.pending,
-        ),
+        *(state.resource, state.live, state.listed_only, state.deleted, state.pending),
         None if last is None else last.total,
         None if proven_at is None else format_moment(proven_at),
         None if proven_at is None else describe_age(now - proven_at),
         None if oldest is None else describe_age(now - oldest),
-        "not started" if resource.resource in found.not_started else outcome,
+        "not started" if state.resource in found.not_started else outcome,
     )
 
 
@@ -457,16 +447,13 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }
-    return (
-        values
-        if found.ledger_status is None
-        else values | _ledger_json(found.ledger_status, found.now)
-    )
+    usage = found.ledger_status
+    return values if usage is None else values | _ledger_json(usage, found.now)
 
 
-def _ledger_json(ledger_status: LedgerStatus, now: datetime) -> dict[str, object]:
+def _ledger_json(usage: LedgerStatus, now: datetime) -> dict[str, object]:
     """Return the JSON fields `month`, `limit_per_minute` and `leases`."""
-    month = ledger_status.month
+    month = usage.month
     return {
         "month": {
             "begins": month.period.begins,
@@ -475,13 +462,11 @@ def _ledger_json(ledger_status: LedgerStatus, now: datetime) -> dict[str, object
             "limit": month.limit,
             "reserve": month.reserve,
             "left_for_pulls": month.requests_left(keeps_reserve=True),
-            "usual_day": ledger_status.usual_day,
-            "forecast": ledger_status.forecast,
-            "spent_until": None
-            if ledger_status.exhaustion is None
-            else ledger_status.exhaustion.until,
+            "usual_day": usage.usual_day,
+            "forecast": usage.forecast,
+            "spent_until": None if usage.exhaustion is None else usage.exhaustion.until,
         },
-        "limit_per_minute": ledger_status.limit_per_minute,
+        "limit_per_minute": usage.limit_per_minute,
         "leases": [
             {
                 "name": each.name,
@@ -491,7 +476,7 @@ def _ledger_json(ledger_status: LedgerStatus, now: datetime) -> dict[str, object
                 "requests": each.requests,
                 "is_under_way": not each.can_be_taken(now),
             }
-            for each in ledger_status.leases
+            for each in usage.leases
         ],
     }
 
@@ -539,9 +524,8 @@ class AccountSummary:
 def _print_summaries(session: Session, max_age: Age | None) -> int:
     """Print one line per account and its problems, and return the highest exit status."""
     terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
-    found = list(
-        session.for_each(lambda each: AccountSummary.read(each, now, max_age), is_for_all=True)
-    )
+    read = partial(AccountSummary.read, now=now, max_age=max_age)
+    found = list(session.for_each(read, is_for_all=True))
     rows = [(account.title, *_account_cells(line)) for account, line in found]
     terminal.print_table(ACCOUNT_COLUMNS, rows)
     for account, line in found:

@@ -406,7 +406,10 @@ class Journal:
             " AND other.number = mine.same_number"
             f" WHERE {where} ORDER BY mine.batch, mine.number",
             parameters,
-            {"outcome": _outcome_from_json, "problems": _problems_from_json},
+            {
+                "outcome": _outcome_from_json,
+                "problems": lambda text: tuple(Problem(**each) for each in json.loads(text)),
+            },
         )
 
     def _select_attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
@@ -502,10 +505,6 @@ def _outcome_from_json(text: str) -> RowOutcome:
         raise ValueError("a row is in no such state")
     outcome = outcome_of(state, operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
     return outcome_of_follower(outcome) if is_follower else outcome
-
-
-def _problems_from_json(text: str) -> tuple[Problem, ...]:
-    return tuple(Problem(**each) for each in json.loads(text))
 
 
 def _checked_json_text(body: bytes) -> str:

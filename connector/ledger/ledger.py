@@ -407,7 +407,9 @@ class Ledger:
             month = _read_month(connection, spender.allowance, today)
             room = month.requests_left(keeps_reserve=spender.keeps_reserve)
             if room == 0:
-                raise _quota_spent_error(month, keeps_reserve=spender.keeps_reserve)
+                counted = month if spender.keeps_reserve else replace(month, reserve=0)
+                resets_at = month.period.ends.isoformat()
+                raise QuotaSpent(describe_used_up_month(counted), resets_at=resets_at)
             size = block_size(room, requests_max)
             owner = {"run_id": spender.run_id, "command": spender.command}
             number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
@@ -571,9 +573,3 @@ def _check_exhaustion(
         f"up{untold}. To send requests anyway, add --ignore-quota",
         resets_at=format_moment(exhaustion.until),
     )
-
-
-def _quota_spent_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
-    """Return the error for a month whose requests are used up by our own count."""
-    counted = month if keeps_reserve else replace(month, reserve=0)
-    return QuotaSpent(describe_used_up_month(counted), resets_at=month.period.ends.isoformat())

@@ -325,7 +325,7 @@ def fields_to_remove(
     gone = {name for group in groups for name in group.fields if name in values}
     for group in subjects_of(declaration.name):
         if group.is_other_person:
-            urls = _url_fields(declaration, group)
+            urls = [each for each in group.fields if declaration.fields[each].format == "url"]
             gone |= {
                 name for name in group.phones if _has_identifier("phone", values.get(name), who)
             }
@@ -408,11 +408,6 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from texts_in(each)
-
-
-def _url_fields(declaration: Declaration, group: DataSubject) -> list[str]:
-    """Return the names of the group's fields that contain addresses of web pages."""
-    return [name for name in group.fields if declaration.fields[name].format == "url"]
 
 
 def _has_identifier(kind: IdentifierKind, value: object, who: PersonMatcher) -> bool:

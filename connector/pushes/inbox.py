@@ -606,16 +606,9 @@ async def deliver(
     if report.outcome in ("stopped", "failed"):
         taken.report_draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
-    return archive_pushed_file(inbox, taken, report, moment)
-
-
-def archive_pushed_file(
-    inbox: Inbox, claimed: ClaimedFile, report: PushReport, moment: datetime
-) -> DeliveryResult:
-    """Archive a file and its written report: in `done` if every row is fine, else in `rejected`."""
     place: Place = "done" if report.exit_status == 0 else "rejected"
-    kept = inbox.archive(claimed, place, f".report{report_suffix(claimed.path)}", moment)
-    return DeliveryResult(replace(report, file=kept.report), kept)
+    archived = inbox.archive(taken, place, f".report{report_suffix(taken.path)}", moment)
+    return DeliveryResult(replace(report, file=archived.report), archived)
 
 
 def _is_caused_by_file(error: ConnectorError) -> bool:

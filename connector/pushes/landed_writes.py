@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from connector.catalog import declaration
-from connector.catalog.resource import Declaration, Resource
+from connector.catalog.resource import Declaration
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import JournalChanges, Transition
@@ -89,24 +89,21 @@ class AnswerLoader:
 
     async def add_answer(self, task: Task, transition: Transition) -> None:
         """Load the record of a transition within `LOAD_SECONDS`, if it has one."""
-        if transition.shown is None and (
-            transition.event not in _WRITTEN or transition.record_id is None
-        ):
+        shown, record_id = transition.shown, transition.record_id
+        if shown is None and (transition.event not in _WRITTEN or record_id is None):
             return
         pending = await self._answers_of_stream(task)
         if pending is None:
             return
-        resource = pending.stream.resource
-        if transition.shown is not None and (
-            transition.is_detail or _has_detail_fields(resource, transition.shown)
-        ):
-            record = FoundDetail(transition.shown, transition.shown.served_at or self._now())
-            pending.records[transition.shown.id] = record
-            pending.queue.pop(transition.shown.id, None)
+        names = {each.name for each in pending.stream.resource.detail_fields}
+        # An answer with all of these fields is a complete record.
+        if shown is not None and (transition.is_detail or names <= shown.raw.keys()):
+            pending.records[shown.id] = FoundDetail(shown, shown.served_at or self._now())
+            pending.queue.pop(shown.id, None)
         else:
-            assert transition.record_id is not None
-            pending.records.pop(transition.record_id, None)
-            pending.queue[transition.record_id] = QUEUED_AS
+            assert record_id is not None
+            pending.records.pop(record_id, None)
+            pending.queue[record_id] = QUEUED_AS
         if self._due is None:
             self._due = asyncio.ensure_future(self._load_periodically())
 
@@ -176,11 +173,6 @@ class AnswerLoader:
         finally:
             self._warehouse.release()
         return found[0] if len(found) == 1 else None
-
-
-def _has_detail_fields(resource: Declaration, record: Resource) -> bool:
-    """Return True if an answer has every field of a complete record."""
-    return all(field.name in record.raw for field in resource.detail_fields)
 
 
 # -- Publish ---------------------------------------------------------------------------------------

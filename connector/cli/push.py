@@ -336,7 +336,10 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
 def _print_groups(
     terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], heading: str
 ) -> None:
-    """Print the problems by kind, the most frequent first, with what to do."""
+    """Print the most frequent kinds of problems with what to do; nothing if there are none.
+
+    Missing columns are not printed here.
+    """
     shown = [each for (code, _), each in groups.items() if code != COLUMN_MISSING]
     if not shown:
         return

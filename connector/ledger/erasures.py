@@ -264,9 +264,7 @@ class Restore:
 
 
 class Backups:
-    """Records of backups and restores of one account's folder. Every method raises a
-    `WarehouseError`.
-    """
+    """Records of backups and restores of one folder. Methods can raise a `WarehouseError`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

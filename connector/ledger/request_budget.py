@@ -197,7 +197,7 @@ _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 
 
 class LeaseHolder:
-    """Context manager that holds a lease for a run, renews it, and counts the run's requests.
+    """Asynchronous context manager that holds and renews a run's lease and counts its requests.
 
     A client uses it as its request meter. Entering raises `LeaseHeld` if another run has the lease,
     and `WarehouseError` if the list of erased people is lost or the ledger cannot be used.

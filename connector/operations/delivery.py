@@ -230,7 +230,7 @@ class Email:
         )
 
     def check_connection(self) -> None:
-        """Connect without sending anything. Raises `NotDelivered`."""
+        """Connect without logging in or sending anything. Raises `NotDelivered`."""
 
         def greet() -> None:
             with self._open_server():

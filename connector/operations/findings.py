@@ -285,7 +285,11 @@ def _has_failed(run: Run | Publication) -> bool:
 
 
 def _pull_failed(s: FileSnapshot) -> ConditionResult:
-    """Report the latest pulls if they failed; not decided if only their publication failed."""
+    """Report the latest pulls if they failed.
+
+    Not decided without pulls, if only their publication failed, or if the last pull was stopped
+    before its first request.
+    """
     failed = list(takewhile(_has_failed, s.runs))
     if not failed:
         # A pull that was stopped before its first request proves nothing about the API.
@@ -424,7 +428,10 @@ def _cost_rising(s: FileSnapshot) -> ConditionResult:
 
 
 def _api_slow(s: FileSnapshot) -> ConditionResult:
-    """Report that a request of the last pull took unusually long."""
+    """Report that the last pull needed unusually many seconds per request.
+
+    Compared with the median of earlier pulls.
+    """
     # Pulls that waited for the rate limit do not count.
     paces = [
         (run, run.seconds / run.requests)

@@ -348,7 +348,10 @@ class PageLanguage:
         return self.gettext(fix) if fix else ""
 
     def describe_error(self, error: ConnectorError) -> tuple[str, str]:
-        """Return the text and the action of an error."""
+        """Return the text and the action of an error.
+
+        A `PageError` has its own text; other errors have the sentences of their code.
+        """
         if not isinstance(error, PageError):
             return self.describe_note(error_note(error))
         return self.gettext(error.text) % error.values, self.gettext(error.action)

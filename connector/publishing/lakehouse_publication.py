@@ -35,7 +35,7 @@ from connector.publishing.lakehouse_tables import (
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.internal_tables import TableRows
+from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import require_published
 from connector.warehouse.runs import LakehouseAttempt, record_lakehouse_attempt
 from connector.warehouse.warehouse import Warehouse
@@ -78,7 +78,7 @@ class LakehouseEntry:
     rows: int = 0
 
 
-_ENTRIES = TableRows(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
+_ENTRIES = RowMapper(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def list_named_mappings(folder: Path, resource: str) -> list[str]:
 
 
 def save_named_mapping(folder: Path, name: str, mapping: SavedMap) -> None:
-    """Save a column mapping under a name, and replace an earlier mapping with that name.
+    """Save a column mapping under a name; replaces the resource's mapping with that name.
 
     Raises:
         ValueError: The name has characters that are not allowed.

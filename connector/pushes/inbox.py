@@ -62,7 +62,7 @@ _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RefusedEntry(Exception):  # It never leaves the inbox, where it is a sentence.
-    """Reason why an entry of the inbox is not read, to be printed after the name of the entry."""
+    """Raised if an entry of the inbox cannot be read. Its text follows the name of the entry."""
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:

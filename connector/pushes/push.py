@@ -236,10 +236,9 @@ async def push(
 def _preview_files(
     settings: Settings, files: Sequence[PushFile], options: PushRunOptions
 ) -> list[tuple[Preview, float]]:
-    """Preview all files before the first request, and return each preview with its seconds.
+    """Preview the files together, since they may refer to each other, with the seconds of each.
 
-    The rows of a single file are checked once, after its pull. Several files refer to each other,
-    so that they are previewed together here, and checked again one by one.
+    If a single new file is to be sent after a pull, its rows are only checked after that pull.
     """
     previewed: list[tuple[Preview, float]] = []
     for each in files:

@@ -141,7 +141,8 @@ def _check_is_new(row: PushRow) -> PushSteps[bool]:
 def look_up_create(row: PushRow) -> PushSteps[bool]:
     """Search for the record that an unconfirmed create may have made, and record the result.
 
-    Waits first if the create was looked up before. Returns True if the row can continue now.
+    Waits first if the create was looked up before. Returns False if the list or a record could not
+    be read, and then records nothing.
     """
     if row.state == "settling":
         yield WaitUntil(row.settled_at)

@@ -812,7 +812,10 @@ def _measure_fit(
 def _row_shape(
     source: SourceFile, encoded: TextEncoding, delimiter: str, heading_rows: HeadingRows
 ) -> RowShape | None:
-    """Return the shape of the rows below these headings, by the first lines; None without rows."""
+    """Return the shape that rows below these headings have, judged by the first lines.
+
+    None if all headings are empty.
+    """
     headings = list(heading_rows.headings)
     if not any(headings):
         return None

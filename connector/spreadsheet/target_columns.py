@@ -54,7 +54,7 @@ class Lookups(Protocol):
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that identify the record, by field; empty if a value is missing."""
+    """Return the first natural key that has all its values, by field; empty if none has."""
     for fields in CATALOG[resource].natural_keys:
         key = {name: values.get(name) for name in fields}
         if None not in key.values() and "" not in key.values():

@@ -355,15 +355,15 @@ def _parse_types(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: type for name, type, *_ in (each.split(" ") for each in texts)}
 
 
-class TableRows(Generic[T]):
-    """Reads and writes the rows of one table as objects of a dataclass, whose fields are columns.
+class RowMapper(Generic[T]):
+    """Maps rows of one table to objects of a dataclass and back; its fields are the columns.
 
-    `texts` has the columns, in the format of `OWN_TABLES`, for a table that is not declared there.
+    `columns` declares the columns, in the format of `OWN_TABLES`, of a table that is not there.
     """
 
-    def __init__(self, kind: type[T], table: str, texts: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kind: type[T], table: str, columns: Mapping[str, str] | None = None) -> None:
         self._kind, self._table = kind, table
-        self._all = _parse_types(OWN_TABLES[table][1] if texts is None else texts)
+        self._all = _parse_types(OWN_TABLES[table][1] if columns is None else columns)
         fields: tuple[str, ...] = tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
         self._types = {name: self._all[name] for name in fields}
 

@@ -16,7 +16,7 @@ import duckdb
 from connector.errors import NotAWarehouse, WarehouseError
 from connector.ledger.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal, open_file, transaction
-from connector.warehouse.internal_tables import TableRows
+from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.schema import complete_tables
@@ -83,8 +83,8 @@ class ResourceRun:
     month_share: float | None = None
 
 
-_RUNS = TableRows(Run, "sync.runs")
-_RESOURCE_RUNS = TableRows(ResourceRun, "sync.run_resources")
+_RUNS = RowMapper(Run, "sync.runs")
+_RESOURCE_RUNS = RowMapper(ResourceRun, "sync.run_resources")
 
 PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
 """SQL for the time up to which a resource is verified: the earliest of its streams, and null while
@@ -260,7 +260,7 @@ class Publication:
     fingerprint: str | None = None
 
 
-_PUBLICATIONS = TableRows(Publication, "sync.publications")
+_PUBLICATIONS = RowMapper(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
@@ -389,7 +389,7 @@ class LakehouseAttempt:
     message: str | None = None
 
 
-_SHARED = TableRows(LakehouseAttempt, "sync.lakehouse")
+_SHARED = RowMapper(LakehouseAttempt, "sync.lakehouse")
 
 
 def record_lakehouse_attempt(work: Path, row: LakehouseAttempt) -> None:

@@ -17,7 +17,7 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.field import parse_datetime
 from connector.ledger.ledger import Identity
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
-from connector.warehouse.internal_tables import TableRows, column_types
+from connector.warehouse.internal_tables import RowMapper, column_types
 from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import (
     PROVEN_AT,
@@ -82,7 +82,7 @@ class UnreadRecord:
 BROKEN_RUNS_MIN = 2
 """Number of runs after which an unreadable record is not expected to become readable."""
 
-_UNREAD = TableRows(UnreadRecord, "sync.queue")
+_UNREAD = RowMapper(UnreadRecord, "sync.queue")
 
 
 def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
@@ -98,8 +98,8 @@ def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[U
 RecordKey = tuple[str, str]
 """Resource and id of a record."""
 
-_BOOKMARKS = TableRows(Bookmark, "sync.bookmarks")
-_FOLDER = TableRows(Identity, "sync.folder")
+_BOOKMARKS = RowMapper(Bookmark, "sync.bookmarks")
+_FOLDER = RowMapper(Identity, "sync.folder")
 
 
 def read_identity(connection: duckdb.DuckDBPyConnection) -> Identity | None:

@@ -99,7 +99,7 @@ def test_an_unknown_model_is_a_usage_error(folder: Path) -> None:
     assert (2, True) == (called.status, "Did you mean 'people'?" in called.err)
 
 
-def test_models_test_without_a_published_file_says_what_to_run(tmp_path: Path) -> None:
+def test_models_test_and_seeds_report_that_nothing_is_published(tmp_path: Path) -> None:
     for command in ("test", "seeds"):
         called = call(["models", command], make_environ(tmp_path))
         assert (1, True) == (called.status, "nothing has been published yet" in called.err)

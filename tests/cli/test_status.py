@@ -30,7 +30,7 @@ def test_status_before_the_first_pull_says_what_to_run(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_status_requires_an_account_if_several_exist_and_creates_no_files(tmp_path: Path) -> None:
+def test_commands_require_an_account_if_several_exist_and_create_no_files(tmp_path: Path) -> None:
     project = tmp_path / "connector.toml"
     address = 'base_url = "http://127.0.0.1:9"\n'
     project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
@@ -184,7 +184,7 @@ def test_status_names_resources_that_were_never_pulled(tmp_path: Path) -> None:
     assert "(monthly_requests is not set)" in called.out
 
 
-def test_an_outage_is_one_warning_and_later_resources_are_shown_as_not_started(
+def test_an_outage_is_one_warning_and_a_rejected_key_leaves_resources_not_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)

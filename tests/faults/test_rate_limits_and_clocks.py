@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.request_limits import RateFigures
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
@@ -42,13 +43,13 @@ def test_odd_429s_lead_to_reasonable_waits(tmp_path: Path, variant: str) -> None
         class RefusesFor20Seconds:
             """Refuses for 20 seconds from the first request that it meets."""
 
-            async def perform(self, exchange):  # type: ignore[no-untyped-def]
+            async def perform(self, exchange: HttpExchange) -> None:
                 now = exchange.store.clock()
                 if not refused or now - refused[0] < timedelta(seconds=20):
                     refused.append(now)
                     await ODD_REFUSALS[variant].perform(exchange)
                 else:
-                    await exchange.send(await exchange.serve())
+                    await exchange.send(await exchange.call_application())
 
         run_after_requests(
             sandbox, 60, lambda: sandbox.faults.add(RefusesFor20Seconds(), times=None)

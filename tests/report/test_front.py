@@ -187,7 +187,7 @@ def test_fees_without_an_exchange_rate_are_not_added(change_file: Callable[[Chan
     )
 
 
-def test_lists_are_sorted_by_urgency(published_file: Path, page: ReportPage) -> None:
+def test_lists_account_for_every_row_of_the_marts(published_file: Path, page: ReportPage) -> None:
     counts = (
         "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
         "AND NOT is_replaced",

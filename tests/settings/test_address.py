@@ -68,7 +68,7 @@ def test_an_invalid_base_address_is_refused(tmp_path: Path, written: str, messag
 
 
 @pytest.mark.parametrize("raw", [None, 1, True, ["https://acme.example"], ""])
-def test_a_base_address_that_is_not_a_string_is_refused(raw: object) -> None:
+def test_a_base_address_that_is_empty_or_no_string_is_refused(raw: object) -> None:
     with pytest.raises(ValueError, match="an address such as"):
         parse_address(raw)
 

@@ -89,7 +89,7 @@ class PushChecks:
                 raise BrokenPromise("P4", f"row {row.number} is left {row.state}")
 
     def check_nothing_is_created_twice(self) -> None:
-        """P5: each fingerprint had one effect, or as many as the user requested."""
+        """P5: no fingerprint was created or converted more often than the user allowed."""
         made: Counter[str] = Counter()
         allowed: Counter[str] = Counter()
         for key, print_ in self.read_fingerprints().items():

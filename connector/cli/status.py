@@ -85,7 +85,10 @@ class AccountStatus:
 
     @classmethod
     def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
-        """Read the account's files. Raises `WarehouseError`."""
+        """Prepare the work file and read the account's state. Raises `WarehouseError`.
+
+        Missing tables and columns are added.
+        """
         # Raises if another program made the file, and changes nothing if it is up to date.
         with warehouse.keep_open():
             warehouse.prepare()

@@ -86,7 +86,7 @@ class _JournalRow:
     parts: Mapping[PartKey, Any]
 
     def records_and_bodies(self) -> Iterator[Mapping[str, Any]]:
-        """Yield every record and body of the row, as values by field."""
+        """Yield the values by field of the row's task, joined, of its base, records and bodies."""
         if self.task is not None:
             joined: dict[str, Any] = {}
             for name in reversed(_TASK_MAPPINGS):

@@ -297,7 +297,10 @@ class PageLanguage:
         )
 
     def format_changes(self, changes: Any, resource: str) -> list[list[str]]:
-        """Return the field with its old and new value for each change of a preview or an undo."""
+        """Return field name, old and new text for each change of a preview or an undo.
+
+        The name is not a label; long texts are shortened.
+        """
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
             [name, *_shorten_values(*(self.format_value(each, resource, name) for each in pair))]

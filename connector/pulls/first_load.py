@@ -30,8 +30,8 @@ from connector.warehouse.pull_commands import (
     LandedRows,
     ListPage,
     Steps,
+    with_page_checks,
     with_pass_start,
-    with_total_offset,
 )
 
 SWEEPS_MAX = 24
@@ -82,7 +82,7 @@ def first_sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         )
         last_total = page.total
         bookmark = replace(
-            with_total_offset(page, with_pass_start(page, bookmark)),
+            with_page_checks(page, with_pass_start(page, bookmark)),
             load_page=page.page,
             listed=page.total if is_certain else bookmark.listed,
             is_sorted=bookmark.is_sorted and is_ascending(page),

@@ -363,11 +363,12 @@ class IncrementalScan:
     def _verify_completeness(self, listing: Listing) -> Steps[bool]:
         """Read missing records again; return True if all records above the boundary were then read.
 
-        An id counts if it was dirty then and existed after the last page: this listing shows it
-        above the first verified clean rank, or does not show it and it was read since. These ids
-        are a subset of the records above that rank, so if the numbers are equal, the sets are
-        equal. An id that could not be read since then counts if its page, listed again, still shows
-        it.
+        Also sets `_is_certain`: whether ids that cannot be stale would suffice. A record is dirty
+        if it is dated after the floor, otherwise clean. An id counts if it was dirty at the last
+        page and existed after it: this listing shows it above the first verified clean rank, or
+        does not show it and it was read since. These ids are a subset of the records above that
+        rank, so if the numbers are equal, the sets are equal. An id that could not be read since
+        then counts if its page, listed again, still shows it.
         """
         need = listing.length(self._total_offset or 0)
         for item in listing.order:

@@ -33,7 +33,7 @@ from connector.warehouse.pull_commands import (
     ListPage,
     Steps,
     TiedPages,
-    with_total_offset,
+    with_page_checks,
 )
 
 _TICK = timedelta(microseconds=1)
@@ -146,7 +146,7 @@ class DeletionSearch:
         """Read one page: load and queue missing records, and queue records that differ."""
         page = yield from ListPage(number, "created_at", "asc")
         self.totals.append(page.total)
-        self.bookmark = with_total_offset(page, self.bookmark)
+        self.bookmark = with_page_checks(page, self.bookmark)
         self.is_sorted &= is_ascending(page)
         self._listed[number] = frozenset(ids_of(page.items))
         differing = yield from DifferingFields(page.items)

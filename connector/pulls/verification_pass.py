@@ -28,7 +28,7 @@ from connector.warehouse.pull_commands import (
     ListPage,
     Steps,
     with_clock_change,
-    with_total_offset,
+    with_page_checks,
 )
 
 DETAILS_PER_WINDOW = 20
@@ -82,7 +82,7 @@ class VerificationRound:
         self.total, self.count = page.total, page.record_count()
         self.largest_total = max(self.largest_total, page.total)
         self.first_page = self.first_page or page
-        self.bookmark = with_total_offset(page, self.bookmark)
+        self.bookmark = with_page_checks(page, self.bookmark)
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:

@@ -447,13 +447,16 @@ class _BatchRun:
         rows = [
             row
             for number in numbers
-            if (row := await self._record_decision((batch, number), decision))
+            if (row := await self._apply_user_decision((batch, number), decision))
         ]
         pending = PendingCount(len(rows), frozenset(each.key for each in rows))
         return await self._run_rows_and_report(batch, rows, pending)
 
-    async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
-        """Record the decision on a row, and return the row; None if the decision has ended it."""
+    async def _apply_user_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
+        """Carry out the user's decision on an unconfirmed row, or on the row that it repeats.
+
+        Returns the row if it is still to be run; None if it has ended.
+        """
         record = await asyncio.to_thread(self._journal.row_record, key)
         if record is not None and record.state == "follows" and record.same_row is not None:
             key = record.same_row

@@ -209,10 +209,13 @@ def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
     raise UnknownName(name, value, map(str, allowed))
 
 
-def _checked_century(year: int) -> int:
+def _checked_century(first_year: int | str) -> int:
     """Return the first year of the century for two-digit years. Raises `Misused`."""
+    year = int(first_year) if str(first_year).isdecimal() else 0
     if not is_century(year):
-        raise Misused(f"{year} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
+        raise Misused(
+            f"{first_year!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}."
+        )
     return year
 
 

@@ -234,9 +234,11 @@ def _sought_record(row: PushRow) -> SoughtRecord:
 
 
 def update(row: PushRow) -> PushSteps[bool]:
-    """Read the record, and send the values that differ. Return True if the row can continue now.
+    """Read the record, and send the values that differ.
 
-    For an unconfirmed update, this records what became of it.
+    Ends the row as `changed_elsewhere` if another user changed one of them, unless the policy
+    overwrites. For an unconfirmed update, records its result. Returns False if this run must leave
+    the row; otherwise the row's state shows the next step, if any.
     """
     found, row.fresh_record = row.fresh_record, None
     outcome: Outcome = found or (yield ReadOne(row.id))

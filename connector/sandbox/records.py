@@ -81,7 +81,7 @@ def make_company(
 def make_job(
     rng: RandomValues, agency: AgencyContext, number: int, created: datetime, updated: datetime
 ) -> SampleRecord:
-    """Make a job of a random company; without companies, a job without a company."""
+    """Make a job, usually of a random company, and add it to the agency for later records."""
     companies = agency.ids["companies"]
     title = rng.choice(words.RANKS) + rng.choice(words.ROLES)
     status = rng.choice(words.JOB_STATUSES)

@@ -163,11 +163,12 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     return replace(distrusted, closed_floor=floor)
 
 
-def with_total_offset(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Return the bookmark after a page that shows the list's end and its total.
+def with_page_checks(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+    """Return the bookmark after a page, with the server's clock change and the total's offset.
 
-    If they agree, the offset is 0. If not, the total may have been counted at another time, so the
-    offset is unknown until every page was compared.
+    Only a page that shows the list's end changes the offset. It stays if the page confirms it, and
+    is 0 if it was unknown and the list agrees with the total. Otherwise it is unknown (None) until
+    every page was compared.
     """
     bookmark = with_clock_change(page, bookmark)
     if page.total_error is None or page.total_error == bookmark.total_offset:

@@ -32,7 +32,7 @@ _LIST_TYPE = re.compile(rf"({_TEXT_OR_WHOLE})\[[0-9]*\]").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class OpenQuery:
-    """Running query whose rows can be read once. `types` are DuckDB's types by column."""
+    """Running query: the names of its columns, and its rows as texts, which can be read once."""
 
     _cursor: duckdb.DuckDBPyConnection
     _types: dict[str, str]

@@ -16,7 +16,7 @@ from tests.support.agency import settings_of
 pytestmark = pytest.mark.slow
 
 
-def test_a_correction_import_contains_only_the_rows_to_correct(
+def test_a_correction_import_after_an_undo_contains_only_kept_and_invalid_rows(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     body = {"last_name": "Li", "employment_type": "permanent"}

@@ -85,7 +85,10 @@ def assert_sums(
     dimensions: tuple[str, ...],
     sums: Mapping[str, Aggregate],
 ) -> None:
-    """Assert that the mart has one row per group of facts, with its aggregates to two decimals."""
+    """Assert that the mart has one row per value of each dimension, with the facts' aggregates.
+
+    Numbers are compared to two decimals. Rows of other dimensions are ignored.
+    """
     has_id = "group_id" in month.mart(mart).columns
     shown = {
         (row.group_by, normalize_value(row.group_id) if has_id else None, row.group_name): [

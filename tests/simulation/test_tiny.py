@@ -6,20 +6,16 @@ from functools import partial
 
 import pytest
 
-from tests.seeds import seeded_random
 from tests.simulation.harness import Chooser, find_wrong_tapes, play_all_tapes
 from tests.simulation.tiny import list_shapes, play
-from tests.support.kill_points import IS_ALL
 
 PARTS = 4
 """Number of tests that share the shapes."""
 
 
 def _find_wrong_runs(landing: str, records: tuple[int, ...], part: int, *, pulls: int) -> list[str]:
-    """Play the shapes of one part, half of them unless `FAULTS=all`; return the wrong runs."""
+    """Play the shapes of one part, and return the wrong runs."""
     every = [str(each) for each in list_shapes(records) if each.landing == landing]
-    if not IS_ALL:
-        every = seeded_random("tiny").sample(every, len(every) // 2)
     tiny_play = partial(play, mutations=2, pulls=pulls)
     return [line for shape in every[part::PARTS] for line in find_wrong_tapes(tiny_play, shape)[1]]
 

@@ -22,6 +22,20 @@ from pydantic import SecretStr
 from connector.catalog import CATALOG
 from connector.catalog.resource import PER_PAGE_MAX, Order, Page, Resource
 from connector.client.connection import HttpSession
+from connector.client.messages import (
+    Observer,
+    Request,
+    Response,
+    build_convert_request,
+    build_create_request,
+    build_delete_request,
+    build_get_request,
+    build_list_request,
+    build_update_request,
+    rate_headers,
+    retry_after,
+    served_at,
+)
 from connector.client.rate_limiter import (
     RESET_SECONDS_MAX,
     Go,
@@ -31,17 +45,6 @@ from connector.client.rate_limiter import (
     Wait,
     seconds_until,
 )
-from connector.client.request import (
-    Observer,
-    Request,
-    build_convert_request,
-    build_create_request,
-    build_delete_request,
-    build_get_request,
-    build_list_request,
-    build_update_request,
-)
-from connector.client.response import Response, rate_headers, retry_after, served_at
 from connector.client.response_parsing import (
     read_deleted,
     read_list,

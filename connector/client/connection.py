@@ -21,8 +21,7 @@ import httpx
 from pydantic import SecretStr
 from yarl import URL
 
-from connector.client.request import Request
-from connector.client.response import BodyDecoder, Response, parse_json
+from connector.client.messages import BodyDecoder, Request, Response, parse_json
 from connector.client.response_parsing import doubt_error
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.errors_api import (

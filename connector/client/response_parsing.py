@@ -18,8 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX
 from connector.client.answer_fit import create_mismatch, misfit_of_id
-from connector.client.request import Request
-from connector.client.response import Response, parse_count, parse_json, served_at
+from connector.client.messages import Request, Response, parse_count, parse_json, served_at
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Answered,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
-from connector.client.request import Request
+from connector.client.messages import Request
 from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures

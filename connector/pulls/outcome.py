@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from connector.catalog import declaration
-from connector.client.request import Observer, Request
+from connector.client.messages import Observer, Request
 from connector.errors import ConnectorError, codes_of, count_noun
 from connector.errors_api import Forbidden, TryAgain
 from connector.ledger.quota import MonthUse

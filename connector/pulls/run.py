@@ -17,7 +17,7 @@ from typing import TypeVar
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
-from connector.client.request import check_ids
+from connector.client.messages import check_ids
 from connector.errors import ConnectorError, Misused, UnusableId, WarehouseError, count_noun
 from connector.errors_api import (
     AnswerBroken,

@@ -20,16 +20,17 @@ from itertools import islice
 from typing import Literal
 
 from connector.errors import DamagedSpreadsheet, EncodingUnknown, SpreadsheetError, UnknownName
-from connector.spreadsheet.columns import has_report_headings, normalized_heading
-from connector.spreadsheet.problems import FileQuestion
-from connector.spreadsheet.source_file import SourceFile
-from connector.spreadsheet.table_headings import (
+from connector.spreadsheet.columns import (
     LOOKED_AT,
     HeadingRows,
     email_headings,
     find_headings,
+    has_report_headings,
+    normalized_heading,
     one_line_headings,
 )
+from connector.spreadsheet.problems import FileQuestion
+from connector.spreadsheet.source_file import SourceFile
 
 # -- Encoding --------------------------------------------------------------------------------------
 # Order of detection: the encoding that the user gave; a byte order mark; UTF-16 if every second

@@ -18,6 +18,7 @@ import xlrd
 from xlrd.biffh import XLRDError
 
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
+from connector.spreadsheet.columns import LOOKED_AT
 from connector.spreadsheet.numbers import (
     apply_format,
     as_integer_if_whole,
@@ -36,7 +37,6 @@ from connector.spreadsheet.source_file import (
     parse_member,
     safe_parser,
 )
-from connector.spreadsheet.table_headings import LOOKED_AT
 from connector.spreadsheet.workbook import (
     AREA_MAX,
     COLUMNS_MAX,

@@ -24,7 +24,15 @@ from connector.errors import (
 )
 from connector.ledger.push_plan import Problem
 from connector.spreadsheet import delimited, workbook
-from connector.spreadsheet.columns import Columns, read_headings
+from connector.spreadsheet.columns import (
+    LOOKED_AT,
+    Columns,
+    HeadingRows,
+    LeftOutRows,
+    NonTableRowMarker,
+    find_headings,
+    read_headings,
+)
 from connector.spreadsheet.delimited import QuoteDamage
 from connector.spreadsheet.legacy_workbooks import LegacySheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
@@ -37,13 +45,6 @@ from connector.spreadsheet.problems import (
     text_of,
 )
 from connector.spreadsheet.source_file import BookKind, SourceFile, detect_kind, open_source
-from connector.spreadsheet.table_headings import (
-    LOOKED_AT,
-    HeadingRows,
-    LeftOutRows,
-    NonTableRowMarker,
-    find_headings,
-)
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unescape_cell
 from connector.spreadsheet.workbook import SheetFile
 

@@ -15,7 +15,13 @@ from typing import Any
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
-from connector.spreadsheet.columns import appearance_key, column_letter, has_report_headings
+from connector.spreadsheet.columns import (
+    LOOKED_AT,
+    appearance_key,
+    column_letter,
+    find_headings,
+    has_report_headings,
+)
 from connector.spreadsheet.numbers import apply_format, as_typed, changes_visible_value
 from connector.spreadsheet.problems import Cell, Flaw
 from connector.spreadsheet.source_file import (
@@ -25,7 +31,6 @@ from connector.spreadsheet.source_file import (
     parse_member,
     safe_parser,
 )
-from connector.spreadsheet.table_headings import LOOKED_AT, find_headings
 
 # -- Outline ---------------------------------------------------------------------------------------
 # The XML of a sheet shows data that its values do not: cells outside, errors, and lost formulas.

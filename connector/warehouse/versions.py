@@ -204,7 +204,7 @@ def _best_start(
 
 
 # -- Edits -----------------------------------------------------------------------------------------
-# Rules by which responses change the versions of a stream's records; `history.py` writes them.
+# Rules by which responses change the versions of a stream's records; `landing.py` writes them.
 #
 # - For each id, versions are numbered from 1 without a gap. Each begins when the previous one ended
 # (later, if the record was deleted in between), and the last one is open while the record exists.

@@ -7,7 +7,7 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client.client import Client, RecordEndpoint
-from connector.client.request import Observer, Request
+from connector.client.messages import Observer, Request
 from tests.support.clock import ClientClock
 
 KEY = "planted/key+of=the~tests"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from connector.client.client import Client, Limits
+from connector.client.messages import Request
 from connector.client.rate_limiter import RateLimiter
-from connector.client.request import Request
 from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
 from connector.pulls.outcome import RequestTally
 from connector.sandbox.server import Sandbox

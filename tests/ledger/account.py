@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.client.request import Request, build_get_request, build_list_request
+from connector.client.messages import Request, build_get_request, build_list_request
 from connector.ledger.ledger import Ledger, RequestSpender
 from connector.ledger.quota import Allowance, utc_day
 from connector.ledger.request_budget import RequestBudget

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.client.request import Request
+from connector.client.messages import Request
 from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import LeaseOwner, Ledger

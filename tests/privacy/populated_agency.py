@@ -20,7 +20,7 @@ from openpyxl import Workbook
 
 from connector.catalog import CATALOG
 from connector.cli import main
-from connector.client.request import Request
+from connector.client.messages import Request
 from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import LeaseOwner, Ledger

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connector.client.request import Request
+from connector.client.messages import Request
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter

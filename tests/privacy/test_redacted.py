@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from connector.catalog.field import MARK
-from connector.client.response import encode_body
+from connector.client.messages import encode_body
 from connector.errors import Misused
 from connector.ledger.push_plan import shorten
 from connector.ledger.push_states import Mode, Task

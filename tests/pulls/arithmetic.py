@@ -16,8 +16,7 @@ from typing import Any
 
 from connector import Client
 from connector.catalog import CATALOG
-from connector.client.request import Request
-from connector.client.response import Response
+from connector.client.messages import Request, Response
 from connector.errors_api import NoAnswer
 
 BEGAN = datetime(2020, 1, 1, tzinfo=UTC)

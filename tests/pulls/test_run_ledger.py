@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.client.request import build_list_request
+from connector.client.messages import build_list_request
 from connector.pulls.outcome import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connector.client.client import Client, Limits
-from connector.client.response import parse_json
+from connector.client.messages import parse_json
 from connector.errors import ConnectorError
 from connector.errors_api import AnswerBroken, NotTheApi
 from connector.pulls.run import pull

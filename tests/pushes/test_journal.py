@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.request import build_create_request
+from connector.client.messages import build_create_request
 from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal as journal_module

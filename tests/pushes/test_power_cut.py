@@ -43,7 +43,7 @@ from connector.ledger.push_states import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.ledger import LeaseOwner
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.journal import Journal
-from connector.client.request import build_create_request
+from connector.client.messages import build_create_request
 
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
 said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)

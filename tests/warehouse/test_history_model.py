@@ -78,7 +78,7 @@ class ExpectedVersion:
 
 @dataclass
 class HistoryModel:
-    """Expected versions by id, by the rules in the docstring of `connector.warehouse.history`."""
+    """Expected versions by id, by the rules in the docstring of `connector.warehouse.landing`."""
 
     versions: dict[str, list[ExpectedVersion]] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from connector.warehouse.history import HistoryTable
+from connector.warehouse.landing import HistoryTable
 from connector.warehouse.pull_commands import Commit, DeletionProof
 from connector.warehouse.versions import VersionEnd
 from connector.warehouse.warehouse import Warehouse

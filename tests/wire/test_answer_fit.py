@@ -10,14 +10,14 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.field import parse_datetime
-from connector.client.request import (
+from connector.client.messages import (
+    Response,
     build_convert_request,
     build_create_request,
     build_delete_request,
     build_get_request,
     build_update_request,
 )
-from connector.client.response import Response
 from connector.client.response_parsing import read_deleted, read_record, read_written
 from connector.errors_api import InDoubt, UnreadableAnswer
 

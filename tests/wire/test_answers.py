@@ -12,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog import CATALOG
-from connector.client.rate_limiter import RateHeaders
-from connector.client.request import (
+from connector.client.messages import (
     Request,
+    Response,
     build_create_request,
     build_delete_request,
     build_get_request,
     build_list_request,
+    rate_headers,
+    served_at,
 )
-from connector.client.response import Response, rate_headers, served_at
+from connector.client.rate_limiter import RateHeaders
 from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
 from connector.errors import ConnectorError
 from connector.errors_api import InDoubt, UnreadableAnswer

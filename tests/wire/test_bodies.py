@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog.field import is_redacted
-from connector.client.response import DEPTH_MAX, BodyDecoder, encode_body, parse_json
+from connector.client.messages import DEPTH_MAX, BodyDecoder, encode_body, parse_json
 
 JSON = st.recursive(
     st.none()

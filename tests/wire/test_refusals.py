@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.request import (
+from connector.client.messages import (
     Request,
+    Response,
     build_convert_request,
     build_create_request,
     build_delete_request,
@@ -17,7 +18,6 @@ from connector.client.request import (
     build_list_request,
     build_update_request,
 )
-from connector.client.response import Response
 from connector.client.response_parsing import response_error
 from connector.errors import ConnectorError
 from connector.errors_api import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Operation
-from connector.client.request import (
+from connector.client.messages import (
     Request,
     build_convert_request,
     build_create_request,

@@ -20,13 +20,13 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.request import (
+from connector.client.messages import (
     Request,
     build_convert_request,
     build_create_request,
     build_update_request,
+    served_at,
 )
-from connector.client.response import served_at
 from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition

@@ -19,8 +19,7 @@ from connector.catalog import declaration
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.client.answer_fit import misfit_of_id
-from connector.client.request import Request
-from connector.client.response import Response
+from connector.client.messages import Request, Response
 from connector.errors_api import InDoubt, Unreachable
 from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -41,7 +42,11 @@ settings.load_profile("tests")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis draw from the run's seed, too."""
+    """Let Hypothesis draw from the run's seed, too, and accept Ctrl-C."""
+    # A background job of a shell ignores SIGINT. Dagster then ignores SIGTERM, too, and its child
+    # processes inherit it, so that each of them is waited for in vain for 30 seconds.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if SEED:
         config.option.hypothesis_seed = str(SEED)
 

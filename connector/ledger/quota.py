@@ -114,9 +114,9 @@ def format_moment(moment: datetime) -> str:
 
 
 def block_size(month_left: int | None, budget_left: int | None) -> int:
-    """Return the number of requests of the next block: `BLOCK_REQUESTS_MAX`, or less if few are
-    left.
+    """Return the number of requests of the next block.
 
+    At most `BLOCK_REQUESTS_MAX`, the month's rest divided by `SHARERS`, and the rest of the budget.
     None means no limit.
     """
     size = BLOCK_REQUESTS_MAX

@@ -340,7 +340,7 @@ class DraftReader:
                 row, edit = read, edits.get(str(read.number), {})
                 if row.is_outside or edit is None:
                     # Totals and similar rows do not belong to the copy.
-                    row = _clear_cells(row)
+                    row = _as_blank_row(row)
                 elif edit or row.problems:
                     row = apply_edit(row, edit, table.headings)
                 if not row.is_left_out:
@@ -447,8 +447,8 @@ def apply_edit(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
     )
 
 
-def _clear_cells(row: SheetRow) -> SheetRow:
-    """Return the row with empty cells."""
+def _as_blank_row(row: SheetRow) -> SheetRow:
+    """Return the row as a blank row of the table, without problems."""
     return replace(
         row, cells=("",) * len(row.cells), problems=(), flaws={}, missing_cells=0, is_outside=False
     )

@@ -194,7 +194,10 @@ def personal_columns(
 def _may_be_personal(
     model: Model, column: Column, read: Sequence[str], table_columns: TableColumns
 ) -> bool:
-    """Return True for a column without an entry in a schema file that may hold personal data."""
+    """Return True for an undescribed column that may hold personal data.
+
+    Columns that a shipped staging model passes on are False: they inherit it from their source.
+    """
     if column.name in model.column_descriptions or column.type in _SAFE_TYPES:
         return False
     names = _source_names(column.name)

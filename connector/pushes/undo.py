@@ -138,7 +138,10 @@ class _UndoRun:
         self._turn = asyncio.Lock()
 
     async def undo_records(self, batch: str) -> UndoReport:
-        """Undo the batch's rows, several records at the same time, and report."""
+        """Undo the batch's rows, several records at the same time, or only preview it.
+
+        The report contains the error that ended the run early.
+        """
         work = await asyncio.to_thread(read_undo_plan, self.journal, batch)
         self._ended = {each.number: each for each in work.ended}
         rows = sum(len(each.rows) for each in work.records)

@@ -246,7 +246,10 @@ def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
-    """Return a reader that converts typed cells to text and reads all texts with `read`."""
+    """Return a reader that reads all texts with `read`, and numbers of typed cells as texts.
+
+    With `keeps_digits`, leading zeros matter, so typed numbers need `options.whole_numbers`.
+    """
     typed = typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))
 

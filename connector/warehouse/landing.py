@@ -40,9 +40,9 @@ from connector.warehouse.schema import (
     differing_listed_names,
     ids_table,
     landing_columns,
+    replace_surrogates,
     rowids_table,
     timestamp_array,
-    without_surrogates,
 )
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
@@ -513,7 +513,7 @@ class LandingTable:
             unread,
             code=pa.array([each.reason for each in unread.values()], pa.string()),
             error=pa.array(
-                [without_surrogates(each.message) for each in unread.values()], pa.string()
+                [replace_surrogates(each.message) for each in unread.values()], pa.string()
             ),
         )
         with staged_table(self._connection, stage):

@@ -246,7 +246,7 @@ Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 @dataclass(frozen=True, slots=True)
 class ListPage(PullCommand[Page[Resource]]):
-    """Read one page of the list. An error of the whole resource ends the steps."""
+    """Command: read one page of the list. An error of the whole resource ends the steps."""
 
     page: int
     sort: str | None
@@ -255,14 +255,14 @@ class ListPage(PullCommand[Page[Resource]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(PullCommand[dict[str, Outcome]]):
-    """Read details concurrently. The result has at least one of the ids, not always all."""
+    """Command: read details concurrently. The result may lack ids, but has at least one."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SetPurpose(PullCommand[None]):
-    """Count all following requests under this purpose."""
+    """Command: count all following requests under this purpose."""
 
     purpose: Purpose
 
@@ -282,7 +282,10 @@ class LandedRow:
 
 @dataclass(frozen=True, slots=True)
 class LandedRows(Query[dict[str, LandedRow]]):
-    """Loaded rows with these ids. `created_at` of the rows, if known, makes the search faster."""
+    """Query: the loaded rows with these ids, by id.
+
+    `created` are the rows' `created_at` in the order of `ids`; if known, the query is faster.
+    """
 
     ids: tuple[str, ...]
     created: tuple[datetime | None, ...] = ()
@@ -290,14 +293,14 @@ class LandedRows(Query[dict[str, LandedRow]]):
 
 @dataclass(frozen=True, slots=True)
 class DifferingFields(Query[dict[str, tuple[str, ...]]]):
-    """Names of the fields in which responses differ from loaded details, by id."""
+    """Query: names of the fields in which responses differ from loaded details, by id."""
 
     answers: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedBetween(Query[frozenset[str]]):
-    """Live ids whose `created_at` is strictly between two times (None: no bound)."""
+    """Query: live ids whose `created_at` is strictly between two times (None: no bound)."""
 
     after: datetime | None
     before: datetime | None
@@ -305,7 +308,7 @@ class CreatedBetween(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class UpdatedBetween(Query[frozenset[str]]):
-    """Live ids, not queued, whose `updated_at` is strictly between two times."""
+    """Query: live ids, not queued, whose `updated_at` is strictly between two times."""
 
     after: datetime
     before: datetime
@@ -313,21 +316,21 @@ class UpdatedBetween(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class UndatedIds(Query[tuple[str, ...]]):
-    """Ids of live rows whose detail has no `updated_at`, or one after `after`."""
+    """Query: ids of live rows whose detail has no `updated_at`, or one after `after`."""
 
     after: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class LeastRecentlyRead(Query[tuple[str, ...]]):
-    """At most `count` live ids, not queued, whose details were read longest ago."""
+    """Query: at most `count` live ids, not queued, whose details were read longest ago."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class NextQueued(Query[tuple[str, ...]]):
-    """At most `count` queued ids, newest first, except `skip`."""
+    """Query: at most `count` queued ids, newest first, except `skip`."""
 
     count: int
     skip: frozenset[str] = frozenset()
@@ -335,21 +338,21 @@ class NextQueued(Query[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CountLive(Query[int]):
-    """Number of live rows, optionally created before a time."""
+    """Query: number of live rows, optionally created before a time."""
 
     created_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TiedPages(Query[frozenset[int]]):
-    """Numbers of pages whose rows all have one `created_at`, with live rows sorted by creation."""
+    """Query: numbers of pages whose live rows, sorted by creation, all have one `created_at`."""
 
     per_page: int
 
 
 @dataclass(frozen=True, slots=True)
 class CountQueued(Query[int]):
-    """Number of queued ids."""
+    """Query: number of queued ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +366,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Commit(PullCommand[None]):
-    """Write all of this in one transaction.
+    """Command: write all of this in one transaction.
 
     Attributes:
         items: List items. Items without a row are inserted and queued.

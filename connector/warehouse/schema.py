@@ -97,7 +97,7 @@ class RowBatch:
             self.values[column.name].append(value)
         for name in record.undeclared_fields:
             self.anomalies[
-                Anomaly("unknown_field", without_surrogates(name)[:_VALUE_CHARACTERS_MAX])
+                Anomaly("unknown_field", replace_surrogates(name)[:_VALUE_CHARACTERS_MAX])
             ] = None
 
     def __len__(self) -> int:
@@ -122,16 +122,16 @@ def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
     read, problem = field.parse(value)
     if field.kind is Kind.OBJECT and read is not None:
         return as_json(read), problem
-    return without_surrogates(read) if isinstance(read, str) else read, problem
+    return replace_surrogates(read) if isinstance(read, str) else read, problem
 
 
 def as_json(value: Any) -> str:
     """Return the value as JSON text in the received order of keys, without half surrogates."""
-    return without_surrogates(_ENCODER.encode(value))
+    return replace_surrogates(_ENCODER.encode(value))
 
 
-def without_surrogates(text: str) -> str:
-    """Return the text without half surrogate pairs, which columns cannot store."""
+def replace_surrogates(text: str) -> str:
+    """Return the text with a mark for each half surrogate pair, which columns cannot store."""
     return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
 
 
@@ -195,7 +195,7 @@ def parsed_value(field: Field, value: Any) -> Any:
     """Return the value as its column stores it; None if it cannot be read."""
     read = field.parse(value)[0]
     # The loaded value comes from a column, which contains no half surrogates.
-    return without_surrogates(read) if isinstance(read, str) else read
+    return replace_surrogates(read) if isinstance(read, str) else read
 
 
 def _is_same(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> bool:

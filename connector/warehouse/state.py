@@ -30,7 +30,7 @@ from connector.warehouse.runs import (
     last_resource_runs,
     last_runs,
 )
-from connector.warehouse.schema import ARROW_TYPES, as_json, without_surrogates
+from connector.warehouse.schema import ARROW_TYPES, as_json, replace_surrogates
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are only reported once for a resource."""
@@ -463,7 +463,7 @@ def _to_arrow(name: str, rows: Rows) -> pa.Table:
 def _column_value(value: Any, type: str) -> Any:
     """Return a value of the journal for a column of this type."""
     if isinstance(value, str):
-        return _parse_timestamp(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
+        return _parse_timestamp(value) if type == "TIMESTAMPTZ" else replace_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value
 
 

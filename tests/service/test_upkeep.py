@@ -122,7 +122,7 @@ def test_an_interrupted_erasure_is_reported(tmp_path: Path) -> None:
     assert "a@b.example" not in check.found
 
 
-def test_alert_sinks_are_connected_to_without_sending(tmp_path: Path) -> None:
+def test_unreachable_alert_sinks_are_a_warning_without_the_secret_token(tmp_path: Path) -> None:
     with open_port() as port:
         there = load_folder_settings(
             tmp_path, CONNECTOR_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/T0KEN"

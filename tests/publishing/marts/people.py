@@ -150,7 +150,10 @@ def load_content(world: ModelWorld) -> None:
 
 
 def load_leads(world: ModelWorld) -> None:
-    """Load seven leads that count, one of them deleted, and a deleted one that does not count."""
+    """Load eight leads, of which seven count, and two bookings of one of them.
+
+    `load_conversions` deletes two of the leads later.
+    """
     lead = {"created": "2026-01-31 09:00", "status": "lead", "source": "Referral"}
     world.load_details(
         "2026-02-09 09:00",

@@ -92,8 +92,8 @@ def make_many_members() -> bytes:
     return made.getvalue()
 
 
-def make_countless_members() -> bytes:
-    """Return a zip file whose directory declares more members than memory can hold."""
+def make_large_directory() -> bytes:
+    """Return a zip file whose list of members is larger than a workbook's may be."""
     directory = b"\0" * (3 * MEBIBYTE)
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, len(directory), 4, 0)
     return b"PK\x03\x04" + directory + end
@@ -132,7 +132,7 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
         MEBIBYTE,
     ),
     "together": (make_many_members, "unpacked, it has more than 268 MB", 0),
-    "list": (make_countless_members, "has too many parts", 0),
+    "list": (make_large_directory, "has too many parts", 0),
     "name in another case": (lambda: make_zip({**GOOD, SHEET.upper(): "<a/>"}), TWICE, 0),
     "other slash": (lambda: make_zip({**GOOD, SHEET.replace("/", "\\"): "<a/>"}), TWICE, 0),
     "corner": (

@@ -1,7 +1,6 @@
-"""Public names of the Recruitment Connector, and nothing else.
+"""Public names of the Recruitment Connector.
 
-A name is imported when it is first used, so that a program that needs little of the
-connector loads little of it.
+A name is imported when it is first used, so that programs only load the parts that they need.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that only their owner may open, written whole or not at all.
+"""Files that only their owner can open, and that are written completely or not at all.
 
 Functions raise `OSError`. The caller converts the error to one of the connector's errors.
 """

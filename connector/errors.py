@@ -1,4 +1,4 @@
-"""Everything that can go wrong, grouped by what the caller should do about it.
+"""Errors of the connector, grouped by what the caller should do.
 
     ConnectorError
     ├── Misused                  change the command or the settings (exit 2)
@@ -54,10 +54,9 @@
 An error is a class if a caller catches it or if it has its own exit status. Other errors are a
 `code` of their class.
 
-Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
-happened and where, `error.action` is one on what to do next, `error.code` is stable and
-documented. No error ever holds the API key, and none but `EncodingUnknown.samples`, which only the
-person with the file is shown, the value of a personal field.
+`str(error)` is one sentence on what happened and where, `error.action` is one sentence on the next
+step, and `error.code` is stable and documented. No error contains the API key. Only
+`EncodingUnknown.samples`, which the owner of the file sees, contains personal values.
 """
 
 from __future__ import annotations

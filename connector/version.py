@@ -1,4 +1,4 @@
-"""Version of the program, with the commit where it runs from a checkout."""
+"""Version of the program, with the commit if it runs from a checkout."""
 
 from __future__ import annotations
 

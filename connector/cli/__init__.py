@@ -1,4 +1,4 @@
-"""The command `connector`: its commands, and the module of each.
+"""The command `connector`: its commands, and the module of each command.
 
 A command's module is imported when the command is called, so that `--help` and small commands start
 fast. `session.py` has the parts that all commands share.

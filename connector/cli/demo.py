@@ -1,8 +1,6 @@
 """`connector demo`: pull a sample agency through Dagster, and query it.
 
-Everything stays on this machine.
-
-Parses, calls, prints. It needs no account, and leaves nothing running.
+It needs no account and no network, and stops everything that it started.
 """
 
 from __future__ import annotations

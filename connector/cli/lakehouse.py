@@ -1,7 +1,4 @@
-"""`connector lakehouse`: publish to the shared lakehouse and show its status.
-
-Parses, calls, prints. `connector/lakehouse` does the work.
-"""
+"""`connector lakehouse`: publish to the shared lakehouse and show its status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`connector page`: the import page in a browser, for people without a terminal.
-
-Parses, listens, prints the address. What the page does is in `connector/page`.
-"""
+"""`connector page`: serve the import page, for people who do not use a terminal."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Typed, asynchronous client of the API, its requests and answers as values."""
+"""Typed, asynchronous client of the API."""

@@ -1,11 +1,8 @@
-"""Fit of an answer: the record that came is the record that was requested.
+"""Check that a response contains the record that was requested. Pure.
 
-A cache or a proxy may mix up answers, and a server may merge a create into an existing record.
-The answer to a request that names a record has its id, letter case included. A create is answered
-with a new record that has the values sent. Another form of a value is no difference, since a server
-may write values in its own way.
-
-Pure: requests and answers are arguments.
+A cache or a proxy may mix up responses, and a server may merge a create into an existing record. If
+a request names a record, the response has its id, in the same case. The response to a create has a
+new record with the values sent. A different format of a value is accepted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Client of one workspace: its resources, and how a request is sent and retried.
+"""Client of one workspace: its resources, and how requests are sent and retried.
 
-A request leaves once a connection is free, the rate limiter permits it, and the meter has counted
-it. A request that was certainly not applied may be repeated, within bounds of count and time; every
-other failure is raised. `connection.py` sends it.
+A request is sent when a connection is free, the rate limiter permits it, and the meter has counted
+it. A request that was certainly not applied is repeated, up to a number of attempts and a time.
+Every other failure is raised. `connection.py` sends the request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Connections to one workspace: one attempt at a request, within its bounds.
+"""Connections to one workspace: one attempt at a request, with limits of size and time.
 
-Nothing is repeated here. What an attempt raises says whether the request can have been applied.
+Nothing is repeated here. The raised error shows whether the request may have been applied.
 """
 
 from __future__ import annotations

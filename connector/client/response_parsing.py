@@ -1,8 +1,8 @@
-"""Envelope of an answer: an error (API 7), a list, a record or a write (API 4).
+"""Parsing of responses: an error (API 7), a list, a record or a write (API 4).
 
-Envelopes are read strictly: an answer of another shape than the API's raises an error. This module
-decides whether a write that failed may have been applied; the caller decides whether to repeat a
-request. A success of a write that cannot be read has happened, so it raises `InDoubt`.
+A response with another structure than the API's raises an error. This module decides whether a
+failed write may have been applied; the caller decides whether to repeat a request. A successful
+write whose response cannot be read raises `InDoubt`.
 """
 
 from __future__ import annotations

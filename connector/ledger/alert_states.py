@@ -1,4 +1,4 @@
-"""Open alerts in a ledger, and ended ones whose end is not delivered yet."""
+"""Alerts in a ledger: open ones, and ended ones whose last message is not delivered yet."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Erasures and backups in the ledger.
+"""Erasures and backups in the ledger. One method is one transaction.
 
-An erasure that was cut off continues from its entry here, and the list of erased people keeps them
-from coming back. One method is one transaction. An entry forgets its people when the erasure has
-ended, and `compact` removes the bytes as well.
+An interrupted erasure continues from its entry here, and the list of erased people prevents that
+they are loaded again. When the erasure has ended, its entry loses the people, and `compact` removes
+the bytes, too.
 """
 
 from __future__ import annotations

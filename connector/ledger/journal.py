@@ -1,8 +1,8 @@
-"""Journal of pushes, to read: every batch, row and attempt, in the ledger's file.
+"""Journal of pushes, for reading: every batch, row and attempt, in the ledger's file.
 
-The outcome of a row is computed from what is stored, so that a report can be made again at any
-time. A file may have a million rows, so that long answers are read in portions, by row number: what
-is written between two portions moves no row from one to the other.
+The outcome of a row is computed from stored values, so that a report can be written again at any
+time. A file may have a million rows, so long results are read in parts by row number. Writes
+between two parts do not move rows.
 """
 
 from __future__ import annotations

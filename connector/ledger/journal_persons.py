@@ -1,11 +1,10 @@
-"""People in the journal of pushes: find them, and remove them.
+"""People in the journal of pushes: find and remove them.
 
 The functions use an open connection; the caller begins and ends the transaction. A row stays, with
-its outcome, its record's id and its number of requests. The body that was sent and the former
-record lose the values that describe the person. A mark replaces each value: else a removed value
-could not be distinguished from an empty one, and an undo would empty the field. Texts in other
-people's rows stay, and are listed. Messages and file names with the name of the person are replaced
-as a whole.
+its outcome, the id of its record and its number of requests. Its sent body and its former record
+lose the values that describe the person. A mark replaces each value, because an undo would
+otherwise empty the field. Texts in other people's rows stay and are listed. Messages and file names
+that contain the person's name are replaced completely.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Journal of pushes, to write. One method is one transaction.
+"""Journal of pushes, for writing. One method is one transaction.
 
-A commit is on the disk when it returns. Only the run that has the lease of pushes writes, and every
-transaction checks that first: a push that was held up and lost its lease can record nothing any
-more. A change of a row's state is looked up in the table of transitions (`push_states.py`). Every
-row that changes is marked with the number of the transaction, by which it is copied for analysts.
+A commit is on the disk when it returns. Only the run with the lease of pushes writes, and every
+transaction checks the lease first. The table of transitions (`push_states.py`) defines how a row's
+state changes. Every changed row gets the number of the transaction, with which it is copied for
+analysts.
 """
 
 from __future__ import annotations

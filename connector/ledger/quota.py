@@ -1,9 +1,9 @@
-"""Monthly quota: billing cycle, requests spent, and requests left. Pure.
+"""Monthly quota: billing cycle, requests used, and requests left. Pure.
 
-The API limits the requests of a billing cycle, but returns neither the number nor the day (API 8.2,
+The API limits the requests of a billing cycle, but returns neither the limit nor the day (API 8.2,
 8.5). So both are settings, and the connector counts. A cycle begins at midnight UTC of the billing
-day or, in a shorter month, of its last day. Requests are counted before they are sent, many
-together: a *block* is taken from what is left, and its unused rest is returned.
+day or, in a shorter month, of its last day. Requests are counted before they are sent, in blocks:
+unused requests of a block are returned.
 
 The rate limiter counts the minute, and the ledger stores the count of the month.
 """

@@ -1,10 +1,9 @@
-"""List of erased people by the receipts, for a ledger that lost its own list.
+"""Receipts of erasures: they restore the list of erased people if a ledger has lost it.
 
 Pulls and pushes use the list in the ledger. Each receipt in the account's folder has the hashes of
-one erasure, and each `released-*.json` next to the receipts says which of them were released: a
-hash and the name of its erasure, so that no clock decides. A hash belongs on the list as long as a
-receipt has it that no release names. The functions use an open connection; the caller holds the
-transaction.
+one erasure. Each `released-*.json` next to them lists released hashes with the name of their
+erasure, so that no clock decides. A hash is on the list if a receipt contains it that no release
+names. The functions use an open connection; the caller holds the transaction.
 """
 
 from __future__ import annotations

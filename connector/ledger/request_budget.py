@@ -1,7 +1,7 @@
 """Request budget of a run: requests are counted in advance, in blocks.
 
-So the count in the ledger is never below the number of attempts, even if the process is killed, and
-the disk is written once for many requests.
+So the ledger never counts fewer requests than were sent, even if the process is killed, and one
+write to the disk is enough for many requests.
 """
 
 from __future__ import annotations

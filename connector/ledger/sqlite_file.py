@@ -1,8 +1,8 @@
 """Opening of the ledger's file, its errors, and its records.
 
-Every error of the file system or of SQLite becomes a `WarehouseError` that says what to do. A
-commit is on the disk when it returns (`synchronous = FULL`), and readers and the writer never wait
-for each other (`journal_mode = WAL`).
+Every error of the file system or of SQLite becomes a `WarehouseError` with the next step. A commit
+is on the disk when it returns (`synchronous = FULL`), and readers and the writer do not wait for
+each other (`journal_mode = WAL`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 The audit compares the live rows with the total of the list. If they differ, it searches for deleted
 and missing records. A verification pass follows if it was requested.
 
-A pull is a generator of commands (`commands.py`). Its executor may stop at any command: committed
-rows stay, and the next pull continues from there.
+A pull is a generator of commands (`warehouse/pull_commands.py`). Its executor may stop at any
+command: committed rows stay, and the next pull continues from there.
 """
 
 from __future__ import annotations

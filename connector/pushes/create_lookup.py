@@ -1,15 +1,15 @@
-"""Lookup of a record whose create was not answered.
+"""Search for the record of a create whose response was lost.
 
     floor = server time before the first attempt - lateness
 
-The list is read, last created first, down to the first record that is older than the floor.
-`search` is not used, since the API does not say what it matches (API 4.1). A list item that may be
-the row's is read as a detail, and every field that was sent is compared. A record that was in the
-warehouse before, or that belongs to another row, is no match.
+The list is read, newest first, down to the first record that is older than the floor. `search` is
+not used, because the API does not define what it searches (API 4.1). A list item that may be the
+row's record is read as a detail, and every sent field is compared. Records that were in the
+warehouse before, or that belong to another row, do not match.
 
-A record that is not found may still appear, or may be hidden by a page that shifted or by a list
-that is not sorted. So a lookup also returns whether it saw everything, and which records are
-similar or may belong to another unconfirmed row. While there are any, nothing is sent again.
+A record that is not found may still appear, or a shifted page or an unsorted list may hide it. So
+the result also shows whether everything was read, and which records are similar or may belong to
+another unconfirmed row. If there are such records, nothing is sent again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Questions about a whole file, and the column mappings that earlier files used.
+"""Questions about a whole file, and the column mappings of earlier files.
 
-A column with values that fills no field would be lost, and a row with a warning would be sent: both
-wait until a person has agreed. The mapping is kept in the data folder, and used for the next file
-with the same headings.
+Values of a column without a field would be lost, and a row with a warning would be sent. Both need
+the user's consent first. The mapping is saved in the data folder and used for the next file with
+the same headings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Loading of the API's answers to a push, in the same way as pulled records.
+"""Loading of the API's responses to a push, in the same way as pulled records.
 
-A complete record is loaded as if it had been read. For an answer with fewer fields (API 4.7), and
-for a converted lead, the record is queued for the next pull. Answers are loaded together, since
+A complete record is loaded as if it had been read. For a response with fewer fields (API 4.7) and
+for a converted lead, the record is queued for the next pull. Responses are loaded together, because
 opening the file takes longer than loading one.
 """
 

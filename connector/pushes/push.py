@@ -1,7 +1,7 @@
 """Push of spreadsheets: preview, send, report.
 
-A preview sends nothing. To send, the warehouse is pulled first, so that rows are compared with the
-present records; then the rows are sent (`pushes/batch.py`). The report has a line for each row, and
+A preview sends nothing. Before sending, the warehouse is pulled, so that rows are compared with
+current records; then the rows are sent (`pushes/batch.py`). The report has a line for each row. It
 can be corrected and pushed again.
 """
 

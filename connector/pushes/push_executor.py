@@ -1,4 +1,4 @@
-"""Executors of a push: they carry out the commands of several rows at the same time."""
+"""Executors of a push: they perform the commands of several rows at the same time."""
 
 from __future__ import annotations
 

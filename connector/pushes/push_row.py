@@ -1,4 +1,4 @@
-"""Commands of a row's push, its answers, its problems, and its state.
+"""Commands of the push of a row, with their results, and the row's problems and state.
 
 Creates, updates and conversions (`row_steps.py`) use them.
 """

@@ -1,6 +1,6 @@
-"""Push from a query: writes its result as a csv, which is then pushed like any other file.
+"""Push from a query: writes the result as a csv, which is then pushed like any other file.
 
-The query reads the published file and nothing else. A Parquet file can take its place.
+The query only reads the published file. A Parquet file can be used instead of a query.
 """
 
 from __future__ import annotations

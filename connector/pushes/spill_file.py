@@ -1,7 +1,7 @@
-"""Spill file: a sequence of values on the disk, so that a million of them take no memory.
+"""Spill file: a sequence of values on the disk, so that a million values need little memory.
 
-The first values stay in memory. The file has no name, only its owner can read it, and it is gone
-with the process: a spreadsheet contains personal data.
+The first values stay in memory. The file has no name, only its owner can read it, and it disappears
+with the process, because a spreadsheet contains personal data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Undo of a batch, as far as no one else has changed its records since.
+"""Undo of a batch, except for records that changed since.
 
-Each row is compared with its record as it is now (`pushes/undo_plan.py`). The fields of an update
-are restored, a created record is deleted, and what another user has changed is reported and left.
-The journal only records that a row is undone. An undo that was cut off is run again, and finds by
-itself what is left to do.
+Each row is compared with its current record (`pushes/undo_plan.py`). Fields of an update are
+restored, and a created record is deleted. Changes of other users are kept and reported. The journal
+only records that a row is undone. An interrupted undo is run again and finds the remaining rows.
 """
 
 from __future__ import annotations

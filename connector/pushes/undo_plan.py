@@ -1,8 +1,8 @@
-"""Plan of the undo of one row, by its record as it is now. Pure.
+"""Plan of the undo of one row, by its current record. Pure.
 
-A field is restored if it still has the value of the row. A record that the row created is deleted
-if nothing of it has changed since. What other users have changed stays as it is. A value that an
-erasure has redacted is never restored.
+A field is restored if it still has the row's value. A record that the row created is deleted if it
+has not changed since. Changes of other users stay. A value that an erasure has redacted is never
+restored.
 """
 
 from __future__ import annotations

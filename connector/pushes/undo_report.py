@@ -1,4 +1,4 @@
-"""What an undo has to do, by the journal, and the outcome of each row."""
+"""Rows to undo, from the journal, and the outcome of each row."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The API's twin over HTTP, from the declarations, with a store that persists.
+"""Sandbox: a local server with the complete API, made from the declarations.
 
-It is the demo, the tests' network and, without its HTTP skin, the world of the simulator. The
-room imports the declarations and the errors and nothing else of the connector, since a mistake
-shared with the client would cancel out. What it does where the API is silent is in
-docs/SANDBOX.md.
+The demo and the tests use it over HTTP; the simulator uses its store without HTTP. The package only
+imports the declarations and the errors of the connector, because a mistake that client and sandbox
+share would not be found. docs/SANDBOX.md describes behaviours that the API leaves open.
 """

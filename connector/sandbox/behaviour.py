@@ -1,9 +1,8 @@
 """Behaviours that the API leaves open, as switches with values and a default.
 
-The fields of `Behaviours` are the registry: the type lists the values, the default is the first
-of them, and the metadata holds one sentence and the section of the API that is silent. The
-command's help and the table in docs/SANDBOX.md are derived from it. This module decides nothing;
-the store, the limits and the application ask it.
+`Behaviours` declares them: the type of a field lists the values, the default is the first one, and
+the metadata has a sentence and the section of the API. The command's help and the table in
+docs/SANDBOX.md are derived from it. The store, the limits and the application read the switches.
 """
 
 from __future__ import annotations

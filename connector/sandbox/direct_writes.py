@@ -1,8 +1,7 @@
-"""Writes that go past the API, as of other people, imports and slow transactions.
+"""Writes to the sandbox without API requests, for example of imports and slow transactions.
 
-Tests and simulations use them to make what requests cannot: bulk edits with one stamp, changes
-that leave `updated_at` where it was, commits that become visible late. Nothing is validated, and
-no operation of the API is here.
+Tests and simulations use them for changes that requests cannot make: bulk edits with one timestamp,
+changes that keep `updated_at`, and commits that become visible late. Nothing is validated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One request and its response, and the middleware that performs faults.
 
-A fault performs an `HttpExchange` through a few verbs and needs no knowledge of ASGI.
+A fault only uses the methods of `HttpExchange` and needs no knowledge of ASGI.
 """
 
 from __future__ import annotations

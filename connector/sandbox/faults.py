@@ -1,9 +1,8 @@
-"""Faults on request, as networks, proxies and tired servers have them.
+"""Faults that can be requested, like those of networks, proxies and overloaded servers.
 
-A test adds a fault with a matcher (method, path, which of the matching requests, a probability)
-and a number of times; the first that matches a request performs it. Each fault is a dataclass
-whose `perform` says the whole story of one exchange. What is wrong for every request is no fault
-but a behaviour.
+A test adds a fault with conditions (method, path, number of the request, probability) and a number
+of times. The first fault that matches a request performs it. Each fault is a dataclass whose
+`perform` defines the whole exchange. Differences that affect every request are behaviours instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Random values for sample records, and the agency made so far.
-
-This module knows no resource's fields; `records.py` does.
-"""
+"""Random values for sample records, and the records of the agency created so far."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""One resource's records in SQLite: where they lie, in which order they come out.
+"""Records of one resource in SQLite, and their order in lists.
 
-Each resource has two tables. The narrow one has a column for whatever lists sort, filter or join
-by, and its indexes, so that counting, filtering and deep offsets never touch a whole record; the
-other holds the record as a JSON object. Both are derived from the declaration. This module knows
-no rule of the API: the store decides what is written and when a transaction ends.
+Each resource has two tables, derived from its declaration. The narrow table has an indexed column
+for each value by which lists sort, filter or join, so that counts, filters and large offsets read
+no complete record. The other table has the record as a JSON object. The store decides what is
+written and when a transaction ends.
 """
 
 from __future__ import annotations

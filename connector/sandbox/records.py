@@ -1,8 +1,8 @@
-"""Sample records of each resource, as the store keeps them.
+"""Sample records of each resource, in the format of the store.
 
-Each maker takes a source of random values, the agency so far, the record's number and its two
-times, and returns the record with its content type's id, if it has one. Fields without a maker get
-values from their declaration. `seed.py` decides the number of records and their times.
+Each function receives random values, the agency created so far, the record's number and its two
+times. It returns the record, with the id of its content type if it has one. Other fields get values
+from their declaration. `seed.py` decides the number of records and their times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sample data of an agency: number of records, relations and times.
 
-The same seed, counts and day make the same records. Related records exist, imports share one
-timestamp, statuses are spread as an agency's are, and nothing is younger than an hour. What a
-single record looks like is in `records.py`, the words in `vocabulary.py`.
+The same seed, counts and day create the same records. Related records exist, imported records share
+one timestamp, statuses are distributed as in a real agency, and every record is at least an hour
+old. `records.py` creates single records, with the words of `vocabulary.py`.
 """
 
 from __future__ import annotations

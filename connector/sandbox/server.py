@@ -1,4 +1,4 @@
-"""The sandbox as one object to start and stop, with uvicorn in its own thread."""
+"""Server of the sandbox: starts and stops uvicorn in a separate thread."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Store of the sandbox: every operation of API 4, over SQLite and without HTTP.
+"""Store of the sandbox: every operation of API 4, with SQLite and without HTTP.
 
-A `Store` has its own clock and its own chance, so that a simulation drives it as the server does.
-Operations take resource names and plain dicts and return API-shaped answers, or raise
-`Rejection`. `direct_writes.py` has the writes that go past the API. Keys, scopes and limits belong
-to the application, not here.
+A `Store` has its own clock and random numbers, so that a simulation can use it like the server.
+Operations receive the names of resources and plain dictionaries, and return responses of the API or
+raise `Rejection`. Keys, scopes and limits belong to the application.
 """
 
 from __future__ import annotations

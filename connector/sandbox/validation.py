@@ -1,8 +1,7 @@
-"""Request bodies against the declaration: accepted, missing, malformed.
+"""Validation of request bodies: accepted, missing and malformed fields.
 
-Everything is derived from the declared fields and rules (API 2, 4, 7.1); the answer is either the
-values to store or messages by field. This module reads no store: whether a related record exists
-is answered by the caller.
+All rules come from the declared fields (API 2, 4, 7.1). The result is the values to store, or
+messages by field. The caller checks whether related records exist.
 """
 
 from __future__ import annotations

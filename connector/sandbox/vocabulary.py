@@ -1,8 +1,8 @@
 """Words of the sample agency, with their frequencies.
 
-All of it is invented, addresses end in reserved domains and telephone numbers lie in ranges kept
-for fiction. The values are chosen to be awkward where real ones are: accents, apostrophes, other
-scripts, emoji, quotes, line breaks, commas. This module draws nothing; `seed.py` does.
+All words are invented. Addresses end in reserved domains, and telephone numbers are in ranges for
+fiction. Some values are difficult on purpose: accents, apostrophes, other scripts, emoji, quotes,
+line breaks and commas.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Settings: one account's, from flags, environment, project file and defaults."""
+"""Settings of one account: from options, the environment, the project file and defaults."""

@@ -1,6 +1,6 @@
 """Secrets: from the environment, a file, or the system's keyring.
 
-A secret is never shown: not by a message, and not by `repr`.
+No message and no `repr` shows a secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Settings layers: flags, the environment, the project file, in that order.
+"""Settings layers: options, the environment and the project file, in this order.
 
-A value is looked for here and its origin noted. `model.py` declares the settings, and `values.py`
-says which values they may have. No key is ever shown.
+This module finds a value and its origin. `model.py` declares the settings, and `values.py` parses
+the values. No key is shown.
 """
 
 from __future__ import annotations

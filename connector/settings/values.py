@@ -1,7 +1,7 @@
-"""Readers of settings: from a raw value to the setting, or what is allowed.
+"""Parsers of settings: from a raw value to the setting.
 
-A reader raises `ValueError` with the allowed values only, since the received value may be secret.
-Nothing is opened or sent here; only names of time zones are looked up.
+A parser raises `ValueError` with only the allowed values, because the received value may be secret.
+It opens no files and sends nothing; only names of time zones are looked up.
 """
 
 from __future__ import annotations

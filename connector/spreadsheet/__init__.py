@@ -1,1 +1,1 @@
-"""Spreadsheets: read as they are, mapped to fields, checked, and reported on."""
+"""Spreadsheets: read the rows, map columns to fields, check the rows, and write reports."""

@@ -78,7 +78,10 @@ def contradicting_fields(
 
 
 def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
-    """Return True if the two values cannot be forms of the same value."""
+    """Return True if the two values cannot be forms of the same value.
+
+    Booleans, arrays, objects, choices and empty values never contradict.
+    """
     is_judged = field.kind not in (Kind.BOOL, Kind.ARRAY, Kind.OBJECT) and not field.values
     if not is_judged or sent in (None, "") or shown in (None, ""):
         return False

@@ -243,7 +243,7 @@ def _unreadable_error(path: Path, error: Exception) -> WarehouseError:
 
 
 def _released_pairs(receipt: Any) -> Iterator[tuple[str, str]]:
-    """Yield each released hash of a release file, as (erasure, hash)."""
+    """Yield (erasure, hash) for every erasure and every hash of a release file."""
     return ((str(e), str(token)) for e in receipt["erasures"] for token in receipt["hashes"])
 
 

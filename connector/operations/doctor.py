@@ -554,10 +554,10 @@ def _check_quota(settings: Settings, ledger: Ledger) -> tuple[DoctorCheck, Reque
 async def _check_api(
     settings: Settings, tally: RequestTally, meter: RequestBudget | None
 ) -> list[DoctorCheck]:
-    """Check address, key, scopes, clock and limits, up to the first error that affects all.
+    """Check address, key, scopes, records, clock and limits, until an error affects all of them.
 
-    Requests one short list for each scope. A resource with a parent has the parent's scope, and no
-    list of its own (API 4.7).
+    Requests one short list for each scope, and some records that the folder has. A resource with a
+    parent has the parent's scope, and no list of its own (API 4.7).
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key

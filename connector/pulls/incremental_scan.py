@@ -391,7 +391,7 @@ class IncrementalScan:
         if len(live) < need or listing.has_shifted:
             return False
         last_page = {item.id for item in listing.last.items}
-        settled = [id for id in live if id in last_page or self._is_old_enough(id, until)]
+        settled = [id for id in live if id in last_page or self._was_updated_long_before(id, until)]
         self._is_certain = not self._may_be_stale() or len(settled) >= need
         return True
 
@@ -408,8 +408,8 @@ class IncrementalScan:
             lost.difference_update(ids_of(page.items))
         return lost
 
-    def _is_old_enough(self, id: str, until: datetime) -> bool:
-        """Return True if the record is so old that even a lagging replica shows it."""
+    def _was_updated_long_before(self, id: str, until: datetime) -> bool:
+        """Return True if even a lagging replica shows the last update; False without a date."""
         updated_at = self._details.updated_at(id)
         return updated_at is not None and updated_at <= until - self._lateness
 

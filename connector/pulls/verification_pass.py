@@ -86,7 +86,10 @@ class VerificationRound:
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
-        """Store the ids of items that will be loaded; rows in `known` were loaded before."""
+        """Remember the items as seen, and those not in `known` as maybe new.
+
+        An item is only maybe new if it was created after the first page less the lateness.
+        """
         assert self.first_page is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
         since = self.first_page.timestamp - lateness

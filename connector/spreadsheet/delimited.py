@@ -744,9 +744,10 @@ _SAID = re.compile(r"sep=.?,?", re.IGNORECASE).fullmatch
 
 
 def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
-    """Return the fit without misfits, or else the only fit for most rows.
+    """Return the fit without misfits, else the only one for most rows, else with known headings.
 
-    Raises `SpreadsheetError` if none or several are left.
+    The first fit is returned for blank headings and for a report. Raises `SpreadsheetError` if none
+    or several are left.
     """
     first = fits[0]
     # Blank headings are themselves the error; a report is recognized by its own.

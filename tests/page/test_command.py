@@ -28,7 +28,7 @@ from tests.page.serving import make_environ
         (["--add-person", "A:B", "--passwords", "new.txt"], "is not a valid name"),
     ],
 )
-def test_a_public_page_without_sign_in_is_refused(
+def test_unsafe_or_incomplete_options_of_the_page_are_refused(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -70,7 +70,7 @@ def test_views_still_work_after_the_file_is_renamed(small: SmallProject) -> None
     assert [(3,)] == small.query("SELECT count(*) FROM staging.stg_jobs")
 
 
-def test_building_again_gives_the_same_result(small: SmallProject) -> None:
+def test_a_view_changed_to_a_table_and_back_gives_the_same_build(small: SmallProject) -> None:
     first = small.build()
     view = small.replace("staging/stg_jobs.sql", "materialized='view'", "materialized='table'")
     assert [3] == [each.rows for each in small.build().models if each.name == "stg_jobs"]

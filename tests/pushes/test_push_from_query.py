@@ -26,14 +26,15 @@ class Analyst:
     folder: Path
 
     def push(
-        self, query: str, *options: str, files: Sequence[str] = ("candidates",)
+        self, query: str, *options: str, arguments: Sequence[str] = ("candidates",)
     ) -> CommandResult:
-        """Push the query's result as candidates, as updates unless the options contain another
-        mode.
+        """Push the query's result with these arguments.
+
+        The mode is update, unless the options contain another.
         """
         mode = () if "--mode" in options else ("--mode", "update")
         environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
-        return call(["push", *files, "--query", query, *mode, *options], environ)
+        return call(["push", *arguments, "--query", query, *mode, *options], environ)
 
     def undo(self) -> CommandResult:
         """Undo the last push."""
@@ -194,7 +195,7 @@ def test_an_unusable_query_is_rejected_without_showing_data(
 def test_options_of_files_are_rejected_for_a_query(
     analyst: Analyst, files: Sequence[str], options: Sequence[str], message: str
 ) -> None:
-    pushed = analyst.push(IDS.format(1), *options, files=files)
+    pushed = analyst.push(IDS.format(1), *options, arguments=files)
 
     assert 2 == pushed.status
     assert message in pushed.err

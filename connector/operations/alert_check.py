@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,6 +29,7 @@ from connector.operations.findings import (
     find_problems,
     read_snapshot,
 )
+from connector.pulls.outcome import to_json_value
 from connector.settings.model import Settings
 
 ALERT_LEASE = "alerts"
@@ -78,7 +79,7 @@ class AlertCheck:
         """Return the check as `--json` prints it."""
         return {
             "account": self.account,
-            "alerts": self.alerts,
+            "alerts": [to_json_value(asdict(each)) for each in self.alerts],
             "delivered": self.delivered,
             "is_skipped": self.is_skipped,
             "failures": list(self.failures),
@@ -183,7 +184,7 @@ def make_test_message(now: datetime) -> Message:
 
 
 def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: datetime) -> AlertCheck:
-    """Send due alerts to every channel, and record those that at least one channel accepted."""
+    """Send due alerts to every channel; record each alert that at least one channel accepted."""
     working, reasons, delivered = list(sinks), list[str](), 0
     alerts, undelivered = list(check.alerts), list[AlertRecord]()
     changed = tuple(each for each in alerts if each.sent_at is None)

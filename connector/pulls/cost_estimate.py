@@ -17,6 +17,7 @@ from connector.catalog.resource import PER_PAGE_MAX, Declaration
 from connector.errors_api import Forbidden
 from connector.ledger.quota import MonthUse, midnight
 from connector.pulls.comparison import PullCost, estimate_pull_cost, read_listed_ids
+from connector.pulls.outcome import to_json_value
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
@@ -90,7 +91,7 @@ class CostEstimate:
                 for name, each in self.by_resource.items()
             },
             "skipped": list(self.skipped),
-            "month": self.month,
+            "month": None if self.month is None else to_json_value(asdict(self.month)),
             "schedule": None if self.schedule is None else asdict(self.schedule),
         }
 

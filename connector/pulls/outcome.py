@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from connector.catalog import declaration
@@ -169,7 +169,7 @@ class PullReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `--json` prints it, without empty values."""
-        resources = {name: asdict(each) for name, each in self.resources.items()}
+        resources = {name: to_json_value(asdict(each)) for name, each in self.resources.items()}
         for each in resources.values():
             del each["resource"]
         shown = {
@@ -183,13 +183,24 @@ class PullReport:
         }
         optional = {
             "notices": list(self.notices),
-            "anomalies": self.anomalies,
-            "month": self.month,
+            "anomalies": to_json_value(
+                {name: list(map(asdict, each)) for name, each in self.anomalies.items()}
+            ),
+            "month": None if self.month is None else to_json_value(asdict(self.month)),
             "published": self.published.as_json() if self.published is not None else None,
             "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,
             "error": self.error.as_json() if self.error is not None else None,
         }
         return shown | {name: value for name, value in optional.items() if value}
+
+
+def to_json_value(value: Any) -> Any:
+    """Return the value for JSON: timestamps and dates as ISO 8601, at any depth."""
+    if isinstance(value, Mapping):
+        return {name: to_json_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(each) for each in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 # -- Error hints ----------------------------------------------------------------------------------

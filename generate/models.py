@@ -152,7 +152,7 @@ def _source_table_yaml(resource: Declaration) -> Iterator[str]:
 
 
 def _view_yaml(resource: Declaration) -> str:
-    """Return a YAML description of a staging view that nobody has described by hand."""
+    """Return a YAML description of a staging view without a description by hand."""
     name, key = resource.name.replace("_", " "), _id_prefix(resource)
     return f"""  - name: {resource.view}
     description: >-

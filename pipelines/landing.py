@@ -206,7 +206,7 @@ def _asset_specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 
 def _resources_to_pull(context: dg.AssetExecutionContext) -> Sequence[str]:
-    """Return the selected resources, except for those that an earlier try of this step loaded."""
+    """Return the selected resources that no earlier try of this step has loaded."""
     selected = selected_keys(context)
     if context.retry_number:
         selected = selected - _materialized_in(context.run.run_id, context.instance)

@@ -31,7 +31,7 @@ BULK = 250
 
 @dataclass(frozen=True)
 class RequestCounts:
-    """Number of answered requests, and of those that were refused with 429."""
+    """Numbers of answered requests and of requests refused with 429."""
 
     requests: int
     refused: int

@@ -557,7 +557,7 @@ async def _check_api(
     """Check address, key, scopes, records, clock and limits, until an error affects all of them.
 
     Requests one short list for each scope, and some records that the folder has. A resource with a
-    parent has the parent's scope, and no list of its own (API 4.7).
+    parent has the parent's scope and no separate list (API 4.7).
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key

@@ -87,7 +87,7 @@ class MassDeletionGuard:
 
     @property
     def holds_many(self) -> bool:
-        """True if so many deletions are held that the lists must be read to confirm them."""
+        """True if more deletions are held than may be accepted without reading the lists."""
         return self._passed + len(self.held) > self._max and not self._accepts
 
     @property

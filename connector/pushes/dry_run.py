@@ -382,7 +382,7 @@ class Preview:
 
     @property
     def resources(self) -> frozenset[str]:
-        """Resources that the rows are compared with: their own, and those that they refer to."""
+        """Resources that the rows are compared with: their own, and the ones in references."""
         targets = [each.target for each in self.columns.columns]
         referred = {each.reference.resource for each in targets if each.reference is not None}
         return frozenset(referred | {self.push_file.resource})

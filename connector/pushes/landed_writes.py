@@ -144,7 +144,7 @@ class AnswerLoader:
             await asyncio.shield(self._load_waiting())
 
     async def _load_waiting(self) -> None:
-        """Load the waiting answers, and count those that could not be loaded."""
+        """Load the waiting answers, and count answers that could not be loaded."""
         async with self._turn:
             pending, self._pending = self._pending, {}
             for what in pending.values():

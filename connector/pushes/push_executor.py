@@ -76,7 +76,7 @@ class PushSession:
         progress: Last progress that was reported.
         error: Error after which nothing more may be sent.
         newest_pages: First page of the list before the first create, by parent.
-        row_slots: Limits the rows that are being sent, and so those that a kill leaves unconfirmed.
+        row_slots: Limits the rows that are sent at the same time; a kill leaves them unconfirmed.
     """
 
     context: RunContext

@@ -350,6 +350,7 @@ def style_number(
 
 def row_xml(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
     """Return the XML of row `number` with the XML of its cells; empty cells are left out."""
+    assert len(cells) <= len(letters), f"row {number} has more cells than columns"
     placed = zip(letters, cells, strict=False)
     joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
     return f'<row r="{number}">{joined}</row>'

@@ -199,7 +199,7 @@ class _MailConnection:
             case "RCPT":
                 address = command.split("<")[1].split(">", maxsplit=1)[0]
                 if address in server.rejected_recipients:
-                    self._send_line(f"550 nobody called {address} is here")
+                    self._send_line(f"550 no recipient {address}")
                 else:
                     self._to.append(address)
                     self._send_line("250 ok")

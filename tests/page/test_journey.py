@@ -31,7 +31,7 @@ ROWS = (
     *("Jörg Müller joerg@example.de 0171/2345678 03/04/1985 festangestellt Köln h blau",),
     *(f"Ida Klein{n} ida{n}@example.de 0178/2345678 02/03/1999 frei Trier i -" for n in range(4)),
 )
-MENDED = {
+CORRECTIONS = {
     "aenne(at)example.de": "aenne@example.de",
     "uwe": "uwe@example.de",
     "anrufen": "0175 2345678",
@@ -83,7 +83,7 @@ class ServerGate:
 
 
 def correct_cells(recruiter: RecruiterInBrowser) -> int:
-    """Correct every cell in `MENDED`. Returns the number of corrected cells."""
+    """Correct every cell in `CORRECTIONS`. Returns the number of corrected cells."""
     page, mended = recruiter.page, 0
     for kind in range(page.locator(".kinds a").count()):
         with page.expect_navigation():
@@ -91,7 +91,7 @@ def correct_cells(recruiter: RecruiterInBrowser) -> int:
         ids = page.locator(".cell.wrong input").evaluate_all("all => all.map(each => each.id)")
         for id in ids:
             cell = page.locator(f"#{id}")
-            right = MENDED.get(cell.input_value())
+            right = CORRECTIONS.get(cell.input_value())
             if right is not None:
                 cell.fill(right)
                 cell.press("Tab")

@@ -18,7 +18,7 @@ from tests.support.agency import settings_at
 def preview_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings of an account without records, whose work file stays open to save time."""
     folder = tmp_path_factory.mktemp("account")
-    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    settings = settings_at("http://127.0.0.1:9", folder, "unused-key")
     shutil.copytree(make_template_folder(), settings.folder)
     warehouse = Warehouse(settings.folder)
     with warehouse.keep_open():

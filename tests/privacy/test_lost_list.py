@@ -203,6 +203,17 @@ def test_a_missing_receipt_is_reported_and_written_again(agency: ErasedPeopleAcc
     assert [] == agency.find_traces()
 
 
+def test_a_list_without_key_and_receipts_stops_pulls_and_pushes(
+    agency: ErasedPeopleAccount,
+) -> None:
+    (agency.data / "suppression.key").unlink()
+    shutil.rmtree(agency.data / "receipts")
+
+    for called in (agency.call("pull", "--json"), agency.push()):
+        assert (1, "erasures_unknown") == (called.status, called.object["error"]["code"]), called
+    assert agency.before == len(agency.sandbox.log)
+
+
 def test_the_status_check_reports_a_lost_key(agency: ErasedPeopleAccount) -> None:
     (agency.data / "suppression.key").unlink()
 

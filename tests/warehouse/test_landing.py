@@ -114,6 +114,16 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
     assert 2 == warehouse.read(read_resource_state, "jobs").pending
 
 
+def test_content_types_have_separate_queues(warehouse: Warehouse) -> None:
+    posts, pages = (Stream(CATALOG["content_items"], parent) for parent in ("posts", "pages"))
+    warehouse.commit(posts, Commit(enqueue={"i1": "differs"}), "run-1", NOW)
+    warehouse.commit(pages, Commit(enqueue={"i2": "differs"}), "run-1", NOW)
+
+    assert ("i1",) == warehouse.query(posts, pull_commands.NextQueued(5))
+    assert ("i2",) == warehouse.query(pages, pull_commands.NextQueued(5))
+    assert 1 == warehouse.query(posts, pull_commands.CountQueued())
+
+
 def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:
     commit_records(warehouse, bookmark=Bookmark(proven_at=NOW))
     earlier = Bookmark(proven_at=NOW.replace(year=2025))

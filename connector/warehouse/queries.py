@@ -6,7 +6,7 @@ All functions use an open connection and only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -171,9 +171,12 @@ class StreamQueries:
                     f"OR epoch_us(updated_at) > {to_microseconds(after)}) ORDER BY id"
                 )
             case pull_commands.NextQueued(count, skip):
-                others = f" AND id NOT IN ({', '.join(map(literal, skip))})" if skip else ""
+                # A parameter, since thousands of ids as literals take seconds.
+                others = " AND id NOT IN (SELECT unnest(?))" if skip else ""
                 newest = f" ORDER BY created_at DESC NULLS LAST, id LIMIT {count}"
-                found = self._fetch_first(f"{self._queued}{others}{newest}")
+                found = self._fetch_first(
+                    f"{self._queued}{others}{newest}", [list(skip)] if skip else None
+                )
             case pull_commands.CountQueued():
                 found = self._fetch_first(f"SELECT count(*) FROM ({self._queued})")[0]
         return found
@@ -223,9 +226,12 @@ class StreamQueries:
         """Return the ids of live rows; `condition` begins with AND, or is empty."""
         return self._fetch_first(f"SELECT id FROM {self._live}{condition}")
 
-    def _fetch_first(self, statement: str) -> tuple[Any, ...]:
+    def _fetch_first(
+        self, statement: str, parameters: Sequence[Any] | None = None
+    ) -> tuple[Any, ...]:
         """Return the first column of the result."""
-        return tuple(first for first, *_ in self._connection.execute(statement).fetchall())
+        rows = self._connection.execute(statement, parameters).fetchall()
+        return tuple(first for first, *_ in rows)
 
 
 def queue_condition(stream: Stream) -> str:

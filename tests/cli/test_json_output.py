@@ -63,7 +63,6 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
         ("status", "--check", "status --check", {}),
         ("doctor", "", "doctor", {}),
         ("doctor", "--all", "doctor --all", {}),
-        ("metrics", "", "metrics", {}),
         ("alerts", "", "alerts", {}),
     ],
 )

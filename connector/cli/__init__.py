@@ -52,7 +52,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "alerts": "Show, send or test alerts.",
         "backup": "Back up an account's folder to one file.",
         "restore": "Restore an account's folder from a backup.",
-        "service-files": "Write service files for systemd, cron and Dagster.",
     },
 }
 """Every command with its one line of help, by group."""
@@ -75,7 +74,6 @@ _MODULES: Mapping[str, str] = {
     "erase": "privacy",
     "whereis": "privacy",
     "retention": "privacy",
-    "service-files": "service",
 }
 """Modules of commands that share one. Other commands have a module of their name."""
 

@@ -84,8 +84,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "--check": "ok at accounts",
     },
     "alerts": {"": "accounts exit_status?", "--test": "tests"},
-    "metrics": {"": "metrics"},
-    "service-files": {"": "folder written"},
 }
 """Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
 

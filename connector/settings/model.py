@@ -40,7 +40,6 @@ from connector.settings.layers import (
     CONFIG_NAME,
     CONFIG_VARIABLE,
     FILE_ENDING,
-    KEYRING_ENDING,
     Layers,
     Setting,
     SettingRule,
@@ -94,9 +93,7 @@ class Settings:
     """None for the unnamed account."""
 
     base_url: Annotated[Setting[str | None], SettingRule(values.parse_address, is_identity=True)]
-    api_key: Annotated[
-        Setting[SecretStr | None], secret(parse_key, is_identity=True, has_keyring=True)
-    ]
+    api_key: Annotated[Setting[SecretStr | None], secret(parse_key, is_identity=True)]
     ca_file: Annotated[Setting[Path | None], SettingRule(values.require_path, may_be_relative=True)]
     proxy: Annotated[Setting[str | None], SettingRule(values.parse_proxy)]
     data_dir: Annotated[
@@ -301,8 +298,6 @@ def _declared_rules() -> Iterator[tuple[str, SettingRule]]:
             if rule.is_secret:
                 place = replace(rule, parse=values.require_path, is_secret=False, place_of=name)
                 yield f"{name}{FILE_ENDING}", replace(place, may_be_relative=True)
-                if rule.has_keyring:
-                    yield f"{name}{KEYRING_ENDING}", place
 
 
 RULES: Mapping[str, SettingRule] = MappingProxyType(dict(_declared_rules()))
@@ -492,9 +487,7 @@ def _check_lakehouse(settings: Settings) -> None:
 UNNAMED = "(unnamed)"
 """How the account without a name is written where each stands by its name."""
 
-_OF_ONE_ACCOUNT = tuple(
-    ENVIRONMENT[name] for name in ("base_url", "api_key", "api_key_file", "api_key_keyring")
-)
+_OF_ONE_ACCOUNT = tuple(ENVIRONMENT[name] for name in ("base_url", "api_key", "api_key_file"))
 
 
 @dataclass(frozen=True, slots=True)

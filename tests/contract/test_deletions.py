@@ -76,7 +76,7 @@ def test_no_other_status_of_a_detail_deletes_a_record(account: Account, code: in
     assert before == account.live_ids("candidates")
 
 
-@pytest.mark.parametrize("number", [2, 24])
+@pytest.mark.parametrize("number", [24])
 def test_records_that_lists_hide_but_details_show_are_kept(account: Account, number: int) -> None:
     hidden = account.server.ids("candidates")[:number]
     account.server.rule(PATHS["lists"], hide(*hidden))

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from connector.pulls.outcome import describe_row_difference as describe_row_difference
     from connector.pulls.outcome import explain as explain
     from connector.pulls.outcome import explain_together as explain_together
-    from connector.pulls.resource_pull import PullOptions as PullOptions
+    from connector.pulls.pull import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
     from connector.pushes.batch import look_up_unconfirmed_rows as look_up_unconfirmed_rows
     from connector.pushes.dry_run import PushFile as PushFile

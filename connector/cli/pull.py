@@ -42,7 +42,7 @@ from connector.pulls.outcome import (
     explain_together,
     next_action,
 )
-from connector.pulls.resource_pull import PullOptions
+from connector.pulls.pull import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.settings.model import (
     ENVIRONMENT,

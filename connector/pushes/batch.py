@@ -55,7 +55,6 @@ from connector.pushes.push_executor import BatchExecutor, PushSession, RowExecut
 from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
@@ -568,11 +567,13 @@ class _BatchRun:
         """
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
-        recent = CreatedBetween(self._session.served_at - lately, None)
+        since = self._session.served_at - lately
         found: set[str] = set()
         for task in creates.values():
             stream = self._session.loader.find_stream(task)
             if stream is not None:
-                found |= self._context.warehouse.query(stream, recent)
+                found |= self._context.warehouse.query(
+                    stream, lambda rows: rows.created_between(since, None)
+                )
         self._context.warehouse.release()
         return frozenset(found)

@@ -124,16 +124,17 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "first load.",
             "verify_page BIGINT": "Pages that a first load has checked again; null if there "
             "is no first load.",
-            "is_sorted BOOLEAN": "True if the API always sorted lists as requested.",
             "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
             "scrubbed_to TIMESTAMPTZ": "The current round of re-verification has read the records "
             "up to this `created_at`. Null at the start of a round.",
-            "total_offset BIGINT DEFAULT 0": "Number of listed records minus the total that the "
-            "list reports. Null if not measured.",
             "alarms BIGINT DEFAULT 0": ("Number of pulls in a row that found the list unsorted."),
             "late_seconds_seen DOUBLE DEFAULT 0": "Longest observed time until a change "
             "became visible.",
-            "listed BIGINT": "Last accepted total of the list.",
+            "unsorted_at TIMESTAMPTZ": "Server time at which the API last did not sort the list; "
+            "null if it sorts.",
+            "deletions BIGINT DEFAULT 0": "Deletions since the stream was last verified.",
+            "is_total_wrong BOOLEAN DEFAULT FALSE": "True if the list's total differs from its "
+            "rows.",
             "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
             "ended.",
             "closed_floor TIMESTAMPTZ": "Smallest `updated_at` of the last verified reading of the "

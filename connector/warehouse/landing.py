@@ -20,7 +20,6 @@ import pyarrow as pa
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.ledger.person import SuppressionList
-from connector.warehouse import pull_commands
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
 from connector.warehouse.pull_commands import (
     Commit,
@@ -620,15 +619,3 @@ def _suppression_events(
         is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
         if not is_seen_before:
             yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
-
-
-def query_without_erased_people(
-    query: pull_commands.Query[Any], folder: Path
-) -> pull_commands.Query[Any]:
-    """Return the query without data of erased people. Raises a `WarehouseError`."""
-    if not isinstance(query, pull_commands.DifferingFields):
-        return query
-    suppressed = SuppressionList.read_from(folder)
-    if suppressed is None:
-        return query
-    return replace(query, answers=tuple(map(suppressed.strip, query.answers)))

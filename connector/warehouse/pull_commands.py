@@ -91,15 +91,15 @@ class Bookmark:
     opened_at: datetime | None = None
     load_page: int | None = None
     verify_page: int | None = None
-    is_sorted: bool = True
     scrubbed_to: datetime | None = None
-    total_offset: int | None = None
     closed_by: str | None = None
     closed_floor: datetime | None = None
     clock_ahead_seconds: float | None = None
     alarms: int = 0
     late_seconds_seen: float = 0.0
-    listed: int | None = None
+    unsorted_at: datetime | None = None
+    deletions: int = 0
+    is_total_wrong: bool = False
 
 
 def floor_of(bookmark: Bookmark) -> datetime:
@@ -163,25 +163,8 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     return replace(distrusted, closed_floor=floor)
 
 
-def with_page_checks(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Return the bookmark after a page, with the server's clock change and the total's offset.
-
-    Only a page that shows the list's end changes the offset. It stays if the page confirms it, and
-    is 0 if it was unknown and the list agrees with the total. Otherwise it is unknown (None) until
-    every page was compared.
-    """
-    bookmark = with_clock_change(page, bookmark)
-    if page.total_error is None or page.total_error == bookmark.total_offset:
-        return bookmark
-    agrees = page.total_error == 0 and bookmark.total_offset is None
-    return replace(bookmark, total_offset=0 if agrees else None)
-
-
 # -- Pull commands --------------------------------------------------------------------------------
 
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 Purpose = Literal["pull", "sweep", "scrub"]
 
@@ -192,25 +175,6 @@ BATCH_SECONDS_MAX = 3.0
 UNREAD_MAX, UNREAD_AMONG = 5, 100
 """A resource fails for the run if more than 5 of its last 100 details failed."""
 
-
-class PullCommand(Generic[T_co]):
-    """Command that an executor performs for a pull. `yield from` returns its result."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Generator[PullCommand[Any], Any, T_co]:
-        answer: T_co = yield self
-        return answer
-
-
-class Query(PullCommand[T_co]):
-    """Query of the stream's loaded rows, answered from the work file."""
-
-    __slots__ = ()
-
-
-Steps = Generator[PullCommand[Any], Any, T]
-"""Steps of a pull: a generator that yields commands and returns a `T`."""
 
 # -- The API -------------------------------------------------------------------------------------
 
@@ -244,29 +208,6 @@ class UnreadableDetail:
 Outcome = FoundDetail | DeletionProof | UnreadableDetail
 
 
-@dataclass(frozen=True, slots=True)
-class ListPage(PullCommand[Page[Resource]]):
-    """Command: read one page of the list. An error of the whole resource ends the steps."""
-
-    page: int
-    sort: str | None
-    order: Order
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRecords(PullCommand[dict[str, Outcome]]):
-    """Command: read details concurrently. The result may lack ids, but has at least one."""
-
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SetPurpose(PullCommand[None]):
-    """Command: count all following requests under this purpose."""
-
-    purpose: Purpose
-
-
 # -- Loaded rows -----------------------------------------------------------------------------------
 
 
@@ -281,81 +222,6 @@ class LandedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LandedRows(Query[dict[str, LandedRow]]):
-    """Query: the loaded rows with these ids, by id.
-
-    `created` are the rows' `created_at` in the order of `ids`; if known, the query is faster.
-    """
-
-    ids: tuple[str, ...]
-    created: tuple[datetime | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DifferingFields(Query[dict[str, tuple[str, ...]]]):
-    """Query: names of the fields in which responses differ from loaded details, by id."""
-
-    answers: tuple[Resource, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedBetween(Query[frozenset[str]]):
-    """Query: live ids whose `created_at` is strictly between two times (None: no bound)."""
-
-    after: datetime | None
-    before: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class UpdatedBetween(Query[frozenset[str]]):
-    """Query: live ids, not queued, whose `updated_at` is strictly between two times."""
-
-    after: datetime
-    before: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class UndatedIds(Query[tuple[str, ...]]):
-    """Query: ids of live rows whose detail has no `updated_at`, or one after `after`."""
-
-    after: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class LeastRecentlyRead(Query[tuple[str, ...]]):
-    """Query: at most `count` live ids, not queued, whose details were read longest ago."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class NextQueued(Query[tuple[str, ...]]):
-    """Query: at most `count` queued ids, newest first, except `skip`."""
-
-    count: int
-    skip: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class CountLive(Query[int]):
-    """Query: number of live rows, optionally created before a time."""
-
-    created_before: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TiedPages(Query[frozenset[int]]):
-    """Query: numbers of pages whose live rows, sorted by creation, all have one `created_at`."""
-
-    per_page: int
-
-
-@dataclass(frozen=True, slots=True)
-class CountQueued(Query[int]):
-    """Query: number of queued ids."""
-
-
-@dataclass(frozen=True, slots=True)
 class Event:
     """Event to be stored and shown. `detail` contains no personal data."""
 
@@ -365,8 +231,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit(PullCommand[None]):
-    """Command: write all of this in one transaction.
+class Commit:
+    """Changes of one stream, to be written in one transaction.
 
     Attributes:
         items: List items. Items without a row are inserted and queued.

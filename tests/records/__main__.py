@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.records import program, simulations, tables
+from tests.records import outcomes, program, simulations, tables
 from tests.records.record import Record, find_differences, read_record, write_record
 
 
@@ -21,7 +21,10 @@ def _record_demo(folder: Path) -> Mapping[str, Record]:
     """Return the records that one run of the demo makes."""
     program.run_demo(folder / "demo")
     published = folder / "demo" / program.PUBLISHED
-    return {"demo-tables": tables.record_published_file(published)}
+    return {
+        "demo-tables": tables.record_published_file(published),
+        "nightly": outcomes.record_nightly(folder / "demo" / program.DEMO_DAGSTER),
+    }
 
 
 RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
@@ -29,6 +32,9 @@ RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
     "pushes": lambda _, processes: {"pushes": simulations.record_pushes(processes)},
     "demo": lambda folder, _: _record_demo(folder),
     "sandbox": lambda folder, _: {"sandbox-tables": tables.record_sandbox(folder)},
+    "cells": lambda *_: {"cells": outcomes.record_cells()},
+    "rows": lambda folder, _: {"rows": outcomes.record_rows(folder)},
+    "erasure": lambda folder, _: {"erasure": outcomes.record_erasure(folder)},
 }
 """Functions that make records, each in an empty folder and with a number of processes."""
 

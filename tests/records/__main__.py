@@ -21,10 +21,7 @@ def _record_demo(folder: Path) -> Mapping[str, Record]:
     """Return the records that one run of the demo makes."""
     program.run_demo(folder / "demo")
     published = folder / "demo" / program.PUBLISHED
-    return {
-        "demo-tables": tables.record_published_file(published),
-        "nightly": outcomes.record_nightly(folder / "demo" / program.DEMO_DAGSTER),
-    }
+    return {"demo-tables": tables.record_published_file(published)}
 
 
 RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
@@ -34,7 +31,6 @@ RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
     "sandbox": lambda folder, _: {"sandbox-tables": tables.record_sandbox(folder)},
     "cells": lambda *_: {"cells": outcomes.record_cells()},
     "rows": lambda folder, _: {"rows": outcomes.record_rows(folder)},
-    "erasure": lambda folder, _: {"erasure": outcomes.record_erasure(folder)},
 }
 """Functions that make records, each in an empty folder and with a number of processes."""
 

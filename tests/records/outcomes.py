@@ -1,11 +1,9 @@
-"""Records of the outcomes of spreadsheets, of a nightly run, and of a person who was erased."""
+"""Records of spreadsheets: what becomes of each cell of the corpus and of each row of some files."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.records import program
@@ -13,16 +11,6 @@ from tests.records.program import Account
 from tests.records.record import Record
 from tests.repository import ROOT
 from tests.spreadsheet.corpus.cases import list_sample_files
-
-PERSON = {
-    "first_name": "Quenby",
-    "last_name": "Zadornov",
-    "email": "quenby.zadornov@people.example",
-    "employment_type": "permanent",
-    "notes": "Knows Zadornov senior",
-}
-TRACES = ("quenby", "zadornov")
-"""Texts, in lower case, that no file may contain after the person was erased."""
 
 HEADINGS = ("first_name", "last_name", "email", "employment_type", "city", "expected_salary")
 ROWS = (
@@ -55,7 +43,7 @@ def _one_line(value: object) -> str:
 
 
 def record_rows(folder: Path) -> Record:
-    """Push the sample file and a staged one, and return the rows by outcome and the created records."""
+    """Push the sample file and a staged one. Return rows by outcome, and the created records."""
     staged = folder / "staged.csv"
     with staged.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([HEADINGS, *ROWS])
@@ -87,38 +75,3 @@ def _push(account: Account, path: Path) -> str:
 
 
 COUNTED = ("rows", "created", "unchanged", "invalid", "duplicate", "warned", "held", "rejected")
-
-
-def record_nightly(dagster: Path) -> Record:
-    """Return the number of events of the only run in a folder of Dagster, by kind and asset."""
-    counts = Counter(program.read_dagster_events(dagster))
-    return {key: str(counts[key]) for key in sorted(counts)}
-
-
-def record_erasure(folder: Path) -> Record:
-    """Load, push and publish a person, erase the person, and return what is left in the folder."""
-    with program.open_account(folder, {"content_types": 1, "candidates": 5}) as account:
-        id = account.request("POST", "candidates", PERSON)["data"]["id"]
-        account.run("pull")
-        account.request("PUT", f"candidates/{id}", {"city": "Zadornovsk"})
-        account.pass_days(1)
-        account.run("pull")
-        before = list(_find_traces(account.data))
-        account.request("DELETE", f"candidates/{id}")
-        account.pass_days(1)
-        account.run("pull", "--accept-deletes")
-        program.erase_person(account, id, PERSON["email"])
-        left = list(_find_traces(account.data))
-    return {
-        "files with the person before": " ".join(sorted({name for name, _ in before})),
-        "bytes left": "; ".join(f"{name} {text}" for name, text in left) or "none",
-    }
-
-
-def _find_traces(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each file that contains a text of the person, in UTF-8 or UTF-16."""
-    for path in sorted(folder.rglob("*")):
-        content = path.read_bytes().lower() if path.is_file() else b""
-        for text in TRACES:
-            if text.encode() in content or text.encode("utf-16-le") in content:
-                yield path.name, text

@@ -20,7 +20,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
-from dagster import DagsterInstance
 
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
@@ -44,8 +43,6 @@ START = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
 COMMAND = str(Path(sys.executable).parent / "connector")
 PUBLISHED = "recruitment.duckdb"
-DEMO_DAGSTER = "dagster"
-"""Folder of Dagster's files in the folder of the demo."""
 
 CLOCK = ROOT / "tests" / "records" / "fixed_clock"
 PAGE_SIZE = 100
@@ -133,31 +130,6 @@ def run_command(
     assert done.returncode in expects, f"{arguments} ended {done.returncode}:\n{done.stderr}"
     return done.stdout
 
-
-def erase_person(account: Account, id: str, email: str) -> None:
-    """Remove a person, who was deleted on the platform, from the data folder."""
-    account.run("erase", email, "--apply")
-    account.run("publish")
-
-
-def read_dagster_events(folder: Path) -> list[str]:
-    """Return kind and asset of each event of the runs in a folder of Dagster."""
-    with DagsterInstance.from_config(str(folder)) as instance:
-        logs = [
-            log
-            for run in instance.get_run_records()
-            for log in instance.all_logs(run.dagster_run.run_id)
-        ]
-    events = [log.dagster_event for log in logs if log.dagster_event is not None]
-    return [
-        f"{each.event_type_value} {each.asset_key.to_user_string() if each.asset_key else '-'}"
-        for each in events
-        if each.event_type_value not in TIMING_EVENTS
-    ]
-
-
-TIMING_EVENTS = {"ENGINE_EVENT", "HANDLED_OUTPUT", "LOADED_INPUT", "LOGS_CAPTURED"}
-"""Events about processes and storage, not about results."""
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]
 

@@ -17,7 +17,6 @@ from connector.errors import ConnectorError as ConnectorError
 from connector.errors import DamagedLog as DamagedLog
 from connector.errors import DamagedSpreadsheet as DamagedSpreadsheet
 from connector.errors import EncodingUnknown as EncodingUnknown
-from connector.errors import LakehouseError as LakehouseError
 from connector.errors import LedgerError as LedgerError
 from connector.errors import MartsMissing as MartsMissing
 from connector.errors import Misused as Misused

@@ -1,4 +1,4 @@
-"""Records of spreadsheets: what becomes of each cell of the corpus and of each row of some files."""
+"""Records of spreadsheets: each cell of the corpus, and the outcome of the rows of two files."""
 
 from __future__ import annotations
 

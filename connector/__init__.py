@@ -86,7 +86,7 @@ from connector.pulls.outcome import can_retry as can_retry
 from connector.pulls.outcome import describe_row_difference as describe_row_difference
 from connector.pulls.outcome import explain as explain
 from connector.pulls.outcome import explain_together as explain_together
-from connector.pulls.pull import PullOptions as PullOptions
+from connector.pulls.reading import PullOptions as PullOptions
 from connector.pulls.run import pull as pull
 from connector.pushes.batch import look_up_unconfirmed_rows as look_up_unconfirmed_rows
 from connector.pushes.dry_run import PushFile as PushFile

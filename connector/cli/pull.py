@@ -30,9 +30,7 @@ from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.publication import load_account_project
-from connector.pulls.comparison import StreamComparison
-from connector.pulls.cost_estimate import CostEstimate
-from connector.pulls.cost_estimate import estimate_cost as run_plan
+from connector.pulls.compare import StreamComparison
 from connector.pulls.outcome import (
     WAIT_TOLD_SECONDS_MIN,
     PullReport,
@@ -42,7 +40,9 @@ from connector.pulls.outcome import (
     explain_together,
     next_action,
 )
-from connector.pulls.pull import PullOptions
+from connector.pulls.plan import CostEstimate
+from connector.pulls.plan import estimate_cost as run_plan
+from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.settings.model import (
     ENVIRONMENT,
@@ -444,7 +444,8 @@ def _parse_interval(text: str) -> timedelta:
 def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | None) -> int:
     """Estimate the requests and minutes of a pull.
 
-    Finds the number of changed records with a few requests. Loads nothing.
+    Sends one request for each resource, and assumes as many changes as in the last pull. Loads
+    nothing.
     """
     settings = session.load()
     with session.terminal.progress("plan"):

@@ -15,7 +15,7 @@ from connector.pulls.outcome import Progress, Watch
 from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import Stream
+from connector.warehouse.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,7 @@ async def _compare_stream(context: RunContext, stream: Stream, found: StreamComp
     """
     copy = StreamCopy(context, stream)
     try:
-        await compare_all_records(
-            StreamApi(context, stream, copy), copy, stream.resource, found
-        )
+        await compare_all_records(StreamApi(context, stream, copy), copy, stream.resource, found)
     except NotFound as error:
         if stream.parent is None or not error.is_api_error:
             raise

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from connector.catalog.resource import Declaration
-from connector.pulls.pull import Api, Copy
-from connector.warehouse.pull_commands import (
+from connector.pulls.reading import Api, Copy
+from connector.warehouse.stream import (
     BATCH_RECORDS_MAX,
     DeletionProof,
     FoundDetail,

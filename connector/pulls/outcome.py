@@ -14,11 +14,14 @@ from connector.errors import ConnectorError, codes_of, count_noun
 from connector.errors_api import Forbidden, TryAgain
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
-from connector.pulls.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED, PullResult
+from connector.pulls.pull import NOT_READ, ONLY_THESE
+from connector.pulls.reading import PullResult
+from connector.pulls.scan import UNSORTED
+from connector.pulls.sweep import TOO_FEW
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, Event, Purpose
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import UnreadRecord
+from connector.warehouse.stream import Commit, Event, Purpose
 
 if TYPE_CHECKING:
     # The type only: importing this module must not load all of publishing.

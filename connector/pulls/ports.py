@@ -30,7 +30,8 @@ from connector.errors_api import (
 from connector.log import shorten_name
 from connector.pulls.outcome import Progress, ResourceTally
 from connector.pulls.run_context import RunContext
-from connector.warehouse.pull_commands import (
+from connector.warehouse.queries import StreamQueries
+from connector.warehouse.stream import (
     BATCH_SECONDS_MAX,
     UNREAD_AMONG,
     UNREAD_MAX,
@@ -43,7 +44,6 @@ from connector.warehouse.pull_commands import (
     Stream,
     UnreadableDetail,
 )
-from connector.warehouse.queries import StreamQueries
 
 T = TypeVar("T")
 
@@ -65,7 +65,6 @@ class StreamApi:
         # Whether each of the last details failed, in this batch or before. A batch ends by time, so
         # it could be too short to give up on details that fail slowly.
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
-        self.purpose = "pull"
 
     @property
     def purpose(self) -> Purpose:

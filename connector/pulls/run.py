@@ -1,7 +1,7 @@
 """Run of a pull: update resources one after another, and publish the loaded rows.
 
 An error of one resource does not affect the others. The steps decide what to read
-(`pulls/pulls.py`), and `pull_executor.py` performs them.
+(`pulls/pull.py`), and `ports.py` performs it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ from connector.pulls.outcome import (
     describe_unread,
 )
 from connector.pulls.ports import StreamApi, StreamCopy
-from connector.pulls.pull import PullOptions, PullResult
+from connector.pulls.reading import FEWEST_REQUESTS, PullOptions, PullResult
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse import runs
-from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     ResourceState,
@@ -59,6 +58,7 @@ from connector.warehouse.state import (
     read_resource_state,
     read_unread,
 )
+from connector.warehouse.stream import Bookmark, Event, Stream
 
 # Errors that every further request would raise as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
@@ -68,7 +68,7 @@ async def pull(
     settings: Settings,
     resources: Sequence[str] = (),
     *,
-    options: PullOptions = PullOptions(),
+    options: PullOptions = FEWEST_REQUESTS,
     ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
     ignores_quota: bool = False,

@@ -46,7 +46,7 @@ from connector.pushes.push_row import (
     WaitUntil,
     answer_from_error,
 )
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push session ----------------------------------------------------------------------------------
 # The journal is read and written in a thread, so that running requests do not wait for the disk.

@@ -47,7 +47,7 @@ from connector.pushes.undo_report import (
     read_undo_plan,
 )
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 TRIES_MAX = 3
 """How often a row is read and written if its write is not answered. A retry does no harm, since a

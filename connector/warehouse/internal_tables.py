@@ -133,8 +133,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "unsorted_at TIMESTAMPTZ": "Server time at which the API last did not sort the list; "
             "null if it sorts.",
             "deletions BIGINT DEFAULT 0": "Deletions since the stream was last verified.",
-            "is_total_wrong BOOLEAN DEFAULT FALSE": "True if the list's total differs from its "
-            "rows.",
+            "is_total_exact BOOLEAN DEFAULT FALSE": "True if the list's total agreed with its rows "
+            "when its end was last read.",
             "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
             "ended.",
             "closed_floor TIMESTAMPTZ": "Smallest `updated_at` of the last verified reading of the "

@@ -21,14 +21,6 @@ from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.ledger.person import SuppressionList
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
-from connector.warehouse.pull_commands import (
-    Commit,
-    DeletionProof,
-    Event,
-    FoundDetail,
-    Stream,
-    UnreadableDetail,
-)
 from connector.warehouse.queries import ExistingRow, created_condition, queue_condition, stored_rows
 from connector.warehouse.schema import (
     HISTORY_COLUMNS,
@@ -42,6 +34,14 @@ from connector.warehouse.schema import (
     replace_surrogates,
     rowids_table,
     timestamp_array,
+)
+from connector.warehouse.stream import (
+    Commit,
+    DeletionProof,
+    Event,
+    FoundDetail,
+    Stream,
+    UnreadableDetail,
 )
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 

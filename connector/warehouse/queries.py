@@ -23,8 +23,8 @@ from connector.warehouse.duckdb_file import (
     staged_table,
     to_microseconds,
 )
-from connector.warehouse.pull_commands import LandedRow, Stream
 from connector.warehouse.schema import as_json, differing_listed_names, differing_names, ids_table
+from connector.warehouse.stream import LandedRow, Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,7 @@ def find_deleted_parents(
 class StreamQueries:
     """Answers the queries of a pull from one stream's rows and queue."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, stream: Stream, folder: Path
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream, folder: Path) -> None:
         self._connection, self._stream, self._folder = connection, stream, folder
         self._name = f"landing.{quoted(stream.resource.name)}"
         is_item = stream.resource.parent is not None
@@ -146,9 +144,7 @@ class StreamQueries:
         self._live = f"{self._name} WHERE _deleted_at IS NULL AND {parent}"
         self._queued = f"SELECT id FROM sync.queue WHERE {queue_condition(stream)}"
 
-    def created_between(
-        self, after: datetime | None, before: datetime | None
-    ) -> frozenset[str]:
+    def created_between(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
         """Return live ids whose `created_at` is strictly between two times (None: no bound)."""
         return frozenset(self._live_ids(_is_between("created_at", after, before)))
 

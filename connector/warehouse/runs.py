@@ -18,7 +18,7 @@ from connector.ledger.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal
 from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Event
+from connector.warehouse.stream import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,16 +30,12 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
-from connector.warehouse.landing import (
-    LandedCounts,
-    LandingTable,
-    without_erased_people,
-)
-from connector.warehouse.pull_commands import Commit, Event, Stream
+from connector.warehouse.landing import LandedCounts, LandingTable, without_erased_people
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables
 from connector.warehouse.state import ResourceState
+from connector.warehouse.stream import Commit, Event, Stream
 from connector.warehouse.work_file import compact, create_work_file, is_missing
 
 P = ParamSpec("P")

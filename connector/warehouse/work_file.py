@@ -36,7 +36,6 @@ from connector.warehouse.duckdb_file import (
     wal_path,
 )
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
     end_interrupted_publications,
@@ -48,6 +47,7 @@ from connector.warehouse.runs import (
 )
 from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
 from connector.warehouse.state import last_copied_change, write_notice
+from connector.warehouse.stream import Event
 
 # -- Fingerprint -----------------------------------------------------------------------------------
 # Fingerprint of everything that a publication shows, except how recently it was verified.

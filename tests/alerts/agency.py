@@ -12,9 +12,9 @@ from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowanc
 from connector.ledger.quota import utc_day
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
-from connector.warehouse.pull_commands import Bookmark, Stream
 from connector.warehouse.runs import ResourceRun, Run, begin_run, write_resource_run
 from connector.warehouse.state import write_bookmark
+from connector.warehouse.stream import Bookmark, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.clock import Clock
 

@@ -12,7 +12,7 @@ from connector.catalog.lead import Lead
 from connector.publishing.project_loader import load_project
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
+from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
 from tests.support.command import variables as without_models

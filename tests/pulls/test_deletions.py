@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.pulls.outcome import next_action
-from connector.pulls.resource_pull import PullOptions
+from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, NotJson

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connector.ledger.alert_states import AlertRecord
 from connector.operations.alert_check import AlertCheck
-from connector.pulls.cost_estimate import estimate_cost
+from connector.pulls.plan import estimate_cost
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_of

@@ -20,8 +20,8 @@ from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, _folder_and_settings_checks, _run_checks
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.pull_commands import Bookmark, Commit, Stream
 from connector.warehouse.runs import Run, begin_run, write_run
+from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call, variables
 

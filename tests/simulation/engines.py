@@ -1,4 +1,4 @@
-"""The program's function that the push simulator drives: the only place to edit when one is rewritten.
+"""The function that the push simulator drives: the only place to edit when it is rewritten.
 
 It returns a generator of commands, or a coroutine that awaits `Perform` for each command. The
 simulator looks the name up at every call, so that a test can set another implementation.

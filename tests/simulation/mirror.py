@@ -19,14 +19,15 @@ from connector.catalog.resource import Order, Page, Resource
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
 from connector.pulls import pull
-from connector.pulls.pull import PullOptions, PullResult
-from connector.warehouse import pull_commands
-from connector.warehouse.pull_commands import (
+from connector.pulls.reading import PullOptions, PullResult
+from connector.warehouse.stream import (
+    BATCH_SECONDS_MAX,
     UNREAD_AMONG,
     UNREAD_MAX,
     Bookmark,
     Commit,
     DeletionProof,
+    Event,
     FoundDetail,
     LandedRow,
     Outcome,
@@ -35,7 +36,6 @@ from connector.warehouse.pull_commands import (
 from tests.simulation.harness import TooManySteps, Trace
 from tests.simulation.history import MemoryHistory, WarehouseHistory
 from tests.simulation.world import PullWorld
-
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class Mirror:
         self.rows: dict[str, MirrorRow] = {}
         self.queue: dict[str, tuple[str, datetime | None]] = {}
         self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
-        self.events: list[pull_commands.Event] = []
+        self.events: list[Event] = []
         self.seen = ReceivedAnswers()
         self.steps = 0
         self.kill: KillPoint | None = None
@@ -119,7 +119,7 @@ class Mirror:
                 raw, parse_timestamp(raw["created_at"]), parse_timestamp(raw["updated_at"]), at
             )
         proven_at = at - timedelta(seconds=1)
-        self.bookmark = replace(self.bookmark, proven_at=proven_at)
+        self.bookmark = replace(self.bookmark, proven_at=proven_at, is_total_exact=True)
 
     def pull(self) -> PullEnd:
         """Pull until the engine ends, fails or is killed.
@@ -258,7 +258,7 @@ class Mirror:
         as the production client does.
         """
         outcomes: dict[str, Outcome] = {}
-        until = self.world.now + timedelta(seconds=pull_commands.BATCH_SECONDS_MAX)
+        until = self.world.now + timedelta(seconds=BATCH_SECONDS_MAX)
         order = list(ids)
         self.world.chance.shuffle(order)
         for id in order:

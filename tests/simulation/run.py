@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Literal
 
-from connector.pulls.pull import DETAILS_PER_PAGE
+from connector.pulls.sweep import DETAILS_PER_PAGE
 from tests.simulation.account import simulate_account
 from tests.simulation.checkers import (
     check_commit,

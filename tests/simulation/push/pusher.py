@@ -58,7 +58,7 @@ from connector.pushes.push_row import (
     WaitUntil,
     answer_from_error,
 )
-from connector.warehouse.pull_commands import UnreadableDetail
+from connector.warehouse.stream import UnreadableDetail
 from tests.simulation import engines
 from tests.simulation.harness import Steps, TooManySteps
 from tests.simulation.push.world import PushWorld

@@ -25,7 +25,7 @@ from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.harness import START, LateWrite, WorldClock
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (

@@ -1,29 +1,21 @@
-"""Commands of a pull, as plain values.
+"""Values that a pull, the work file and a push exchange about one stream.
 
-A pull is a generator. It decides what it needs and yields a command; the executor performs the
-command and sends the result back:
-
-    page = yield from ListPage(1, "updated_at", "desc")     # a step
-    command = steps.send(result)                            # the executor
-
-An error that ends the pull is thrown into the steps, which may commit before they end. The same
-steps run over HTTP and DuckDB (`pulls/pull_executor.py`), and in a simulator. The type of a
-command's result is its type parameter.
+A stream is a resource, or the items of one content type. Its bookmark says up to when the local
+copy is verified, and a commit is everything that changes together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, TypeVar
+from typing import Literal
 
 from connector.catalog.resource import (
     LATENESS_SECONDS,
     LATENESS_SECONDS_MAX,
     LATENESS_UNTIMED_SECONDS,
     Declaration,
-    Order,
     Page,
     Resource,
 )
@@ -71,19 +63,18 @@ class Bookmark:
         opened_at: T0 of the pass that is running.
         load_page: Number of pages that the first load has read.
         verify_page: Page of its second reading; None if none is due.
-        is_sorted: False once the server did not sort the list.
-        alarms: Number of consecutive scans that found the list out of order.
-        listed: Total of the list when it was last accepted as plausible.
-        total_offset: Number of rows by which the list exceeds its total; None if it was not
-            measured, so that the total proves nothing.
-        scrubbed_to: `created_at` up to which the current round of list verification has compared;
+        scrubbed_to: `created_at` up to which the current round of re-verification has compared;
             None at its beginning.
         closed_by: Id of the unchanged record that ended the last verified scan.
         closed_floor: W of that scan, or of an earlier one that ended less than L before. Without
             `closed_by` the scan is not trusted, and the next one reaches down to this time.
         clock_ahead_seconds: Seconds by which the server clock was ahead of the local clock when R
             was set, or when the server clock was last set back.
+        alarms: Number of consecutive scans that found the list out of order.
         late_seconds_seen: Longest observed delay before a write became visible.
+        unsorted_at: Server time at which the server did not sort the list; None if it sorts.
+        deletions: Number of deletions since the stream was last verified.
+        is_total_exact: True if the last page that showed the end of the list agreed with its total.
     """
 
     proven_at: datetime | None = None
@@ -99,7 +90,7 @@ class Bookmark:
     late_seconds_seen: float = 0.0
     unsorted_at: datetime | None = None
     deletions: int = 0
-    is_total_wrong: bool = False
+    is_total_exact: bool = False
 
 
 def floor_of(bookmark: Bookmark) -> datetime:
@@ -163,7 +154,7 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     return replace(distrusted, closed_floor=floor)
 
 
-# -- Pull commands --------------------------------------------------------------------------------
+# -- Responses -------------------------------------------------------------------------------------
 
 
 Purpose = Literal["pull", "sweep", "scrub"]

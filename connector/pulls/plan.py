@@ -1,6 +1,7 @@
 """Estimated cost of a pull, and of scheduled pulls until the end of the month.
 
-An estimate sends a few requests and loads no records.
+An estimate sends one request for each stream. Changes are those of the last pull; deletions and new
+records follow from the total of the list. It loads no records.
 """
 
 from __future__ import annotations
@@ -9,20 +10,47 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from math import ceil
+from math import ceil, log2
 from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Declaration
 from connector.errors_api import Forbidden
 from connector.ledger.quota import MonthUse, midnight
-from connector.pulls.comparison import PullCost, estimate_pull_cost, read_listed_ids
 from connector.pulls.outcome import to_json_value
-from connector.pulls.pull_executor import PullExecutor
+from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import Stream
-from connector.warehouse.state import read_resource_state
+from connector.warehouse.state import ResourceState, read_resource_state
+from connector.warehouse.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class PullCost:
+    """Estimated changes and requests of the pull of a resource.
+
+    Attributes:
+        total: Number of records according to the API.
+        changed: Records created or changed since the last verified pull.
+        deleted: Deleted records.
+        queued: Records queued to be read.
+        lists: Requests for list pages.
+        details: Requests for single records.
+        is_first: True if the first load is not complete.
+    """
+
+    total: int
+    changed: int
+    deleted: int
+    queued: int
+    lists: int
+    details: int
+    is_first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Total number of requests."""
+        return self.lists + self.details
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +155,45 @@ async def estimate_cost(
 
 
 async def _estimate_resource(context: RunContext, name: str) -> PullCost:
-    """Return the sum of the estimates of the resource's streams."""
-    costs: list[PullCost] = []
-    for stream in await _all_streams(context, declaration(name)):
-        bookmark = await context.bookmark(stream)
-        steps = estimate_pull_cost(stream.resource, bookmark)
-        costs.append(await PullExecutor(context, stream).run(steps))
+    """Return the estimate of a resource, from the first page of each of its streams."""
+    resource = declaration(name)
+    state = await asyncio.to_thread(context.warehouse.read, read_resource_state, name)
+    costs = [
+        await _estimate_stream(context, stream, state)
+        for stream in await _all_streams(context, resource)
+    ]
     names = ("total", "changed", "deleted", "queued", "lists", "details")
     sums = {each: sum(getattr(cost, each) for cost in costs) for each in names}
     return PullCost(**sums, is_first=any(cost.is_first for cost in costs))
+
+
+async def _estimate_stream(context: RunContext, stream: Stream, state: ResourceState) -> PullCost:
+    """Return the estimate of one stream."""
+    resource, copy = stream.resource, StreamCopy(context, stream)
+    mark, live = await context.bookmark(stream), await copy.count()
+    api = StreamApi(context, stream, copy)
+    page = await api.page(1, "created_at" if resource.sortable else None, "asc")
+    pages = max(1, ceil(page.total / page.per_page))
+    closing = 0 if resource.lists_updated_at or not page.total else 1
+    new, deleted = max(0, page.total - live), max(0, live - page.total)
+    queued = len(await copy.queued(page.total + live, frozenset()))
+    if mark.proven_at is None or mark.unsorted_at is not None or not resource.sortable:
+        # Pages that an interrupted load has read are not read again.
+        swept = pages if mark.verify_page is not None else max(0, (mark.load_page or 1) - 1)
+        is_once = pages == 1 and (not page.is_full or not resource.sortable)
+        lists = pages if is_once else 2 * pages - swept
+        scan = int(bool(resource.sortable) and mark.unsorted_at is None)
+        details = new + queued + deleted + (closing if scan else 0)
+        return PullCost(
+            page.total, new, deleted, queued, lists + scan, details,
+            is_first=mark.proven_at is None,
+        )  # fmt: skip
+    last = state.last.new + state.last.changed if state.last is not None and state.live else 0
+    changed = max(new, round(last * live / state.live) if state.live else 0)
+    lists = min(pages, changed // page.per_page + 1)
+    searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
+    details = changed + closing + deleted + queued
+    return PullCost(page.total, changed, deleted, queued, lists + searched, details)
 
 
 async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
@@ -143,8 +201,14 @@ async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stre
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
-    ids = await PullExecutor(context, parents).run(read_listed_ids(parents.resource))
-    return tuple(Stream(resource, id) for id in ids)
+    api = StreamApi(context, parents, StreamCopy(context, parents))
+    ids, number = dict[str, None](), 1
+    while True:
+        page = await api.page(number, None, "asc")
+        ids |= dict.fromkeys(item.id for item in page.items)
+        if page.is_last:
+            return tuple(Stream(resource, id) for id in ids)
+        number += 1
 
 
 async def _estimate_schedule(

@@ -110,13 +110,6 @@ class TryAgain(ConnectorError):
     """Nothing was changed. The same request can be repeated later."""
 
     action = "Run the command again later. Loaded records are kept."
-    codes: ClassVar = {
-        "deletions_waiting": (
-            "Run the same command again. It reads every list first, and then marks as deleted each"
-            " record that is in no list. If all these records were deleted on purpose, run"
-            " 'connector pull --accept-deletes'."
-        )
-    }
     retry_after_seconds: float | None = None
     """The value of `Retry-After`; None if the answer has none."""
 

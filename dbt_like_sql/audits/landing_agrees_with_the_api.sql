@@ -3,16 +3,9 @@
 -- Later pushes and undos changed both numbers, so they are not included.
 {{ config(severity='warn') }}
 
-with
-
-known_offsets as (
-    select resource, sum(total_offset) as total_offset
-    from {{ source('sync', 'bookmarks') }}
-    group by resource
-)
-
 select health.resource, health.rows_last_run, health.api_total
 from {{ ref('data_freshness') }} as health
-left join known_offsets on known_offsets.resource = health.resource
+inner join {{ source('sync', 'bookmarks') }} as bookmarks on bookmarks.resource = health.resource
 where health.last_proven
-    and health.rows_last_run <> health.api_total + coalesce(known_offsets.total_offset, 0)
+group by health.resource, health.rows_last_run, health.api_total
+having bool_and(bookmarks.is_total_exact) and health.rows_last_run <> health.api_total

@@ -52,7 +52,7 @@ def test_the_freshness_check_warns_of_accounts_verified_too_long_ago(tmp_path: P
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity
     description = str(found.description)
-    assert "globex: Not verified for more than" in description
+    assert "globex: the published file is older than" in description
     assert "initech: billing_day is 99" in description
     assert "acme" not in description
     assert {"verified_until/acme", "verified_until/globex"} == set(found.metadata)

@@ -98,7 +98,7 @@ def test_invalid_settings_are_reported_to_the_address_in_them(
     (tmp_path / "urls").write_text(f"{receiver.apprise_url}\n")
     (tmp_path / "urls").chmod(0o600)
     (tmp_path / "connector.toml").write_text(
-        'notify_urls_file = "urls"\n[accounts.acme]\nbilling_dai = 3\n'
+        'data_dir = "data"\nnotify_urls_file = "urls"\n[accounts.acme]\nbilling_dai = 3\n'
     )
     environ = {"CONNECTOR_CONFIG": str(tmp_path / "connector.toml")}
 

@@ -21,7 +21,10 @@ def _record_demo(folder: Path) -> Mapping[str, Record]:
     """Return the records that one run of the demo makes."""
     program.run_demo(folder / "demo")
     published = folder / "demo" / program.PUBLISHED
-    return {"demo-tables": tables.record_published_file(published)}
+    return {
+        "demo-tables": tables.record_published_file(published),
+        "nightly": outcomes.record_nightly(folder / "demo" / program.DAGSTER_HOME),
+    }
 
 
 RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
@@ -31,6 +34,7 @@ RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
     "sandbox": lambda folder, _: {"sandbox-tables": tables.record_sandbox(folder)},
     "cells": lambda *_: {"cells": outcomes.record_cells()},
     "rows": lambda folder, _: {"rows": outcomes.record_rows(folder)},
+    "removal": lambda folder, _: {"removal": outcomes.record_removal(folder)},
 }
 """Functions that make records, each in an empty folder and with a number of processes."""
 

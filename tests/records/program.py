@@ -6,6 +6,8 @@ functions below that run one simulated pull or push.
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import httpx
+from dagster import DagsterEvent, DagsterInstance
 
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
@@ -43,6 +47,8 @@ START = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
 COMMAND = str(Path(sys.executable).parent / "connector")
 PUBLISHED = "recruitment.duckdb"
+DAGSTER_HOME = "dagster"
+"""Folder of Dagster in the folder of the demo."""
 
 CLOCK = ROOT / "tests" / "records" / "fixed_clock"
 PAGE_SIZE = 100
@@ -53,6 +59,7 @@ class Account:
     """An account of a sandbox whose clock, like the command's, shows `now`."""
 
     folder: Path
+    builds_models: bool = True
     sandbox: Sandbox = field(init=False)
     now: datetime = START
 
@@ -72,6 +79,8 @@ class Account:
             "CONNECTOR_API_KEY": self.sandbox.key,
             "CONNECTOR_DATA_DIR": str(self.data),
         }
+        if not self.builds_models:
+            environ["CONNECTOR_MODELS"] = "off"
         return run_command(*arguments, environ=environ, now=self.now, expects=expects)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -93,9 +102,11 @@ class Account:
 
 
 @contextmanager
-def open_account(folder: Path, counts: Mapping[str, int]) -> Iterator[Account]:
+def open_account(
+    folder: Path, counts: Mapping[str, int], *, builds_models: bool = True
+) -> Iterator[Account]:
     """Start a sandbox with these numbers of records, for an account in this folder."""
-    account = Account(folder)
+    account = Account(folder, builds_models)
     account.sandbox = Sandbox(counts=counts, rate_limit=10**6, clock=lambda: account.now)
     with account.sandbox:
         yield account
@@ -129,6 +140,75 @@ def run_command(
     )
     assert done.returncode in expects, f"{arguments} ended {done.returncode}:\n{done.stderr}"
     return done.stdout
+
+
+@dataclass(frozen=True)
+class ReportedRow:
+    """Result of a row of a file, as the report of its push has it."""
+
+    number: int
+    outcome: str
+    codes: tuple[str, ...]
+    id: str
+
+
+def push_file(account: Account, path: Path) -> list[ReportedRow]:
+    """Send a file of candidates to be created, and return the rows of its report."""
+    output = account.run(
+        *("push", "candidates", path, "--mode", "create", "--apply", "--json"), expects=(0, 1, 2, 3)
+    )
+    report = path.parent / json.loads(output)["report"]
+    # A report has the delimiter of its file.
+    delimiter = ";" if b";" in path.read_bytes().splitlines()[0] else ","
+    with report.open(encoding="utf-8-sig", newline="") as file:
+        return [
+            ReportedRow(
+                int(row["_row"]),
+                row["_outcome"],
+                tuple(sorted(filter(None, row["_code"].split(", ")))),
+                row["_id"],
+            )
+            for row in csv.DictReader(file, delimiter=delimiter)
+        ]
+
+
+def count_published(account: Account, resource: str) -> int:
+    """Return the number of live records in the published file."""
+    with duckdb.connect(str(account.data / PUBLISHED), read_only=True) as connection:
+        query = f"SELECT count(*) FROM landing.{resource} WHERE _deleted_at IS NULL"
+        return int(connection.execute(query).fetchall()[0][0])
+
+
+def remove_person(account: Account, person: str) -> None:
+    """Remove a person, who was deleted on the platform, from the data folder."""
+    account.run("erase", person, "--apply")
+
+
+UNRECORDED = {"ENGINE_EVENT", "HANDLED_OUTPUT", "LOADED_INPUT", "LOGS_CAPTURED"}
+"""Kinds of Dagster events about processes and storage, whose number says nothing of the result."""
+
+
+def read_dagster_events(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield kind and subject of each event of the runs in a folder of Dagster.
+
+    The subject is an asset, an asset and its check, or a step; it is empty for the run itself.
+    """
+    with DagsterInstance.from_config(str(folder)) as instance:
+        for run in instance.get_runs():
+            for log in instance.all_logs(run.run_id):
+                event = log.dagster_event
+                if event is not None and event.event_type_value not in UNRECORDED:
+                    yield event.event_type_value, _subject(event)
+
+
+def _subject(event: DagsterEvent) -> str:
+    if event.event_type_value == "ASSET_CHECK_EVALUATION":
+        check = event.asset_check_evaluation_data
+        asset = check.asset_key.to_user_string()
+        return f"{asset} {check.check_name} {'passed' if check.passed else 'failed'}"
+    if event.asset_key is not None:
+        return event.asset_key.to_user_string()
+    return event.step_key or ""
 
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]

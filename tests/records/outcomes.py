@@ -1,10 +1,9 @@
-"""Records of outcomes: cells and rows of spreadsheets, a nightly run, and a removed person."""
+"""Records of outcomes: cells and rows of spreadsheets, and a removed person."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from pathlib import Path
 
 from tests.records import program
@@ -71,12 +70,6 @@ def record_rows(folder: Path) -> Record:
 
 KEPT = {*HEADINGS, "mobile", "status", "available_from", "current_company"}
 """Recorded fields of a created record; ids and timestamps are random."""
-
-
-def record_nightly(dagster: Path) -> Record:
-    """Return the number of events of the only run in a folder of Dagster, by kind and subject."""
-    counts = Counter(" ".join(each) for each in program.read_dagster_events(dagster))
-    return {key.strip(): str(counts[key]) for key in sorted(counts)}
 
 
 PERSON = {

@@ -23,7 +23,6 @@ from typing import Any
 
 import duckdb
 import httpx
-from dagster import DagsterEvent, DagsterInstance
 
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
@@ -47,8 +46,6 @@ START = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
 COMMAND = str(Path(sys.executable).parent / "connector")
 PUBLISHED = "recruitment.duckdb"
-DAGSTER_HOME = "dagster"
-"""Folder of Dagster in the folder of the demo."""
 
 CLOCK = ROOT / "tests" / "records" / "fixed_clock"
 PAGE_SIZE = 100
@@ -182,33 +179,6 @@ def count_published(account: Account, resource: str) -> int:
 def remove_person(account: Account, person: str) -> None:
     """Remove a person, who was deleted on the platform, from the data folder."""
     account.run("erase", person, "--apply")
-
-
-UNRECORDED = {"ENGINE_EVENT", "HANDLED_OUTPUT", "LOADED_INPUT", "LOGS_CAPTURED"}
-"""Kinds of Dagster events about processes and storage, whose number says nothing of the result."""
-
-
-def read_dagster_events(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield kind and subject of each event of the runs in a folder of Dagster.
-
-    The subject is an asset, an asset and its check, or a step; it is empty for the run itself.
-    """
-    with DagsterInstance.from_config(str(folder)) as instance:
-        for run in instance.get_runs():
-            for log in instance.all_logs(run.run_id):
-                event = log.dagster_event
-                if event is not None and event.event_type_value not in UNRECORDED:
-                    yield event.event_type_value, _subject(event)
-
-
-def _subject(event: DagsterEvent) -> str:
-    if event.event_type_value == "ASSET_CHECK_EVALUATION":
-        check = event.asset_check_evaluation_data
-        asset = check.asset_key.to_user_string()
-        return f"{asset} {check.check_name} {'passed' if check.passed else 'failed'}"
-    if event.asset_key is not None:
-        return event.asset_key.to_user_string()
-    return event.step_key or ""
 
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]

@@ -41,7 +41,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.problems import Cell, SheetRow, text_of
 from connector.spreadsheet.report import report_path, write_report
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.target_columns import PushTarget, comparison_text
+from connector.spreadsheet.targets import PushTarget, comparison_text
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 

@@ -8,7 +8,7 @@ from typing import Any
 from connector.ledger.push_plan import Problem
 from connector.page.marks import N_
 from connector.page.words import PageLanguage
-from connector.spreadsheet.columns import HEADINGS_OF_REPORTS
+from connector.spreadsheet.headings import HEADINGS_OF_REPORTS
 from connector.spreadsheet.report import ReportWords
 
 ROW_OUTCOMES: Mapping[str, str] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from connector.errors import count_noun
 from connector.settings.layers import MAPS_FOLDER
-from connector.spreadsheet.columns import column_letter, normalized_heading
+from connector.spreadsheet.headings import column_letter, normalized_heading
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow

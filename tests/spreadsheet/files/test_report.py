@@ -20,7 +20,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import Operation, RowOutcome
-from connector.spreadsheet.columns import REPORT_HEADINGS
+from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.report import report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.workbook_writer import row_xml

@@ -15,7 +15,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.target_columns import PushTarget, push_target
+from connector.spreadsheet.targets import PushTarget, push_target
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     visible_text,
 )
-from connector.spreadsheet.target_columns import TargetColumn, target_columns
+from connector.spreadsheet.targets import TargetColumn, target_columns
 
 MANNERS = (
     AS_WRITTEN,

@@ -16,7 +16,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     visible_text,
 )
-from connector.spreadsheet.target_columns import TargetColumn
+from connector.spreadsheet.targets import TargetColumn
 from tests.spreadsheet.meaning.sheet import make_target
 
 BRITISH = CellOptions(date_format="DD/MM/YYYY")

@@ -9,7 +9,7 @@ from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import ClaimedKeys
+from connector.spreadsheet.records import ClaimedKeys
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,

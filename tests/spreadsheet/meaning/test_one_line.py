@@ -9,7 +9,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentTypeField
 from connector.spreadsheet.check import CheckedRow
-from connector.spreadsheet.target_columns import target_columns
+from connector.spreadsheet.targets import target_columns
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,

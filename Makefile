@@ -17,14 +17,14 @@ LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # Lock files for machines that only run the connector: the base, and the additions of each extra.
-EXTRAS := distributed keyring lakehouse metrics page postgres report
+EXTRAS := distributed page postgres report s3
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test test-all simulate check lock bom audit generate
+.PHONY: help install referee readers demo test test-all contract simulate check lock bom audit generate
 .PHONY: bench peers pictures site clean
 
 help:  ## list these commands
@@ -75,6 +75,10 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 test: install  ## run the fast tests; WORKERS=N sets the number of processes
 	$(PYTEST) -m "not slow"
+
+# The promises of the product, tested without knowledge of its modules.
+contract: install  ## run the contract tests, a few minutes on two cores
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m contract --durations 10 tests/contract
 
 # Random tests draw from a new seed each time; a failed test prints the command that replays it.
 test-all: install  ## run the fast and the slow tests

@@ -40,7 +40,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "models": "List, build and test the models, write seed files, and add your own models.",
         "publish": "Build the models, check them, and publish recruitment.duckdb.",
         "report": "Write a report for an agency's director from the published file.",
-        "lakehouse": "Publish to the shared lakehouse, and show its status.",
     },
     "Privacy": {
         "whereis": "List every place in the account's folder that contains data of a person.",
@@ -50,10 +49,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Operations": {
         "status": "Show how recent the copy is, the last runs, and the requests of this month.",
         "alerts": "Show, send or test alerts.",
-        "metrics": "Print an account's metrics for Prometheus.",
         "backup": "Back up an account's folder to one file.",
         "restore": "Restore an account's folder from a backup.",
-        "service-files": "Write service files for systemd, cron and Dagster.",
     },
 }
 """Every command with its one line of help, by group."""
@@ -76,8 +73,6 @@ _MODULES: Mapping[str, str] = {
     "erase": "privacy",
     "whereis": "privacy",
     "retention": "privacy",
-    "metrics": "alerts",
-    "service-files": "service",
 }
 """Modules of commands that share one. Other commands have a module of their name."""
 

@@ -1,4 +1,4 @@
-"""`connector alerts` and `metrics`: show, send and test alerts, and print metrics."""
+"""`connector alerts`: show, send and test alerts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from connector.operations.alert_check import (
 from connector.operations.alerts import due_messages
 from connector.operations.delivery import configured_sinks
 from connector.operations.findings import ALERTS, Proof
-from connector.operations.metrics import Point, prometheus_text, read_metrics, unreadable_metric
 from connector.pulls.outcome import explain
 from connector.settings.model import UNNAMED, Settings
 
@@ -198,37 +197,3 @@ def print_alert_warnings(terminal: Terminal, proof: Proof | None, check: AlertCh
     if proof.sentence is not None:
         terminal.warn(f"{proof.sentence} Check that the schedule runs; then run 'connector pull'.")
     return 1 if proof.sentence is not None or check.failures else 0
-
-
-# -- Metrics ---------------------------------------------------------------------------------------
-
-
-@click.command(
-    cls=Command,
-    examples=(
-        "connector metrics",
-        "connector metrics --all > /var/lib/node_exporter/connector.prom",
-    ),
-)
-@options.all_accounts
-def metrics(session: Session, *, is_for_all: bool) -> int:
-    """Print an account's metrics for Prometheus.
-
-    Reads the account's files and makes no API requests. Needs the extra 'metrics'.
-    """
-    now, terminal = datetime.now(UTC), session.terminal
-    points = list[Point]()
-    for account, found in session.for_each(
-        lambda each: read_metrics(each, now), is_for_all=is_for_all
-    ):
-        if isinstance(found, ConnectorError):
-            terminal.warn(f"{account.title}: {explain(found)}")
-            points.append(unreadable_metric(account.name))
-        else:
-            points += found
-    if not terminal.is_json:
-        for line in prometheus_text(points).splitlines():
-            terminal.print_line(line)
-    printed = [{"name": name, "value": value, "labels": labels} for name, value, labels in points]
-    terminal.print_object({"metrics": printed})
-    return 0

@@ -102,10 +102,9 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     )
     _print_build_results(terminal, progress)
     _warn_undeclared(terminal, missing)
-    terminal.print_errors(None, lakehouse_error=done.lakehouse_error)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
-    return 0 if done.lakehouse_error is None else 3
+    return 0
 
 
 def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
@@ -424,9 +423,8 @@ def publish(
     """Build the models, check them, and publish recruitment.duckdb.
 
     Makes no API requests. Open connections keep reading the old file; new connections see the new
-    one. If a check of severity error fails, the old file stays and the exit status is 1. The exit
-    status is 3 if the file was published but the lakehouse could not be updated. A pull and a push
-    also publish, depending on the settings.
+    one. If a check of severity error fails, the old file stays and the exit status is 1. A
+    pull and a push also publish, depending on the settings.
     """
     _check_workbook_options(xlsx, tables)
     settings, terminal = session.load(), session.terminal
@@ -442,7 +440,6 @@ def publish(
         done = run_publish(settings, watch=RunProgress(meter))
     exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    terminal.print_errors(None, lakehouse_error=done.lakehouse_error)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
@@ -459,7 +456,7 @@ def publish(
     if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         terminal.say(f"Wrote {xlsx}: {rows}.")
-    return 0 if done.lakehouse_error is None else 3
+    return 0
 
 
 def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:

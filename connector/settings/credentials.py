@@ -1,4 +1,4 @@
-"""Secrets: from the environment, a file, or the system's keyring.
+"""Secrets: from the environment or a file.
 
 No message and no `repr` shows a secret.
 """
@@ -13,15 +13,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from connector.errors import SettingsError
-from connector.extras import install_extra
-from connector.settings.layers import (
-    FILE_ENDING,
-    KEYRING_ENDING,
-    Layers,
-    RawValue,
-    Setting,
-    variable_name,
-)
+from connector.settings.layers import Layers, RawValue, Setting
 from connector.settings.values import SECRET_CHARACTERS_MAX
 
 HASH_KEY_CHARACTERS_MIN = 16
@@ -55,7 +47,7 @@ def parse_hash_key(text: str) -> str:
 
 
 def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[SecretStr | None]:
-    """Return a secret and its origin: a variable, a file, or the keyring.
+    """Return a secret and its origin: a variable or a file.
 
     A key file that other users can open adds a sentence to `warnings`. Raises `SettingsError` if a
     secret is set twice or is not valid.
@@ -77,21 +69,17 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
     if not outer and not inner:
         return Setting(None, "default")
     found = (*outer, *inner)[0]
-    origin, shown, action = found.origin, found.origin, ""
+    origin = found.origin
     try:
-        if found.name.endswith(KEYRING_ENDING):
-            origin = f"the keyring, named by {found.origin}"
-            action = f"Put the key there, or set {variable_name(name + FILE_ENDING)} instead."
-            text = read_keyring(found.raw)
-        elif found.rule.place_of:
+        if found.rule.place_of:
             path = found.parse()
-            origin = shown = f"{path}, named by {found.origin}"
+            origin = f"{path}, named by {found.origin}"
             text = _read_secret_file(found, path, warnings)
         else:
             text = str(found.raw)
         return Setting(SecretStr(layers.rules[name].parse(text)), origin)
     except ValueError as error:
-        raise SettingsError(f"{name} {error} (from {shown})", action=action) from None
+        raise SettingsError(f"{name} {error} (from {origin})") from None
 
 
 def _read_secret_file(found: RawValue, path: Path, warnings: list[str]) -> str:
@@ -111,39 +99,6 @@ def _read_secret_file(found: RawValue, path: Path, warnings: list[str]) -> str:
         )
     # Latin-1 reads any byte; whatever cannot be part of a secret is refused by its reader.
     return content.decode("latin-1").removesuffix("\n").removesuffix("\r")
-
-
-def read_keyring(entry: object) -> str:
-    """Return the secret that the system's keyring has for an entry `SERVICE/USER`.
-
-    Raises `ValueError` without any part of the secret.
-    """
-    service, _, user = entry.strip().rpartition("/") if isinstance(entry, str) else ("", "", "")
-    if not service or not user:
-        raise ValueError(
-            "must be SERVICE/USER, the names under which the key is in the system's keyring"
-        )
-    try:
-        # Only who keeps the key there needs it, and asking the system for its keyrings takes time.
-        import keyring  # noqa: PLC0415
-        import keyring.errors  # noqa: PLC0415
-    except ImportError:
-        raise ValueError(
-            f"needs the package keyring, which is not installed here. {install_extra('keyring')}"
-        ) from None
-    try:
-        found = keyring.get_password(service, user)
-    except keyring.errors.NoKeyringError:
-        raise ValueError("cannot be read: this machine has no keyring for this user") from None
-    except keyring.errors.KeyringLocked:
-        raise ValueError("cannot be read: the keyring is locked") from None
-    except keyring.errors.KeyringError as error:
-        raise ValueError(f"cannot be read: the keyring failed ({type(error).__name__})") from None
-    if found is None:
-        raise ValueError(
-            f"is not in the keyring under these names: run 'keyring set {service} {user}'"
-        )
-    return found
 
 
 def _refuse_mixed_sources(layers: Layers, outer: list[RawValue], inner: list[RawValue]) -> None:

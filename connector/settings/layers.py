@@ -27,8 +27,6 @@ CONFIG_NAME = "connector.toml"
 FILE_ENDING = "_file"
 """What the name of a secret's file ends in, as a setting."""
 
-KEYRING_ENDING = "_keyring"
-"""What the name of a secret's place in the system's keyring ends in, as a setting."""
 
 INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "receipts", "seeds", "maps"
 IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
@@ -77,8 +75,7 @@ class SettingRule:
     Attributes:
         parse: Converts a raw value; raises `ValueError` with the allowed values.
         is_secret: Never shown; not allowed as an option or in the project file.
-        has_keyring: The secret may be in the system's keyring.
-        place_of: Name of the secret whose file or keyring entry this setting names.
+        place_of: Name of the secret whose file this setting names.
         is_personal: Contains personal data, and is never shown.
         is_identity: Account tables do not inherit the value from the top of the project file.
         may_be_relative: A relative path starts at the folder of the project file.
@@ -89,7 +86,6 @@ class SettingRule:
     parse: Callable[[Any], Any]
     default: object = None
     is_secret: bool = False
-    has_keyring: bool = False
     place_of: str = ""
     is_personal: bool = False
     is_identity: bool = False

@@ -40,7 +40,6 @@ from connector.settings.layers import (
     CONFIG_NAME,
     CONFIG_VARIABLE,
     FILE_ENDING,
-    KEYRING_ENDING,
     Layers,
     Setting,
     SettingRule,
@@ -94,9 +93,7 @@ class Settings:
     """None for the unnamed account."""
 
     base_url: Annotated[Setting[str | None], SettingRule(values.parse_address, is_identity=True)]
-    api_key: Annotated[
-        Setting[SecretStr | None], secret(parse_key, is_identity=True, has_keyring=True)
-    ]
+    api_key: Annotated[Setting[SecretStr | None], secret(parse_key, is_identity=True)]
     ca_file: Annotated[Setting[Path | None], SettingRule(values.require_path, may_be_relative=True)]
     proxy: Annotated[Setting[str | None], SettingRule(values.parse_proxy)]
     data_dir: Annotated[
@@ -173,13 +170,6 @@ class Settings:
     ]
     time_zone: Annotated[Setting[str], SettingRule(values.parse_zone, "UTC")]
 
-    lakehouse: Annotated[Setting[SecretStr | None], secret(values.parse_catalog)]
-    lakehouse_data: Annotated[
-        Setting[str | None], SettingRule(values.parse_data, may_be_relative=True)
-    ]
-    lakehouse_keep_days: Annotated[
-        Setting[int], SettingRule(values.whole_number_parser(0, 36_500), 7)
-    ]
     import_keep_days: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 1_000), 50)]
     approvals: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
@@ -301,8 +291,6 @@ def _declared_rules() -> Iterator[tuple[str, SettingRule]]:
             if rule.is_secret:
                 place = replace(rule, parse=values.require_path, is_secret=False, place_of=name)
                 yield f"{name}{FILE_ENDING}", replace(place, may_be_relative=True)
-                if rule.has_keyring:
-                    yield f"{name}{KEYRING_ENDING}", place
 
 
 RULES: Mapping[str, SettingRule] = MappingProxyType(dict(_declared_rules()))
@@ -351,7 +339,6 @@ def load_settings(
     settings = Settings(**found, accounts=tuple(layers.account_tables), warnings=tuple(warnings))
     _check_reserve(settings)
     _check_email(settings)
-    _check_lakehouse(settings)
     # A pull that cannot publish in the end had better not begin.
     settings.hash_key()
     return settings
@@ -467,22 +454,6 @@ def _check_email(settings: Settings) -> None:
         raise_invalid_value("alert_email_security", security.value, allowed, security.origin)
 
 
-def _check_lakehouse(settings: Settings) -> None:
-    """Raise `SettingsError` if the lakehouse is incomplete, or stores files in the data folder."""
-    catalog, data, data_dir = settings.lakehouse, settings.lakehouse_data, settings.data_dir
-    if (catalog.value is None) != (data.value is None):
-        given, missing = ("lakehouse", "lakehouse_data")
-        if catalog.value is None:
-            given, missing = ("lakehouse_data", "lakehouse_file")
-        raise SettingsError(
-            f"{given} (from {getattr(settings, given).origin}) is set, but the other "
-            "setting of the lakehouse is missing",
-            action=f"Set {ENVIRONMENT[missing]} as well.",
-        )
-    if data.value and Path(data.value).is_relative_to(data_dir.value.absolute()):
-        raise_invalid_value("lakehouse_data", data.value, "outside data_dir", data.origin)
-
-
 # -- Accounts -------------------------------------------------------------------------------------
 # Accounts that are configured, each with its settings, or why it has none.
 #
@@ -492,9 +463,7 @@ def _check_lakehouse(settings: Settings) -> None:
 UNNAMED = "(unnamed)"
 """How the account without a name is written where each stands by its name."""
 
-_OF_ONE_ACCOUNT = tuple(
-    ENVIRONMENT[name] for name in ("base_url", "api_key", "api_key_file", "api_key_keyring")
-)
+_OF_ONE_ACCOUNT = tuple(ENVIRONMENT[name] for name in ("base_url", "api_key", "api_key_file"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def test_every_command_has_the_options_json_and_debug(name: str) -> None:
     options = {option for each in load_command(name).params for option in each.opts}
 
     assert {"--json", "--debug"} <= options
-    assert (name not in ("demo", "service-files")) == ("--account" in options)
+    assert (name != "demo") == ("--account" in options)
 
 
 @pytest.mark.parametrize("arguments", [["pul"], ["pull", "--jsno"], ["status", "jobs"]])

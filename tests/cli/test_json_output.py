@@ -63,7 +63,6 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
         ("status", "--check", "status --check", {}),
         ("doctor", "", "doctor", {}),
         ("doctor", "--all", "doctor --all", {}),
-        ("metrics", "", "metrics", {}),
         ("alerts", "", "alerts", {}),
     ],
 )
@@ -123,7 +122,6 @@ def test_writing_commands_print_the_documented_json_fields(tmp_path: Path) -> No
         backup = check("backup", f"backup {tmp_path / 'backups'}")["file"]
         check("restore", f"restore {backup} --check", "--check")
         check("restore", f"restore {backup} --replace")
-        check("service-files", f"service-files {tmp_path / 'service'}")
         check("models list", "models list")
         check("models build", "models build", CONNECTOR_MODELS="on")
         check("models test", "models test sum_coverage", CONNECTOR_MODELS="on")

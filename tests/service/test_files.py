@@ -17,20 +17,15 @@ import pytest
 import yaml
 
 from connector.cli import main
-from connector.operations.service_files import InstallPlaces, service_files
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT
 from tests.repository import ROOT
-from tests.support.command import call
 
 FOLDER = ROOT / "docs" / "service"
 BIN = Path(sys.executable).parent
-PLACES = InstallPlaces(
-    BIN, "connector", Path("/srv/state"), Path("/etc/connector"), Path("/srv/backups")
-)
-WRITTEN = service_files(PLACES)
-SERVICES = [name for name in WRITTEN if name.endswith(".service")]
-TEXTS = WRITTEN | {p.name: p.read_text(encoding="utf-8") for p in FOLDER.iterdir() if p.is_file()}
+TEXTS = {p.name: p.read_text(encoding="utf-8") for p in FOLDER.iterdir() if p.is_file()}
+UNIT = TEXTS["connector.service"]
+GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
 
 
 def load_compose_file() -> dict[str, Any]:
@@ -40,19 +35,12 @@ def load_compose_file() -> dict[str, Any]:
     return found
 
 
-def load_unit(name: str) -> configparser.ConfigParser:
-    """Return a service file as systemd parses it."""
-    unit = configparser.ConfigParser(interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds letter case
-    unit.read_string(WRITTEN[name])
-    return unit
-
-
 def list_commands() -> list[list[str]]:
     """Return every command in the service files as words."""
-    found = [shlex.split(load_unit(name)["Service"]["ExecStart"]) for name in SERVICES]
-    for line in re.findall(r"^[\d*].* && (.+)$", WRITTEN["crontab"], re.MULTILINE):
-        found += [shlex.split(each) for each in line.split(" || ")]
+    named = re.findall(r"/opt/connector/bin/(connector [^|&$\"\n]+)", GUIDE + UNIT)
+    named += [f"connector {job}" for job in re.findall(r'^job \w+ "([^"]+)"', GUIDE, re.MULTILINE)]
+    named += re.findall(r'^server \w+ "([^"]+)"', GUIDE, re.MULTILINE)
+    found = [shlex.split(each) for each in named if "--version" not in each]
     for each in load_compose_file()["services"].values():
         found += [each["command"]] if "command" in each else []
         found += [each["healthcheck"]["test"][1:]] if "healthcheck" in each else []
@@ -139,46 +127,39 @@ def test_dagster_settings_match_the_project_except_storage() -> None:
     given = load_compose_file()["services"]["daemon"]["environment"]
     same = {name: value for name, value in ours.items() if name not in kept}
 
-    assert same == yaml.safe_load(WRITTEN["dagster.yaml"])
     assert same == {n: v for n, v in yaml.safe_load(text).items() if n not in kept}
     assert set() == set(re.findall(r"env: (\w+)", text)) - set(given)
     assert ["postgres"] == list(yaml.safe_load(text)["storage"])
     assert given["DAGSTER_PG_HOST"] in load_compose_file()["services"]
 
 
-def test_services_load_the_definitions_of_the_project() -> None:
-    (ours,) = yaml.safe_load((ROOT / "workspace.yaml").read_text(encoding="utf-8"))["load_from"]
-    del ours["python_module"]["working_directory"]
+def test_the_systemd_service_is_sandboxed() -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds letter case
+    unit.read_string(UNIT)
+    service = unit["Service"]
 
-    assert {"load_from": [ours]} == yaml.safe_load(WRITTEN["workspace.yaml"])
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_systemd_services_are_sandboxed(name: str) -> None:
-    unit = load_unit(name)["Service"]
-
-    assert "connector" == unit["User"] == unit["Group"]
+    assert "connector" == service["User"] == service["Group"]
     assert ("0077", "strict", "yes", "") == (
-        unit["UMask"],
-        unit["ProtectSystem"],
-        unit["NoNewPrivileges"],
-        unit["CapabilityBoundingSet"],
+        service["UMask"],
+        service["ProtectSystem"],
+        service["NoNewPrivileges"],
+        service["CapabilityBoundingSet"],
     )
 
 
-def test_timers_and_failure_hooks_start_existing_services() -> None:
-    timers = [name.removesuffix(".timer") for name in WRITTEN if name.endswith(".timer")]
-    called = re.findall(r"^OnFailure=(.+)$", WRITTEN["connector-watch.service"], re.MULTILINE)
-
-    assert {"connector", "connector-backup", "connector-watch"} == set(timers)
-    assert set() == {*(f"{name}.service" for name in timers), *called} - set(SERVICES)
+def test_a_pull_that_needs_a_review_starts_the_failure_hook() -> None:
+    # Only exit status 0 is a success, so that a pull that ends with 3 or 4 is noticed.
+    assert "SuccessExitStatus" not in UNIT
+    assert ["connector-alert.service"] == re.findall(r"^OnFailure=(.+)$", UNIT, re.MULTILINE)
+    assert '/^OnFailure=/d" $units/connector-alert.service' in GUIDE
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    for name in WRITTEN:
-        if name.endswith((".service", ".timer")):
-            (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8")
+    for name in ("connector.service", "connector.timer"):
+        # systemd refuses a program that does not exist.
+        (tmp_path / name).write_text(TEXTS[name].replace("/opt/connector/bin", str(BIN)))
 
     verified = subprocess.run(
         ["systemd-analyze", "verify", *sorted(map(str, tmp_path.iterdir()))],  # noqa: S607
@@ -188,25 +169,3 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     )
 
     assert (0, "") == (verified.returncode, verified.stderr)
-
-
-def test_the_command_writes_service_files_with_the_given_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", [str(BIN / "connector")])
-    words = ["--state-dir", "/srv/state", "--backup-dir", "/srv/backups"]
-    ended = call(["service-files", str(tmp_path / "new"), *words], {})
-
-    assert (0, "") == (ended.status, ended.out)
-    assert WRITTEN == {each.name: each.read_text() for each in (tmp_path / "new").iterdir()}
-
-
-@pytest.mark.parametrize("words", [["--state-dir", "/srv/a b"], ["--user", "a b"]])
-def test_paths_that_systemd_or_cron_would_split_are_refused(
-    tmp_path: Path, words: list[str]
-) -> None:
-    ended = call(["service-files", str(tmp_path / "new"), *words], {})
-
-    assert 2 == ended.status
-    assert "'/srv/a b'" in ended.err or "'a b'" in ended.err
-    assert not (tmp_path / "new").exists()

@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = sorted({*PROJECT["optional-dependencies"]} - {"dev"})
 
 ELSEWHERE = {"matplotlib", "vl-convert-python", "moto", "flask", "playwright", "pypdfium2"}
-ELSEWHERE |= {"pytest", "hypothesis", "mypy", "ruff", "distributed", "keyring"}
+ELSEWHERE |= {"pytest", "hypothesis", "mypy", "ruff", "distributed"}
 """Packages for tests, charts and extras. The base must not require them."""
 
 REFUSED = re.compile(

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -22,8 +22,9 @@ from xml.etree import ElementTree
 import openpyxl
 import xlrd
 from openpyxl.cell.read_only import ReadOnlyCell
-from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+from openpyxl.utils import column_index_from_string
 from openpyxl.worksheet._reader import WorkSheetParser
+from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
 from connector.spreadsheet.headings import (
@@ -204,29 +205,56 @@ _Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]
 # -- xlsx ------------------------------------------------------------------------------------------
 
 
+_CODED = re.compile("_x([0-9A-Fa-f]{4})_")
+_CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")
+
+
 class _XlsxParser(WorkSheetParser):
-    """Parser of openpyxl that also finds formulas whose values the file does not contain."""
+    """Parser of openpyxl, with a short way for texts, and formulas without a value."""
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         """Return the cell; its type is "f" if it has a formula without a value."""
-        cell: dict[str, Any] = super().parse_cell(element)
-        if cell["value"] is None and cell["data_type"] == "n":
-            formula = element.find("{*}f")
-            if formula is not None:
-                return cell | {"data_type": "f", "value": f"={formula.text or ''}"[:200]}
-        return cell
+        kind = element.get("t")
+        if kind not in ("s", "inlineStr"):
+            cell: dict[str, Any] = super().parse_cell(element)
+            if cell["value"] is None and cell["data_type"] == "n":
+                formula = element.find(f"{_MAIN}f")
+                if formula is not None:
+                    return cell | {"data_type": "f", "value": f"={formula.text or ''}"[:200]}
+            return cell
+        # The objects that openpyxl makes for texts take most of its time.
+        letters = element.get("r", "").rstrip("0123456789")
+        self.col_counter = _column_index(letters) if letters else self.col_counter + 1
+        index = element.findtext(f"{_MAIN}v")
+        if kind == "s":
+            value = _decode(self.shared_strings[int(index)], _CONTROL) if index else None
+        else:
+            runs = (f"{_MAIN}is/{_MAIN}t", f"{_MAIN}is/{_MAIN}r/{_MAIN}t")
+            texts = [each.text or "" for path in runs for each in element.iterfind(path)]
+            value = _decode("".join(texts), _CODED)
+        style = int(element.get("s", 0))
+        return {"column": self.col_counter, "value": value, "data_type": "s", "style_id": style}
+
+
+_MAIN = f"{{{SHEET_MAIN_NS}}}"
+_column_index = lru_cache(maxsize=None)(column_index_from_string)
+
+
+def _decode(text: str, pattern: re.Pattern[str]) -> str:
+    """Return the text with characters that are written by number, such as _x000D_."""
+    return pattern.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
 
 
 def _xlsx_sheets(content: bytes) -> _Sheets:
     # The openpyxl objects for cells that can be written take twice the time.
     book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
     return {
-        each.title: (each.sheet_state == "visible", lambda each=each: _read_xlsx(each))
+        each.title: (each.sheet_state == "visible", partial(_read_xlsx, each))
         for each in book.worksheets
     }
 
 
-def _read_xlsx(source: ReadOnlyWorksheet) -> Sheet:
+def _read_xlsx(source: Any) -> Sheet:
     """Return the sheet, read by the parser of openpyxl, which also knows hidden and merged cells."""
     sheet, book = Sheet(source.title), source.parent
     form_of = lru_cache(maxsize=None)(
@@ -281,8 +309,7 @@ def _xls_sheets(content: bytes) -> _Sheets:
         file_contents=content, formatting_info=True, ragged_rows=True, logfile=io.StringIO()
     )
     return {
-        each.name: (not each.visibility, lambda each=each: _read_xls(book, each))
-        for each in book.sheets()
+        each.name: (not each.visibility, partial(_read_xls, book, each)) for each in book.sheets()
     }
 
 
@@ -319,8 +346,9 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> timedelta
     """Return a duration, time or date. Raises an error of xlrd if the calendar has no such date."""
     if re.search(r"\[(?:h+|m+|s+)\]", number_format, re.IGNORECASE):
         return timedelta(days=days)
-    year, month, day, *clock = xlrd.xldate_as_tuple(days, mode)
-    return datetime(year, month, day, *clock) if year else time(*clock)
+    year, month, day, hour, minute, second = xlrd.xldate_as_tuple(days, mode)
+    clock = time(hour, minute, second)
+    return datetime.combine(date(year, month, day), clock) if year else clock
 
 
 # -- OpenDocument ----------------------------------------------------------------------------------
@@ -333,7 +361,7 @@ def _ods_sheets(content: bytes) -> _Sheets:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         root = ElementTree.fromstring(archive.read("content.xml"))  # noqa: S314 # no entities
     return {
-        each.get(f"{_TABLE}name", ""): (True, lambda each=each: _read_ods(each))
+        each.get(f"{_TABLE}name", ""): (True, partial(_read_ods, each))
         for each in root.iter(f"{_TABLE}table")
     }
 
@@ -553,10 +581,8 @@ def _apply_section(
     if codes != "General" and (places is None or codes.rstrip(")- ").endswith(",")):
         return "", _format_flaw(number, number_format)
     shown = ""
-    if (
-        (places is not None
-        and places[1] is not None)
-        or (places is not None and "E" not in codes and "/" not in codes)
+    if (places is not None and places[1] is not None) or (
+        places is not None and "E" not in codes and "/" not in codes
     ):
         decimals = len(places[1] or "")
         if abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):

@@ -203,6 +203,8 @@ def _name_reader(read: ReadText, column: TargetColumn) -> ReadText | None:
         return None
 
     def read_name(text: str) -> Any:
+        if text.isalpha() and text.casefold() not in _NO_NAME:
+            return read(text)
         words = {each for each in without_accents(text).replace("/", "").split() if each}
         bare = {re.sub(r"\W", "", each) for each in words}
         if not any(map(str.isalpha, text)) and not means_nothing(text):

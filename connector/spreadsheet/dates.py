@@ -376,18 +376,22 @@ def timestamp_reader(form: DateForm) -> ReadText:
             except ValueError:
                 raise CellError("no_such_date") from None
             return _format_utc(moment, form.zone)
-        if _ISO_DATE(text) is not None:
-            try:
-                day, clock, notes = date.fromisoformat(text), None, ()
-            except ValueError:
-                raise CellError("no_such_date") from None
-        else:
-            day, clock, notes = find(text)
+        day, clock, notes = _read_iso_date(text) or find(text)
         moment = datetime.combine(day, clock if clock is not None else _time_of_day(day, form))
         value = _format_utc(moment, form.zone)
         return ValueWithNotes(value, notes) if notes else value
 
     return read
+
+
+def _read_iso_date(text: str) -> _Found | None:
+    """Return the day of an ISO date; None for other texts. Raises `CellError`."""
+    if _ISO_DATE(text) is None:
+        return None
+    try:
+        return date.fromisoformat(text), None, ()
+    except ValueError:
+        raise CellError("no_such_date") from None
 
 
 def typed_timestamp(form: DateForm) -> ReadTyped:

@@ -124,7 +124,7 @@ def _utf_16_by_nuls(head: bytes) -> str | None:
 def _decode_by_words(content: bytes) -> Decoded | None:
     """Return the text in the old encoding in which it reads as words; None if there is none.
 
-    Western letters in cp1252 are not asked for. If several encodings fit, there is a question.
+    Western letters in cp1252 are not asked for. Otherwise there is a question.
     """
     words = list(dict.fromkeys(_BYTES_WORD.findall(content)))
     readings: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ def _decode_by_words(content: bytes) -> Decoded | None:
     codec, first = next(iter(readings.items()))
     text = content.decode(codec, "replace")
     is_western = codec == "cp1252" and {*"".join(first)} <= _WESTERN | {*_TYPOGRAPHY} | _ASCII
-    if len(readings) == 1 or is_western:
+    if is_western:
         lettered = [each for each in first if not {*each} <= {*_TYPOGRAPHY} | _ASCII] or first
         shown = ", ".join(lettered[:_SAMPLES_MAX])
         return Decoded(
@@ -174,17 +174,16 @@ def _is_word(text: str) -> bool:
 
 def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
     """Return the question which encoding is right, with words that differ between the encodings."""
-    differing = [
-        n for n, words in enumerate(zip(*readings.values(), strict=True)) if len({*words}) > 1
-    ]
+    places = [n for n, words in enumerate(zip(*readings.values(), strict=True)) if len({*words}) > 1]
+    places = places or [*range(len(next(iter(readings.values()))))]
     choices = tuple(
-        (codec, ", ".join(words[n] for n in differing[:_SAMPLES_MAX]))
+        (codec, ", ".join(words[n] for n in places[:_SAMPLES_MAX]))
         for codec, words in readings.items()
     )
     shown = "; ".join(f"{words} (--encoding {codec})" for codec, words in choices)
     return FileQuestion(
         "encoding",
-        f"the text is not UTF-8 and can be read in {len(readings)} ways: {shown}",
+        f"the text is not UTF-8. It may be: {shown}",
         "Choose the correct one with --encoding.",
         choices=choices,
     )
@@ -309,6 +308,9 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _count_stray_quotes(line: str, delimiter: str) -> int:
     """Return the number of unquoted cells with a quote that is neither around words nor inches."""
     sign = re.escape(delimiter)
+    if '"' not in re.sub(rf'(?:^|(?<={sign})) *"(?:[^"]|"")*"(?=[{sign}\r\n]|$)', "", line):
+        # True for nearly every line.
+        return 0
     cells = re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line)
     return sum('"' in _PAIRED.sub("", each[1]) for each in cells if each[1])
 
@@ -359,6 +361,8 @@ def find_delimiter(
         return ",", _headings_with(text, ",", header_row)
     if len(found) > 1 and path.suffix.lower() == ".tsv" and "\t" in found:
         found = {"\t": found["\t"]}
+    if len(found) == 1 and known > 1:
+        return next(iter(found.items()))
     fits = {d: _fitting_rows(text, d, each) for d, each in found.items()}
     best = max(fits.values())
     chosen = [d for d, fit in fits.items() if fit == best]

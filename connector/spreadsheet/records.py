@@ -34,7 +34,24 @@ _IDS_SHOWN_MAX, _FOUND_MAX, _NEAR_MAX = 5, 50, 3
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE).fullmatch
 _PERSON = ("first_name", "last_name")
 _LEGAL_FORMS = frozenset(
-    ["ltd", "limited", "plc", "llp", "inc", "gmbh", "ag", "bv", "sa", "sas", "srl", "co", "company", "group", "and", "the"]
+    [
+        "ltd",
+        "limited",
+        "plc",
+        "llp",
+        "inc",
+        "gmbh",
+        "ag",
+        "bv",
+        "sa",
+        "sas",
+        "srl",
+        "co",
+        "company",
+        "group",
+        "and",
+        "the",
+    ]
 )
 
 

@@ -254,17 +254,17 @@ class ColumnMeanings:
             same_kind = [each for each in proofs_by_index.values() if each.kind == own.kind]
             proofs = {key: text for each in same_kind for key, text in each.proofs.items()}
             whose = "another column"
+        region = column.options.region
+        usual = own.decimal if own.kind == "number" else date_order_of_region(region)
         if len(proofs) == 1:
             ((reading, proof),) = proofs.items()
             why = f"{proof!r} in {whose} has only this meaning"
         elif proofs or own.fraction:
             self.questions.append(_reading_question(column, own, is_mixed=bool(proofs)))
             return column
-        elif own.kind == "number":
-            reading, why = own.decimal, ""
         else:
-            reading, why = date_order_of_region(column.options.region), "no cell has another order"
-        if why:
+            reading, proof, why = usual, "", "no cell has another order"
+        if reading != usual or (own.kind == "date" and not proof):
             self.inferred.append(
                 f"Column {column.heading!r} is read with {_SHOWN[reading]}: {why} (change this"
                 f" with {_OPTION[own.kind]})."
@@ -400,8 +400,8 @@ class RowReader:
         ]
         self._by_key = {key: column for _, key, _, column in self._columns}
         self._column_currencies: dict[str, str | None] = {}
-        for key, column in self._by_key.items() if self._meanings is not None else ():
-            if key in self._currency_fields:
+        for key, column in self._by_key.items():
+            if key in self._currency_fields and self._meanings is not None:
                 self._column_currencies[key] = self._meanings.column_currency(column)
 
     def read(self, row: SheetRow) -> RowDraft:

@@ -56,7 +56,7 @@ def _read_email(text: str) -> str:
     _refuse_invisible_characters(text)
     bare = _MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is no address, and searching it would take long.
-    near = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
+    near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each.strip("'/|") for each in near}.values())
     if len(found) > 1:
         raise CellError(

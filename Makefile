@@ -9,8 +9,6 @@ STAMP := $(VENV)/installed
 REFEREE := .venv-referee
 SITE := .venv-site
 READERS := .venv-readers
-PEERS := .venv-peers
-PEER_NAMES := dlt singer airbyte
 # The oldest version that can read the files, and the versions around two format changes.
 OLDER := 1.2.2 1.3.2 1.4.1 1.4.4
 LOCK_TOOL := uv>=0.9,<1
@@ -24,8 +22,8 @@ BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test test-all contract simulate check lock bom audit generate
-.PHONY: bench peers pictures site clean
+.PHONY: help install referee readers demo test contract test-all simulate records check lock bom audit generate
+.PHONY: bench site clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,15 +84,18 @@ test-all: install  ## run the fast and the slow tests
 
 # RUNS=10000 SCENARIO=A,B runs 10,000 simulations; SCENARIO=F SEED=87 TRACE=1 repeats one and prints
 # it. WAREHOUSE=1 also keeps the history of each in a real work file, which takes ten times as long.
-# RECORD=1 stores the result, and the time until planted faults are found, for docs/CORRECTNESS.md.
 # TINY=all DEPTH=3 PULLS=2 runs every order of events of the tiny worlds; a shape and TAPE=0.3.1
 # repeat one run.
 simulate: install  ## simulate pulls; RUNS, SCENARIO, SEED, TRACE
 	$(BIN)/python -m tests.simulation $(if $(RUNS),--runs $(RUNS)) \
 	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace) \
 	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
-	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse) \
-	  $(if $(RECORD),--record && $(BIN)/python -m generate)
+	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse)
+
+# ONLY="demo sandbox" makes the named records; "pulls" takes two thirds of the time. ACCEPT=1 writes
+# the records: say in the commit why a line changed. Takes about 6 minutes on two idle cores.
+records: install  ## compare results with the accepted records; ONLY, ACCEPT=1 accepts the new ones
+	$(BIN)/python -m tests.records $(ONLY) $(if $(ACCEPT),--accept)
 
 check: install  ## check format, style, types and import contracts
 	$(BIN)/ruff format --check .
@@ -124,10 +125,6 @@ lock:  ## write all lock files from pyproject.toml; UPGRADE= keeps the versions
 	done
 	$(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:site \
 	  --output-file requirements-site.txt
-	for peer in $(PEER_NAMES); do \
-	  $(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:peer-$$peer \
-	    --output-file benchmarks/peers/requirements-$$peer.txt || exit 1; \
-	done
 	@echo "The requirements are compiled; run make install, make check and make test-all next."
 
 bom:  ## write dist/bom.cdx.json, the bill of materials of an installation (CycloneDX)
@@ -151,24 +148,8 @@ generate: install  ## write the views, audits and documents that follow from the
 # Takes about 12 minutes on two idle cores.
 bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m generate
 
-# The compared tools, each in a separate environment.
-peers: install $(PEER_NAMES:%=$(PEERS)/%/installed)  ## measure dlt, Singer and Airbyte for comparison
-	$(BIN)/python -m benchmarks.peers
-	$(BIN)/python -m generate
-
-$(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --disable-pip-version-check --quiet \
-	  --require-hashes --no-deps --requirement $<
-	@touch $@
-
-pictures: install  ## take the pictures of the documents from the running program
-	$(BIN)/python -m generate.pictures
-
-site: install $(SITE)/installed  ## build the website of the documents, dist/site/index.html
-	$(BIN)/python -m generate.site
+site: $(SITE)/installed  ## build the website of the documents, dist/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 $(SITE)/installed: requirements-site.txt
@@ -178,5 +159,5 @@ $(SITE)/installed: requirements-site.txt
 	@touch $@
 
 clean:  ## delete the files that these commands created, except data
-	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(PEERS) $(SITE) dist \
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(SITE) dist \
 	  .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

@@ -25,7 +25,7 @@ from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
 from connector.publishing.publication import PublishResult, load_account_project
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, find_unmapped, write_seed_copies
-from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
+from connector.publishing.starter import WrittenFiles, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
@@ -329,23 +329,6 @@ def init_models(session: Session, *, folder: Path) -> int:
         terminal.say("  [models]")
         terminal.say(f'  folder = "{folder}"')
     terminal.say("Then run 'connector models build'.")
-    return 0
-
-
-@models.command("dbt", cls=Command, examples=("connector models dbt analysis",))
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
-def write_dbt(session: Session, *, folder: Path) -> int:
-    """Write a dbt project to DIR that reads the published file.
-
-    Its sources.yml lists all tables with their descriptions and is written again at every call.
-    Other files that exist are kept.
-    """
-    settings, terminal = session.load(), session.terminal
-    written = write_dbt_project(
-        folder.absolute(), _require_published_file(settings), settings.models_schema.value
-    )
-    _print_written_files(terminal, written)
-    terminal.say(f"Install dbt-duckdb, then run 'dbt build' in {folder}.")
     return 0
 
 

@@ -365,7 +365,6 @@ class _PublicationRun:
             return BuildResult((), ())
         # A pull that changed nothing builds nothing.
         from connector.publishing.build import build  # noqa: PLC0415
-        from connector.publishing.custom_fields import create_extra_views  # noqa: PLC0415
 
         earlier = self._file_to_copy_from(select)
         if earlier is not None:
@@ -376,7 +375,6 @@ class _PublicationRun:
         assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
-            create_extra_views(connection)
             self._row = _with_check_results(self._row, built, project)
             if marks_published and not built.blocking:
                 self._set_outcome("published")

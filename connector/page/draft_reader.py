@@ -24,7 +24,6 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import RowResult
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
-from connector.page.words import load_language
 from connector.pushes.dry_run import (
     Preview,
     PushFile,

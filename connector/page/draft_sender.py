@@ -22,7 +22,7 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
-from connector.page.words import PageError, error_note, load_language
+from connector.page.words import PageError, error_note
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import Decision, resolve
 from connector.pushes.push import PushRunOptions, push

@@ -393,7 +393,7 @@ def values_question(
         choices=tuple((each, each) for each in allowed),
         values=tuple(found.values()),
         is_typed=is_typed,
-        resource=reference.resource if reference else "",
+        resource=column.target.referred_resource or "",
     )
 
 

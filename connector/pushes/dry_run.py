@@ -226,9 +226,7 @@ one more request together, to read the newest records.
 
 OPERATIONS = frozenset(get_args(Operation))
 
-ADD_COLUMNS = (
-    "Add the columns, or use a column mapping (--mapping FILE) that gives all rows the same value."
-)
+ADD_COLUMNS = "Add the columns, or give all rows the same value (--set FIELD=VALUE)."
 """Advice for a file without a required column."""
 
 PUSHED = "already_pushed"
@@ -392,7 +390,7 @@ class Preview:
     def resources(self) -> frozenset[str]:
         """Resources that the rows are compared with: their own, and the ones in references."""
         targets = [each.target for each in self.columns.columns]
-        referred = {each.reference.resource for each in targets if each.reference is not None}
+        referred = {each.referred_resource for each in targets if each.referred_resource}
         return frozenset(referred | {self.push_file.resource})
 
     @property

@@ -110,7 +110,7 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 
 
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
-    """Return the sheet that is wanted, ignoring letter case; else the only visible one with a table.
+    """Return the wanted sheet, ignoring letter case; else the only visible one with a table.
 
     Raises `SheetUnknown` for several, `DamagedSpreadsheet`, or another `SpreadsheetError`, for
     example for a workbook without any cell.
@@ -255,7 +255,9 @@ def _xlsx_sheets(content: bytes) -> _Sheets:
 
 
 def _read_xlsx(source: Any) -> Sheet:
-    """Return the sheet, read by the parser of openpyxl, which also knows hidden and merged cells."""
+    """Return the sheet, read by the parser of openpyxl, which also knows hidden and merged
+    cells.
+    """
     sheet, book = Sheet(source.title), source.parent
     form_of = lru_cache(maxsize=None)(
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
@@ -367,7 +369,9 @@ def _ods_sheets(content: bytes) -> _Sheets:
 
 
 def _read_ods(table: ElementTree.Element) -> Sheet:
-    """Return the sheet; empty cells and rows that repeat up to the end of the sheet are not made."""
+    """Return the sheet; empty cells and rows that repeat up to the end of the sheet are not
+    made.
+    """
     sheet, index, column = Sheet(table.get(f"{_TABLE}name", "")), 0, 0
     for each in table.iter(f"{_TABLE}table-column"):
         times = _repeat_count(each, "columns")
@@ -506,7 +510,9 @@ class _Section:
 
 @lru_cache(maxsize=1_000)
 def _sections(number_format: str) -> tuple[_Section, ...]:
-    """Return the sections of a number format: for positive numbers, negative ones, zero and text."""
+    """Return the sections of a number format: for positive numbers, negative ones, zero and
+    text.
+    """
     found = []
     quoted = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format)
     for part in quoted:
@@ -526,7 +532,9 @@ def _sections(number_format: str) -> tuple[_Section, ...]:
     return tuple(found)
 
 
-def apply_format(value: Any, number_format: str) -> tuple[Cell, Flaw | None]:
+def apply_format(  # noqa: PLR0911 # one return for each type of value
+    value: Any, number_format: str
+) -> tuple[Cell, Flaw | None]:
     """Return the value as its number format shows it, or a flaw if the format shows anything else.
 
     A number that is shown rounded, a hidden value, and a date without its year keep their value and

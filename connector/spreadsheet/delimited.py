@@ -26,9 +26,9 @@ from connector.spreadsheet.headings import (
 from connector.spreadsheet.problems import FileQuestion
 
 # -- Encoding --------------------------------------------------------------------------------------
-# The encoding that the user gave; a byte order mark; UTF-16 if every second byte is NUL; UTF-8 if the
-# whole file is valid UTF-8, which text in another encoding hardly ever is. Otherwise an encoding must
-# make words of all letters beyond ASCII: a sign or a capital inside a word excludes it.
+# The encoding that the user gave; a byte order mark; UTF-16 if every second byte is NUL; UTF-8 if
+# the whole file is valid UTF-8, which text in another encoding hardly ever is. Otherwise it
+# must make words of all letters beyond ASCII: a sign or a capital inside a word excludes it.
 
 
 ENCODINGS = ("utf-8", "utf-16", "cp1252", "cp1250", "mac-roman")
@@ -113,7 +113,9 @@ def _codec_given(path: Path, given: str, marked: str | None) -> str:
 
 
 def _utf_16_by_nuls(head: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; None for other files."""
+    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; None for other
+    files.
+    """
     pairs = len(head) // 2
     even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
     if even == 0 and odd > _NULS_MIN_SHARE * pairs:
@@ -174,7 +176,9 @@ def _is_word(text: str) -> bool:
 
 def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
     """Return the question which encoding is right, with words that differ between the encodings."""
-    places = [n for n, words in enumerate(zip(*readings.values(), strict=True)) if len({*words}) > 1]
+    places = [
+        n for n, words in enumerate(zip(*readings.values(), strict=True)) if len({*words}) > 1
+    ]
     places = places or [*range(len(next(iter(readings.values()))))]
     choices = tuple(
         (codec, ", ".join(words[n] for n in places[:_SAMPLES_MAX]))
@@ -208,6 +212,7 @@ class _RowShape:
 
     width: int
     one_line: frozenset[int]
+    emails: frozenset[int]
 
     def contains_other_rows(
         self, cells: Sequence[str], lines: Sequence[str], delimiter: str
@@ -219,10 +224,10 @@ class _RowShape:
         for index, cell in enumerate(cells):
             if index in self.one_line and _BREAK(cell) and ("@" in cell or delimiter in cell):
                 return True
-        if self.width < _WIDTH_CERTAIN:
+        if self.width < _WIDTH_CERTAIN or not self.emails:
             return False
         return any(
-            len(each) >= self.width and any("@" in cell for cell in each)
+            len(each) >= self.width and all("@" in each[index] for index in self.emails)
             for line in lines[1:]
             for each in (line.split(delimiter), next(csv.reader([line], delimiter=delimiter), []))
         )
@@ -255,7 +260,9 @@ def read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) ->
     is_spaced = _SPACED_QUOTE(text[:_HEAD_BYTES]) is not None
     start = 0
     while start < len(lines):
-        start += _read_until_damage(found, lines[start:], delimiter, shape, headings, is_spaced)
+        start += _read_until_damage(
+            found, lines[start:], delimiter, shape, headings, is_spaced=is_spaced
+        )
     return found
 
 
@@ -265,6 +272,7 @@ def _read_until_damage(
     delimiter: str,
     shape: _RowShape | None,
     headings: HeadingRows | None,
+    *,
     is_spaced: bool,
 ) -> int:
     """Add rows up to the first wrong quote, and the row with it; return the number of lines."""
@@ -316,12 +324,13 @@ def _count_stray_quotes(line: str, delimiter: str) -> int:
 
 
 def _row_shape(headings: HeadingRows) -> _RowShape:
+    """Return the shape that rows below these headings have."""
+    names = list(map(normalized_heading, headings.headings))
     known = headings_of_one_line()
     return _RowShape(
         len(headings.filled),
-        frozenset(
-            i for i, each in enumerate(headings.headings) if normalized_heading(each) in known
-        ),
+        frozenset(index for index, name in enumerate(names) if name in known),
+        frozenset([index for index, name in enumerate(names) if "mail" in name][:1]),
     )
 
 
@@ -402,7 +411,7 @@ def _fitting_rows(text: str, delimiter: str, headings: HeadingRows) -> float:
 def read_table(
     path: Path, text: str, delimiter: str | None, header_row: int | None
 ) -> tuple[str, HeadingRows, DelimitedText, bool]:
-    """Return the delimiter, the headings, the rows below them, and whether rows end with a delimiter.
+    """Return the delimiter, the headings, all rows, and True if each row ends with a delimiter.
 
     Raises as `find_delimiter` does.
     """

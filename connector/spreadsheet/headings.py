@@ -70,13 +70,17 @@ def heading_words(heading: str) -> tuple[str, ...]:
 
 
 def normalized_heading(heading: str) -> str:
-    """Return the heading without case, blanks, punctuation and accents: "Mobile No." is "mobileno"."""
+    """Return the heading without case, blanks, punctuation and accents: "Mobile No." is
+    "mobileno".
+    """
     return "".join(heading_words(heading))
 
 
 @cache
 def _known_headings() -> frozenset[str]:
-    """Return the normalized headings of all fields and references, and usual ones without a field."""
+    """Return the normalized headings of all fields and references, and usual ones without a
+    field.
+    """
     names = {"name", "fullname", "company", "salary", "rate", "dayrate", "currency", "notice"}
     names |= {"noticeperiod", "experience", "type", "contract", "date", "start", "startdate", "end"}
     names |= {
@@ -340,7 +344,9 @@ def mark_rows_outside(
 
 
 def _is_total(cells: Sequence[Cell], width: int) -> bool:
-    """Return True if all texts after the first filled cell are numbers, and some cells are empty."""
+    """Return True if all texts after the first filled cell are numbers, and some cells are
+    empty.
+    """
     filled = [each for each in cells if str(each).strip()]
     texts = [each for each in filled[1:] if isinstance(each, str)]
     return len(filled) < width and all(_FIGURE(each) and "+" not in each for each in texts)

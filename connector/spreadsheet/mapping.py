@@ -74,7 +74,9 @@ _SEVERAL: Mapping[str, str] = {
     "title": "current_job_title",
     "url": "network_url website portfolio_url",
 }
-"""By normalized heading, fields that it may mean. They are suggested and never used automatically."""
+"""By normalized heading, fields that it may mean. They are suggested and never used
+automatically.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,9 +172,10 @@ def load_map(path: Path) -> SavedMap:
 
 def _invalid_error(path: Path, error: ValidationError) -> Misused:
     """Return the error for the first invalid key of a mapping."""
-    first = next(
-        (each for each in error.errors() if "str" not in each["loc"][-1:]), error.errors()[0]
-    )
+    # A column may be a text or a table: the error of the table names its key.
+    errors = error.errors()
+    tables = [each for each in errors if "_Column" in each["loc"] and len(each["loc"]) > 3]
+    first = (tables or errors)[0]
     place = ".".join(str(each) for each in first["loc"] if each not in ("str", "_Column"))
     if first["type"] == "extra_forbidden":
         keys = _Column.model_fields if "columns" in first["loc"] else _Document.model_fields

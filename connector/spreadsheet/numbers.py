@@ -235,7 +235,7 @@ def typed_number(form: NumberForm) -> ReadTyped:
             value = _check(cell.value, cell.unit, form)
             message = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return with_note(value, "rounded", message) if cell.shown else value
-        if isinstance(cell, int | float) and not isinstance(cell, bool) and cell == cell:
+        if isinstance(cell, int | float) and not isinstance(cell, bool | str):
             # Spreadsheet programs show at most this number of digits.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
             return _check(number, "", form)

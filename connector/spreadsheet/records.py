@@ -75,7 +75,9 @@ def with_article(singular: str) -> str:
 
 
 class ReferenceResolver:
-    """Replaces ids, names, email addresses and codes of other records in rows by the records' ids."""
+    """Replaces ids, names, email addresses and codes of other records in rows by the records'
+    ids.
+    """
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -89,7 +91,9 @@ class ReferenceResolver:
         self._names: dict[str, dict[str, list[str]]] = {}
 
     def resolve(self, drafts: Sequence[RowDraft]) -> None:
-        """Replace the references in a batch of rows; add a problem if not exactly one record matches."""
+        """Replace the references in a batch of rows; add a problem if not exactly one record
+        matches.
+        """
         for heading, key, reference in self._references:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
             if not pending:
@@ -115,7 +119,9 @@ class ReferenceResolver:
     def _find_unlisted(
         self, key: str, texts: Sequence[str]
     ) -> tuple[Mapping[str, tuple[str, ...]], Sequence[KnownId]]:
-        """Return the ids of users or lead statuses with these ids or names, and all that are known."""
+        """Return the ids of users or lead statuses with these ids or names, and all that are
+        known.
+        """
         known = self._lookups.known_ids(key)
         if not known:
             # Without any known id, the API checks the ids.
@@ -176,7 +182,7 @@ class ReferenceResolver:
             others = "; ".join(self._describe(resource, ids[:_IDS_SHOWN_MAX]))
             problem = problem_of(
                 "reference_ambiguous",
-                f"The value is the name or {_in_words(by)} of several {_in_words(resource)}: {others}.",
+                f"The value names several {_in_words(resource)}: {others}.",
                 heading,
                 received=text,
                 fix=f"Enter the ID or the email address of one {singular}.",
@@ -212,7 +218,9 @@ class ReferenceResolver:
     def _unlisted_problem(
         self, heading: str | None, key: str, text: str, ids: Sequence[str], known: Sequence[KnownId]
     ) -> Problem:
-        """Return the problem that a text is not the id or name of exactly one user or lead status."""
+        """Return the problem that a text is not the id or name of exactly one user or lead
+        status.
+        """
         noun = UNLISTED[key]
         named = ", ".join(str(each) for each in sorted(known, key=lambda each: -each.records)[:20])
         if ids:
@@ -299,7 +307,15 @@ class RecordFinder:
         """
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
-        found = self._lookups.find_ids(resource, self.by, keys, self._target.parent)
+        found = list(self._lookups.find_ids(resource, self.by, keys, self._target.parent))
+        # The platform may have a value as it is written, before it was normalized.
+        written = [tuple(map(self._written, [d] * len(self.by), self.by)) for d in drafts]
+        others = [n for n, ids in enumerate(found) if not ids and written[n] != keys[n]]
+        again = self._lookups.find_ids(
+            resource, self.by, [written[n] for n in others], self._target.parent
+        )
+        for n, ids in zip(others, again, strict=True):
+            found[n] = ids
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
                 draft.record_id = ids[0]
@@ -318,6 +334,17 @@ class RecordFinder:
                 draft.operation = "create"
             else:
                 draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
+
+    def _written(self, draft: RowDraft, key: str) -> Any:
+        """Return the text of the row's cell for the field; its value without such a text."""
+        for each in self._columns.columns:
+            if (
+                each.target.key == key
+                and each.target.is_phone
+                and each.index < len(draft.row.cells)
+            ):
+                return text_of(draft.row.cells[each.index]).strip()
+        return draft.values[key]
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         """Set the loaded record of each row; add a problem if it is unknown or deleted."""
@@ -414,7 +441,9 @@ class LandedComparison:
         return Difference(wanted, base, unread)
 
     def _is_as_written(self, draft: RowDraft, key: str, now: Any) -> bool:
-        """Return True if the cell itself is what the record has, in a form that is not normalized."""
+        """Return True if the cell itself is what the record has, in a form that is not
+        normalized.
+        """
         index = self._indexes.get(key)
         if index is None or not isinstance(now, str) or index >= len(draft.row.cells):
             return False

@@ -182,9 +182,14 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
 
 def _format_problem(problem: Problem) -> str:
     """Return the problem in one line: its column, what is wrong, and what is allowed."""
-    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-    text = f"{end_sentence(problem.text)}{allowed}"
+    text = problem_text(problem)
     return f"{problem.column}: {text}" if problem.column else text
+
+
+def problem_text(problem: Problem) -> str:
+    """Return the message of a problem and the allowed values, in sentences."""
+    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
+    return f"{end_sentence(problem.text)}{allowed}"
 
 
 def _format_change(name: str, now: Any, then: Any) -> str:

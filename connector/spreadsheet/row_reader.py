@@ -30,6 +30,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     problem_of,
     text_of,
+    visible_text,
     with_note,
 )
 from connector.spreadsheet.targets import PushTarget
@@ -50,7 +51,8 @@ from connector.spreadsheet.words import (
 #
 # `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of
 # its dates are day first. If the cells of a column do not decide, the other columns of the file
-# may, since one program wrote them; then the country does. What it does not decide, the user chooses.
+# may, since one program wrote them; then the country does. What it does not decide, the user
+# chooses.
 
 
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
@@ -122,7 +124,9 @@ class _MixedDates:
     is_proven: bool = False
 
     def add_cell(self, cell: Cell) -> None:
-        """Note the first date and the first text, and whether the cell proves that none is swapped."""
+        """Note the first date and the first text, and whether the cell proves that none is
+        swapped.
+        """
         day = _date_in_cell(cell)
         if day is not None:
             self.is_proven |= day.day > _DAYS_EITHER
@@ -184,6 +188,22 @@ class ColumnMeanings:
         key = remark.code, remark.column
         count, first = self._remarks.get(key, (0, remark))
         self._remarks[key] = count + 1, first
+
+    def ask_for_hours(self, column: MappedColumn, cell: Cell) -> None:
+        """Add the question when days without a time begin and end, once for the file."""
+        if not any(each.code == "day_hours" for each in self.questions):
+            self.questions.append(
+                FileQuestion(
+                    "day_hours",
+                    f"column {column.heading!r} has days without a time, for example"
+                    f" {visible_text(cell)!r}",
+                    "Choose with --day-hours all-day, or with two times such as --day-hours"
+                    " 09:00-17:30.",
+                    stops=False,
+                    column=column.heading,
+                    received=visible_text(cell),
+                )
+            )
 
     def remarks(self) -> Iterator[str]:
         """Yield a sentence for each kind of remark in a column."""
@@ -385,6 +405,9 @@ class RowReader:
             column.key: value for column, _, value in columns.constants if value is not None
         }
         keys = columns.targets.keys()
+        self._takes_all_day = any(e.name == "all_day" for e in target.columns) and any(
+            each.options.day_hours == "all-day" for each in columns.columns
+        )
         self._zip = next((k for k in keys if k in ("postal_code", "postcode")), None)
 
     def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
@@ -427,6 +450,8 @@ class RowReader:
             except CellError as error:
                 if error.code in UNSETTLED and self._unsettled is not None:
                     return self._reread_with_inferred_meanings(row)
+                if error.code == "time_missing" and self._meanings is not None:
+                    self._meanings.ask_for_hours(column, cells[index])
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
             if value.__class__ in _PLAIN:
@@ -445,9 +470,8 @@ class RowReader:
             self._split_name(draft)
         if "timezone" in values:
             self._apply_time_zone(draft)
-        if any(column.options.day_hours == "all-day" for column in self._by_key.values()):
-            if any(each.name == "all_day" for each in self._target.columns):
-                values.setdefault("all_day", True)
+        if self._takes_all_day:
+            values.setdefault("all_day", True)
         if self._zip in values:
             self._check_postal_code(draft)
         if self._meanings is not None:
@@ -479,7 +503,9 @@ class RowReader:
     # -- Currencies --------------------------------------------------------------------------------
 
     def _fill_currencies(self, draft: RowDraft) -> None:
-        """Fill the currency fields from the amounts' cells and columns; add a problem if they differ."""
+        """Fill the currency fields from the amounts' cells and columns; add a problem if they
+        differ.
+        """
         for key in draft.values.keys() & (draft.amounts.keys() | self._column_currencies.keys()):
             unit = draft.amounts[key].unit if key in draft.amounts else self._column_currencies[key]
             if unit is not None:

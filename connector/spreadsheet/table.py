@@ -161,7 +161,9 @@ _TEXTS: tuple[tuple[bytes, str, str], ...] = (
 
 
 def _read_file(path: Path) -> bytes:
-    """Return the content of a regular file with the suffix of a table. Raises `SpreadsheetError`."""
+    """Return the content of a regular file with the suffix of a table. Raises
+    `SpreadsheetError`.
+    """
     suffix = path.suffix.lower()
     try:
         if not path.exists():
@@ -177,7 +179,8 @@ def _read_file(path: Path) -> bytes:
             )
         if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
             raise SpreadsheetError(
-                f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}",
+                f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not"
+                f" {suffix or path.name!r}",
                 code="not_a_spreadsheet",
             )
         if path.stat().st_size > _BYTES_MAX:
@@ -350,7 +353,7 @@ def _fill_merged_cells(sheet: Sheet, first_row: int) -> list[str]:
         if value == "":
             continue
         for cells in sheet.rows[first + 1 : last + 1]:
-            cells += [""] * (left + 1 - len(cells))
+            cells.extend([""] * (left + 1 - len(cells)))
             cells[left] = value
         letters = column_letter(left), column_letter(right)
         filled.append(f"{letters[0]}{first + 1}:{letters[1]}{last + 1}")

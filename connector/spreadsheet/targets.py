@@ -21,18 +21,19 @@ from connector.ledger.push_states import LandedRecord, Mode
 
 
 class KnownId(Protocol):
-    """Id of a user or a lead status, which the API does not list. Its text is for the user.
-
-    `name` is the name that the agency gave it, or empty. `records` is the number of loaded records
-    that have the id.
-    """
+    """Id of a user or a lead status, which the API does not list. Its text is for the user."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Id of the user or lead status."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name that the agency gave it, or empty."""
+
     @property
-    def records(self) -> int: ...
+    def records(self) -> int:
+        """Number of loaded records that have the id."""
 
 
 class Lookups(Protocol):
@@ -159,6 +160,11 @@ class TargetColumn:
     def is_content(self) -> bool:
         """Return True if it belongs to a content type, and not to every item."""
         return self.key.startswith(CONTENT_PREFIX)
+
+    @property
+    def referred_resource(self) -> str | None:
+        """Resource whose record the field refers to; None without a reference to a record."""
+        return self.reference.resource if self.reference and self.key not in UNLISTED else None
 
     @property
     def is_phone(self) -> bool:

@@ -139,7 +139,11 @@ def phone_reader(region: str | None) -> ReadText:
             number = phonenumbers.parse(tidy, home)
         except phonenumbers.NumberParseException:
             raise CellError("phone_format") from None
-        if not phonenumbers.is_possible_number(number):
+        reason = phonenumbers.is_possible_number_with_reason(number)
+        if reason == phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY:
+            # Without the area code, it is no number of the country.
+            return with_note(tidy, "odd_phone")
+        if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
             raise CellError("phone_format")
         has_code = tidy.startswith(("+", "(+"))
         found = tidy if has_code and region is None else _to_e164(number)
@@ -503,5 +507,7 @@ def unescape_cell(text: str) -> str:
 
 
 def is_hazard(text: str) -> bool:
-    """Return True if a spreadsheet program might run the text, or if it is one of a report's marks."""
+    """Return True if a spreadsheet program might run the text, or if it is one of a report's
+    marks.
+    """
     return _HAZARDOUS(text) is not None

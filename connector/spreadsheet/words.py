@@ -187,7 +187,9 @@ def is_typing_error(text: str, name: str) -> bool:
 
 
 def _edit_distance(one: str, other: str) -> int:
-    """Return the number of letters to insert, delete, replace or swap to turn one into the other."""
+    """Return the number of letters to insert, delete, replace or swap to turn one into the
+    other.
+    """
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -25,7 +25,13 @@ from connector.ledger.push_states import PreviewOutcome
 from connector.log import escape_control_characters
 from connector.spreadsheet.headings import REPORT_HEADINGS, column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
-from connector.spreadsheet.report import RowsWithResults, Summary, placeholder, report_cells
+from connector.spreadsheet.report import (
+    RowsWithResults,
+    Summary,
+    placeholder,
+    problem_text,
+    report_cells,
+)
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
 
@@ -203,7 +209,7 @@ class _RowWriter:
             cell = self._value(row.cells[index], color, f"{column_letter(index)}{row.number}")
         if problems and self._comments < _COMMENTS_MAX:
             self._comments += 1
-            parts = [part for each in problems for part in (each.text, each.fix) if part]
+            parts = [part for each in problems for part in (problem_text(each), each.fix) if part]
             lines = _BY_NUMBER.sub("\N{REPLACEMENT CHARACTER}", "\n".join(parts))
             text = lines[:_COMMENT_CHARACTERS_MAX]
             cell.comment = Comment(text, _AUTHOR, height=120, width=320)

@@ -112,7 +112,9 @@ class WarehouseLookups:
             ).fetchall()
 
     def known_ids(self, field: str) -> list[KnownId]:
-        """Return the users or lead statuses that a field can have: those of the seeds and records."""
+        """Return the users or lead statuses that a field can have: those of the seeds and
+        records.
+        """
         if field not in self._known:
             fields = _USER_FIELDS if field in _USER_FIELDS else (field,)
             seed = "people" if field in _USER_FIELDS else "lead_statuses"

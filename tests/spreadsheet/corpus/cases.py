@@ -114,7 +114,9 @@ def _number_files() -> Iterator[SampleFile]:
     yield column_file("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
     yield column_file("in thousands", pay, key, (45000, None), form='#,##0,"k"')
     yield column_file("unseen", pay, key, (45000, {key: SKIP}), form=";;;")
-    yield column_file("mask", "Mobile", "mobile", (7700900123, "+447700900123"), form="00000 000000")
+    yield column_file(
+        "mask", "Mobile", "mobile", (7700900123, "+447700900123"), form="00000 000000"
+    )
     yield column_file("percent pay", pay, key, (0.45, None), form="0%")
     yield column_file(
         "pounds", pay, key, ("£45,000", pound), ("£ 45000", pound), ("GBP 45,000.00", pound)
@@ -625,7 +627,9 @@ def _unusual_table_files() -> Iterator[SampleFile]:
     yield SampleFile("no headings.csv", encode_csv(two), [None])
     company = [(*HEAD, "Current employer"), (*person_cells(0), "Wren"), person_cells(1)]
     merged = make_workbook(company, merged=["E2:E3"])
-    yield SampleFile("merged.xlsx", merged, [person_record(n, current_company="Wren") for n in range(2)])
+    yield SampleFile(
+        "merged.xlsx", merged, [person_record(n, current_company="Wren") for n in range(2)]
+    )
     means = [HEAD, *two, ("Average", "", "", ""), ("Total", "", "", "2")]
     yield SampleFile("mean.csv", encode_csv(means), sent)
     named = [

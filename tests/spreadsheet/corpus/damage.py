@@ -121,7 +121,8 @@ def find_affected_rows(kind: str, at: int) -> range:
 class PreviewResult:
     """Result of a preview: rows by how they would be sent, and codes of questions and errors.
 
-    `sent` are fields of rows without a warning or remark, `warned` the emails of rows with one. Questions or
+    `sent` are fields of rows without a warning or remark, `warned` the emails of the others.
+    Questions or
     an error keep the whole file from being sent.
     """
 

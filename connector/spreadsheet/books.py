@@ -579,7 +579,7 @@ def _apply_section(
     for sign in "£€$¥%":
         if sign in codes:
             codes, unit = codes.replace(sign, "").strip(), unit or sign
-    value = as_typed(round(number * 100, 10)) if unit == "%" else number
+    value = as_typed(float(round(number * 100, 10))) if unit == "%" else number
     assert not isinstance(value, str)
     if unit != "%" and unit_of(unit) is None:
         return "", _format_flaw(number, number_format)

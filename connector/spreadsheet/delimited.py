@@ -43,7 +43,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _HEAD_BYTES = 64 * 1024
-_NULS_MIN_SHARE = 0.02
+_NULS_MIN_SHARE, _NULS_CERTAIN_SHARE, _NULS_MIN = 0.02, 0.4, 16
 _SAMPLES_MAX = 3
 _LETTERS_MIN = 4
 _OLD_ENCODINGS = ("cp1252", "cp1250", "mac-roman")
@@ -118,9 +118,16 @@ def _utf_16_by_nuls(head: bytes) -> str | None:
     """
     pairs = len(head) // 2
     even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
-    if even == 0 and odd > _NULS_MIN_SHARE * pairs:
-        return "utf-16-le"
-    return "utf-16-be" if odd == 0 and even > _NULS_MIN_SHARE * pairs else None
+    nuls = max(even, odd)
+    # Letters of other scripts contain no NUL, but blanks and line ends do.
+    is_certain = nuls >= _NULS_CERTAIN_SHARE * pairs
+    if (
+        min(even, odd)
+        or not nuls
+        or not (is_certain or (nuls >= _NULS_MIN and nuls >= _NULS_MIN_SHARE * pairs))
+    ):
+        return None
+    return "utf-16-le" if odd else "utf-16-be"
 
 
 def _decode_by_words(content: bytes) -> Decoded | None:

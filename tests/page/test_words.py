@@ -29,7 +29,7 @@ from connector.page.words import (
 )
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
-from connector.spreadsheet.target_columns import target_columns
+from connector.spreadsheet.targets import target_columns
 from tests.page.serving import make_csv, serve_and_sign_in
 
 FOLDER = Path(connector.page.__file__).parent

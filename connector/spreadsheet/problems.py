@@ -276,6 +276,7 @@ REMARKS: Mapping[str, str] = MappingProxyType(
         "the text.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "scheme_added": "The value is imported with https:// at the beginning: check the address.",
+        "country_code_added": "The value is imported with its country code: check the number.",
         "name_split": "The value is split into first and last name: check both names.",
         "currency_taken": "The currency of the value is imported, too: check the currency.",
         "currency_left_out": "The value is imported without its currency, because the record has no"

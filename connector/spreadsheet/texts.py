@@ -146,7 +146,10 @@ def phone_reader(region: str | None) -> ReadText:
         if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
             raise CellError("phone_format")
         has_code = tidy.startswith(("+", "(+"))
-        found = tidy if has_code and region is None else _to_e164(number)
+        found: str | ValueWithNotes = tidy
+        if not has_code or region is not None:
+            message = f"The value is imported as {_to_e164(number)}."
+            found = with_note(_to_e164(number), "country_code_added", message)
         return found if _is_in_use(number) else with_note(found, "odd_phone")
 
     return read

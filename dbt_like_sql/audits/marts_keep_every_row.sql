@@ -50,16 +50,6 @@ counted as (
         (select count(*) from {{ ref('fct_candidate_journey') }}) as found,
         (select count(*) from {{ ref('stg_candidates') }}) as expected
     union all
-    select 'fct_placement_outcomes' as model,
-        (select count(*) from {{ ref('fct_placement_outcomes') }}
-            where not is_fall_off) as found,
-        (select count(*) from {{ ref('stg_placements') }}) as expected
-    union all
-    select 'sum_fall_off' as model,
-        (select coalesce(sum(placements_agreed), 0) from {{ ref('sum_fall_off') }}
-            where group_by = 'all') as found,
-        (select count(*) from {{ ref('fct_placement_outcomes') }}) as expected
-    union all
     select 'sum_consultant_load' as model,
         (select coalesce(sum(open_jobs), 0) from {{ ref('sum_consultant_load') }}) as found,
         (select count(*) from {{ ref('fct_pipeline_jobs') }}) as expected
@@ -75,10 +65,6 @@ counted as (
     union all
     select 'fct_placements' as model,
         (select count(*) from {{ ref('fct_placements') }}) as found,
-        (select count(*) from {{ ref('stg_placements') }}) as expected
-    union all
-    select 'fct_time_to_hire' as model,
-        (select count(*) from {{ ref('fct_time_to_hire') }}) as found,
         (select count(*) from {{ ref('stg_placements') }}) as expected
     union all
     select 'fct_time_in_stage' as model,
@@ -113,11 +99,6 @@ counted as (
         (select coalesce(sum(jobs), 0) from {{ ref('sum_job_funnel') }}
             where group_by = 'all') as found,
         (select count(*) from {{ ref('stg_jobs') }}) as expected
-    union all
-    select 'sum_time_to_hire' as model,
-        (select coalesce(sum(placements), 0) from {{ ref('sum_time_to_hire') }}
-            where group_by = 'all') as found,
-        (select count(*) from {{ ref('stg_placements') }}) as expected
     union all
     select 'sum_lead_conversion' as model,
         (select coalesce(sum(leads), 0) from {{ ref('sum_lead_conversion') }}

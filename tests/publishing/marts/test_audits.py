@@ -42,7 +42,7 @@ FAULTS: Mapping[str, str] = {
     "landing_has_one_row_per_id": """
         INSERT INTO landing.jobs SELECT * FROM landing.jobs WHERE id = 'shut'
     """,
-    "marts_keep_every_row": "DELETE FROM marts.fct_time_to_hire WHERE booking_id = 'p-hal'",
+    "marts_keep_every_row": "DELETE FROM marts.fct_placements WHERE booking_id = 'p-hal'",
     "mirror_is_fresh": "UPDATE marts.data_freshness SET current_rows = 1, proven_at = NULL",
     "rates_lie_between_zero_and_one": "UPDATE marts.sum_job_funnel "
     "SET interview_to_placement_rate = 1.01 WHERE group_by = 'all'",

@@ -250,3 +250,36 @@ def test_an_opening_with_some_placements_is_partly_filled(world: ModelWorld) -> 
     assert [("all", "filled"), ("marked", "filled"), ("some", "partly_filled")] == (
         shown.query_tuples("SELECT job_id, outcome FROM marts.fct_time_to_fill ORDER BY job_id")
     )
+
+
+def test_a_lead_is_converted_in_its_first_version_that_is_won(world: ModelWorld) -> None:
+    world.write_seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
+    lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
+    won = {"lead_status_id": "s2"}
+    world.load_details(
+        "2026-01-12 09:00",
+        leads={"won": lead, "active": lead, "old": {**lead, **won}, "open": lead},
+    )
+    world.load_details(
+        "2026-01-19 09:00",
+        leads={
+            "won": {**won, "updated": "2026-01-15 12:00"},
+            "active": {"status": "active", "updated": "2026-01-16 12:00"},
+        },
+    )
+    world.load_details(
+        "2026-01-26 09:00", leads={"won": {"source": "fair", "updated": "2026-01-25 12:00"}}
+    )
+    shown = build_models(world, "fct_lead_conversion")
+
+    day = "strftime(converted_{0}, '%m-%d %H:%M') AS converted_{0}"
+    assert [
+        ("active", "01-12 09:00", "01-16 12:00", "01-19 09:00"),
+        # It was won before the first pull.
+        ("old", None, None, None),
+        ("open", None, None, None),
+        ("won", "01-12 09:00", "01-15 12:00", "01-19 09:00"),
+    ] == shown.query_tuples(
+        f"SELECT lead_id, {', '.join(day.format(at) for at in ('after', 'at', 'before'))} "
+        "FROM marts.fct_lead_conversion ORDER BY lead_id"
+    )

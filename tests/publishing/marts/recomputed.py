@@ -134,7 +134,8 @@ class SimulatedMonth:
         either = [min(pair) for pair in zip(frame.created_date, frame.start_date, strict=True)]
         frame["placed_on"] = agreed.where(agreed.notna(), pd.Series(either, frame.index))
         frame = self._with_contract_states(frame)
-        frame["billed_from"], extensions = frame.start_date.copy(), []
+        frame["billed_from"] = frame.start_date
+        extensions: list[Any] = []
         for _, group in frame.groupby(["booking_type", "candidate_id", "job_id"]):
             covered: date | None = None
             ordered = group.rename_axis("id").sort_values(["start_date", "id"])

@@ -345,7 +345,6 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector publish",
         "connector publish --parquet lake --schema marts",

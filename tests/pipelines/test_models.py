@@ -58,7 +58,8 @@ def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
     } == find_dependencies("fct_placements")
     assert "marts" == find_asset("fct_placements").group_name
     description = find_asset("fct_placements").description or ""
-    assert "\n\n**Grain:** one row per placement.\n\n**Excluded:** drafts, " in description
+    grain = "one row per permanent or contract booking that was agreed."
+    assert f"\n\n**Grain:** {grain}\n\n**Excluded:** drafts, " in description
     assert "\n" not in description.replace("\n\n", "")
 
 

@@ -42,7 +42,7 @@ def test_a_pull_without_changes_imports_only_modules_of_the_pull(tmp_path: Path)
     assert "connector.publishing.publication" in loaded
     assert [] == [each for each in loaded if each.startswith(UNUSED)]
     assert "connector.cli.status" in loaded_by_status
-    unused = (*UNUSED, "aiohttp", "connector.client.client", "httpx")
+    unused = (*UNUSED, "connector.client.client", "httpx")
     assert [] == [each for each in loaded_by_status if each.startswith(unused)]
 
 

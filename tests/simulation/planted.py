@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.client.rate_limiter_simulation import run_single_client
+from tests.client.limiter_simulation import run_single_client
 from tests.simulation import ablation
 from tests.simulation import run as pull
 from tests.simulation.push import ablation as push_ablation

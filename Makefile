@@ -9,23 +9,21 @@ STAMP := $(VENV)/installed
 REFEREE := .venv-referee
 SITE := .venv-site
 READERS := .venv-readers
-PEERS := .venv-peers
-PEER_NAMES := dlt singer airbyte
 # The oldest version that can read the files, and the versions around two format changes.
 OLDER := 1.2.2 1.3.2 1.4.1 1.4.4
 LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # Lock files for machines that only run the connector: the base, and the additions of each extra.
-EXTRAS := distributed lakehouse page postgres report
+EXTRAS := distributed page postgres report s3
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test test-all simulate check lock bom audit generate
-.PHONY: bench peers pictures site clean
+.PHONY: help install referee readers demo test test-all contract simulate records check lock bom audit generate
+.PHONY: bench pictures site clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +74,10 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 test: install  ## run the fast tests; WORKERS=N sets the number of processes
 	$(PYTEST) -m "not slow"
 
+# The promises of the product, tested without knowledge of its modules.
+contract: install  ## run the contract tests, a few minutes on two cores
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m contract --durations 10 tests/contract
+
 # Random tests draw from a new seed each time; a failed test prints the command that replays it.
 test-all: install  ## run the fast and the slow tests
 	TEST_SEED=$${TEST_SEED:-$$(date +%s)} $(PYTEST)
@@ -91,6 +93,11 @@ simulate: install  ## simulate pulls; RUNS, SCENARIO, SEED, TRACE
 	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
 	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse) \
 	  $(if $(RECORD),--record && $(BIN)/python -m generate)
+
+# ONLY="demo sandbox" makes the named records; "pulls" takes two thirds of the time. ACCEPT=1 writes
+# the records: say in the commit why a line changed. Takes about 6 minutes on two idle cores.
+records: install  ## compare results with the accepted records; ONLY, ACCEPT=1 accepts the new ones
+	$(BIN)/python -m tests.records $(ONLY) $(if $(ACCEPT),--accept)
 
 check: install  ## check format, style, types and import contracts
 	$(BIN)/ruff format --check .
@@ -120,10 +127,6 @@ lock:  ## write all lock files from pyproject.toml; UPGRADE= keeps the versions
 	done
 	$(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:site \
 	  --output-file requirements-site.txt
-	for peer in $(PEER_NAMES); do \
-	  $(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:peer-$$peer \
-	    --output-file benchmarks/peers/requirements-$$peer.txt || exit 1; \
-	done
 	@echo "The requirements are compiled; run make install, make check and make test-all next."
 
 bom:  ## write dist/bom.cdx.json, the bill of materials of an installation (CycloneDX)
@@ -149,17 +152,6 @@ bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m generate
 
-# The compared tools, each in a separate environment.
-peers: install $(PEER_NAMES:%=$(PEERS)/%/installed)  ## measure dlt, Singer and Airbyte for comparison
-	$(BIN)/python -m benchmarks.peers
-	$(BIN)/python -m generate
-
-$(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --disable-pip-version-check --quiet \
-	  --require-hashes --no-deps --requirement $<
-	@touch $@
-
 pictures: install  ## take the pictures of the documents from the running program
 	$(BIN)/python -m generate.pictures
 
@@ -174,5 +166,5 @@ $(SITE)/installed: requirements-site.txt
 	@touch $@
 
 clean:  ## delete the files that these commands created, except data
-	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(PEERS) $(SITE) dist \
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(SITE) dist \
 	  .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

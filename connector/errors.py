@@ -39,7 +39,6 @@
     │   └── MartsMissing         the published file has no marts
     ├── BackupError              a backup cannot be written, or restored here
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
-    ├── LakehouseError           the lakehouse cannot be used with these settings
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
     │   ├── ReferenceUnknown     a ref() or source() names nothing
@@ -416,31 +415,7 @@ class BackupError(ConnectorError):
     }
 
 
-# -- Lakehouse -------------------------------------------------------------------------------------
-class LakehouseError(ConnectorError):
-    """The lakehouse is not reachable, is busy, or does not match the settings."""
-
-    action = (
-        "Correct the lakehouse settings (docs/LAKEHOUSE.md), then run 'connector lakehouse "
-        "publish'. recruitment.duckdb is published anyway."
-    )
-    codes: ClassVar = {
-        "lakehouse_offline": (
-            "Check the connection to the lakehouse's database and to its files. The next"
-            " publication, or 'connector lakehouse publish', brings the lakehouse up to date."
-        ),
-        "lakehouse_busy": (
-            "Wait until the other processes end, then run 'connector lakehouse publish'. Or wait:"
-            " the next publication tries again."
-        ),
-        "lakehouse_differs": (
-            "Publish every account with the same version of the connector and the same models. If"
-            " the new type is intended, drop the table in the lakehouse as docs/LAKEHOUSE.md shows,"
-            " then run 'connector lakehouse publish --all --force'."
-        ),
-    }
-
-
+# -- Alerts ---------------------------------------------------------------------------------------
 class NotDelivered(ConnectorError):
     """An alert could not be sent. The message does not contain the address."""
 

@@ -23,7 +23,6 @@ _PERSON = (
     " whole_files"
 )
 _RECEIPTS = "applied unended receipts files"
-_LAKEHOUSE = "applied? account outcome publication snapshot tables inserted removed seconds error?"
 
 JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "demo": {
@@ -56,14 +55,10 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
     "models init": {"": "folder written kept"},
-    "models dbt": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
-        " lakehouse? parquet? xlsx?"
+        " parquet? xlsx?"
     },
-    "lakehouse publish": {"": "accounts"},
-    "lakehouse status": {"": "data snapshots files bytes accounts"},
-    "lakehouse remove": {"": "applied account rows", "--apply": _LAKEHOUSE},
     "report": {"": "file as_of period key_figures"},
     "whereis": {"": _PERSON},
     "erase": {
@@ -79,7 +74,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "status": {
         "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
-        " lakehouse? left? month? limit_per_minute? leases?",
+        " left? month? limit_per_minute? leases?",
         "--all": "accounts exit_status?",
         "--check": "ok at accounts",
     },

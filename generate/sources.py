@@ -23,6 +23,5 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     _data_page,
     commands.command_reference,
     figures.benchmark_figures,
-    figures.peer_figures,
     figures.simulation_tables,
 )

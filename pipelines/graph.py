@@ -1,7 +1,7 @@
 """Keys of the assets, and the external assets, which Dagster shows and does not materialize.
 
-External assets are the resources of the API, the inbox folders, the report and the lakehouse. The
-graph then begins with the sources and ends with the outputs.
+External assets are the resources of the API, the inbox folders and the report. The graph then
+begins with the sources and ends with the outputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ PUSH_FROM_QUERY = dg.AssetKey(["push_from_query"])
 """The push of the rows of a query, which runs only when it is requested."""
 
 REPORT = dg.AssetKey(["report"])
-LAKEHOUSE = dg.AssetKey(["lakehouse"])
 
 DATA_TEAM = ("team:data",)
 RECRUITING_TEAM = ("team:recruiting",)
@@ -55,7 +54,7 @@ def source_metadata(path: Path | str) -> Mapping[str, dg.CodeReferencesMetadataV
 
 
 def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
-    """Yield the assets that Dagster shows but does not build: API, inboxes, report, lakehouse."""
+    """Yield the assets that Dagster shows but does not build: API, inboxes, report."""
     shared: dict[str, Any] = {"partitions_def": accounts.partitions}
     for name, key in INBOX_KEYS.items():
         yield dg.AssetSpec(
@@ -85,16 +84,6 @@ def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
         " the published file.",
         group_name=PUBLISHING,
         kinds={"html"},
-        owners=DATA_TEAM,
-        **shared,
-    )
-    yield dg.AssetSpec(
-        LAKEHOUSE,
-        deps=[PUBLISHED],
-        description="Shared DuckLake with the published data of all accounts, if the setting"
-        " `lakehouse` is set.",
-        group_name=PUBLISHING,
-        kinds={"duckdb", "parquet"},
         owners=DATA_TEAM,
         **shared,
     )

@@ -19,7 +19,7 @@ from connector import (
 )
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, asset_check_spec, to_failure
-from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, source_metadata
+from pipelines.graph import DATA_TEAM, KEYS, PUBLISHED, PUBLISHING, source_metadata
 from pipelines.models import DRAFT_TAG, LAST_KEYS, BuildLog, Event, build_events
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
@@ -100,7 +100,7 @@ class RecordedPublication:
 
     Attributes:
         metadata: Metadata of the published file.
-        events: Events of the models that were built for it, and of the lakehouse.
+        events: Events of the models that were built for it.
     """
 
     metadata: Mapping[str, Any]
@@ -138,11 +138,6 @@ def publish_and_record(
     account, events = account_of(context), list[Event]()
     if result.built is not None:
         events += build_events(result.built, result.file, account)
-    if result.lakehouse_error is not None:
-        context.log.warning(f"Not published to the lakehouse: {explain(result.lakehouse_error)}")
-    elif result.lakehouse is not None:
-        metadata = {"outcome": result.lakehouse.outcome}
-        events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=metadata, partition=account))
     return RecordedPublication(_publication_metadata(result), events)
 
 

@@ -24,8 +24,8 @@ from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 
-SHARED_FIXTURES = re.compile(r"tests/(publishing/marts|report|lakehouse)/")
-"""Folders with session fixtures that take seconds: building models, drawing charts, PostgreSQL."""
+SHARED_FIXTURES = re.compile(r"tests/(publishing/marts|report)/")
+"""Folders with session fixtures that take seconds: building models, drawing charts."""
 
 _prepare = Warehouse.prepare
 

@@ -40,7 +40,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "models": "List, build and test the models, write seed files, and add your own models.",
         "publish": "Build the models, check them, and publish recruitment.duckdb.",
         "report": "Write a report for an agency's director from the published file.",
-        "lakehouse": "Publish to the shared lakehouse, and show its status.",
     },
     "Privacy": {
         "whereis": "List every place in the account's folder that contains data of a person.",

@@ -25,7 +25,7 @@ from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
 from connector.publishing.publication import PublishResult, load_account_project
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, find_unmapped, write_seed_copies
-from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
+from connector.publishing.starter import WrittenFiles, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
@@ -102,10 +102,9 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     )
     _print_build_results(terminal, progress)
     _warn_undeclared(terminal, missing)
-    terminal.print_errors(None, lakehouse_error=done.lakehouse_error)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
-    return 0 if done.lakehouse_error is None else 3
+    return 0
 
 
 def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
@@ -333,23 +332,6 @@ def init_models(session: Session, *, folder: Path) -> int:
     return 0
 
 
-@models.command("dbt", cls=Command, examples=("connector models dbt analysis",))
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
-def write_dbt(session: Session, *, folder: Path) -> int:
-    """Write a dbt project to DIR that reads the published file.
-
-    Its sources.yml lists all tables with their descriptions and is written again at every call.
-    Other files that exist are kept.
-    """
-    settings, terminal = session.load(), session.terminal
-    written = write_dbt_project(
-        folder.absolute(), _require_published_file(settings), settings.models_schema.value
-    )
-    _print_written_files(terminal, written)
-    terminal.say(f"Install dbt-duckdb, then run 'dbt build' in {folder}.")
-    return 0
-
-
 def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
     """Print the files that were written, and existing files that were kept."""
     terminal.print_object(
@@ -424,9 +406,8 @@ def publish(
     """Build the models, check them, and publish recruitment.duckdb.
 
     Makes no API requests. Open connections keep reading the old file; new connections see the new
-    one. If a check of severity error fails, the old file stays and the exit status is 1. The exit
-    status is 3 if the file was published but the lakehouse could not be updated. A pull and a push
-    also publish, depending on the settings.
+    one. If a check of severity error fails, the old file stays and the exit status is 1. A
+    pull and a push also publish, depending on the settings.
     """
     _check_workbook_options(xlsx, tables)
     settings, terminal = session.load(), session.terminal
@@ -442,7 +423,6 @@ def publish(
         done = run_publish(settings, watch=RunProgress(meter))
     exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    terminal.print_errors(None, lakehouse_error=done.lakehouse_error)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
@@ -459,7 +439,7 @@ def publish(
     if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         terminal.say(f"Wrote {xlsx}: {rows}.")
-    return 0 if done.lakehouse_error is None else 3
+    return 0
 
 
 def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:

@@ -218,7 +218,6 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
     terminal.print_errors(
         None if isinstance(report.error, Stopped) else report.error,
         publishing_error=report.unpublished,
-        lakehouse_error=None if report.published is None else report.published.lakehouse_error,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:

@@ -28,10 +28,8 @@ from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
 from connector.settings.values import Age, parse_age
 from connector.warehouse.runs import (
-    LakehouseAttempt,
     Publication,
     Run,
-    last_lakehouse_attempt,
     last_publications,
     last_runs,
     read_own_publication,
@@ -66,7 +64,6 @@ class AccountStatus:
         published_at: Time of the published file; None if nothing is published.
         published: Description in the published file; None if it has none.
         publications: Latest attempts to publish, newest first.
-        lakehouse_publication: Latest attempt to publish to the lakehouse.
         ledger_status: Requests and leases; None if no request was ever counted.
         not_started: Resources that the last run did not reach.
     """
@@ -77,7 +74,6 @@ class AccountStatus:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
-    lakehouse_publication: LakehouseAttempt | None
     ledger_status: LedgerStatus | None
     alerts: AlertCheck
     now: datetime
@@ -95,8 +91,6 @@ class AccountStatus:
             resources = warehouse.status()
             runs = warehouse.read(last_runs, RUNS_SHOWN)
             publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
-            has_lakehouse = settings.lakehouse.value is not None
-            shared = warehouse.read(last_lakehouse_attempt) if has_lakehouse else None
             unreached = warehouse.read(resources_not_started)
         return cls(
             warehouse,
@@ -105,7 +99,6 @@ class AccountStatus:
             _published_at(warehouse),
             read_own_publication(warehouse.published),
             publications,
-            shared,
             _ledger_status(settings, now),
             current_alerts(settings, now),
             now,
@@ -326,19 +319,6 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
             f"{row.outcome}: {row.message or ''}. Correct the cause, then run 'connector "
             "publish'."
         )
-    shared = found.lakehouse_publication
-    if shared is None:
-        return
-    since = describe_age(found.now - shared.ended_at)
-    if shared.outcome == "failed":
-        terminal.warn(
-            f"the latest publication is not in the lakehouse. The last attempt ({since} "
-            f"ago) failed: {shared.message}. Correct the cause, then run 'connector "
-            "lakehouse publish'."
-        )
-    else:
-        snapshot = "" if shared.snapshot is None else f", snapshot {shared.snapshot}"
-        terminal.print_line(f"Published to the lakehouse {since} ago{snapshot}.")
 
 
 def _describe_published(row: Publication | None) -> str:
@@ -445,7 +425,6 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             **({} if found.published is None else asdict(found.published)),
         },
         "unpublished": found.failed_publication,
-        "lakehouse": found.lakehouse_publication,
         "resources": {each.resource: each for each in found.resources},
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},

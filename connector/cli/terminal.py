@@ -236,11 +236,7 @@ class Terminal:
         return error.exit_status
 
     def print_errors(
-        self,
-        error: ConnectorError | None,
-        *,
-        publishing_error: ConnectorError | None = None,
-        lakehouse_error: ConnectorError | None = None,
+        self, error: ConnectorError | None, *, publishing_error: ConnectorError | None = None
     ) -> None:
         """Print the error that ended a command, and errors of publishing.
 
@@ -253,9 +249,6 @@ class Terminal:
             self.print_failure(error)
         if publishing_error is not None and publishing_error is not error:
             self.warn(_explain_error(publishing_error))
-        if lakehouse_error is not None:
-            reason = _explain_error(lakehouse_error)
-            self.warn(f"the file is published, but not in the lakehouse: {reason}")
 
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressMeter]:

@@ -29,7 +29,6 @@ from connector.errors import (
     ConnectorError,
     DamagedLog,
     NotDelivered,
-    NothingPublished,
     SettingsError,
     WarehouseError,
     count_noun,
@@ -46,7 +45,6 @@ from connector.operations.delivery import configured_sinks
 from connector.operations.folder_identity import confirm_move, find_owner, replace_ledger
 from connector.operations.restore import leftover_folders
 from connector.privacy.receipt import rewrite_receipt
-from connector.publishing.lakehouse_status import read_status
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import (
     check_address,
@@ -224,8 +222,6 @@ def _pull_checks(settings: Settings, *, repairs: bool, renews_ledger: bool) -> P
     yield "warehouse", lambda: _check_warehouse(warehouse)
     yield "ledger", lambda: _check_ledger(settings)
     yield WORKSPACE, lambda: _check_workspace(settings)
-    if settings.lakehouse.value is not None:
-        yield "lakehouse", lambda: _check_lakehouse(settings)
 
 
 def _check_settings(settings: Settings) -> CheckOutcome:
@@ -343,17 +339,6 @@ async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
         return _failed_check("moved", error)
-
-
-def _check_lakehouse(settings: Settings) -> CheckOutcome:
-    """Check that the lakehouse can be reached. Pulls and local publications do not need it."""
-    try:
-        found = read_status(settings)
-    except NothingPublished as error:
-        return _ok(str(error))
-    except ConnectorError as error:
-        return _warning(str(error), error.action)
-    return _ok(f"{found.data} has {count_noun(len(found.entries), 'account')}")
 
 
 # -- Upkeep ----------------------------------------------------------------------------------------

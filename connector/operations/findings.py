@@ -34,7 +34,7 @@ from connector.pulls.outcome import QUIET_KINDS, can_retry, describe_anomalies, 
 from connector.pulls.workspace import read_folder_identity
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
-from connector.warehouse.runs import LakehouseAttempt, Publication, ResourceRun, Run, RunHealth
+from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from connector.warehouse.warehouse import Warehouse
 
 COMPARED_MIN, COMPARED_MAX = 5, 20
@@ -194,7 +194,6 @@ def read_snapshot(
         health,
         runs=tuple(each for each in runs if each.started_at <= latest),
         publications=tuple(e for e in health.publications if e.started_at <= latest),
-        lakehouse=None if settings.lakehouse.value is None else health.lakehouse,
     )
     return replace(s, health=health, unusable=unusable)
 
@@ -250,7 +249,7 @@ def remove_api_text(message: str | None) -> tuple[str, str]:
 def _error_problem(
     subject: str,
     since: datetime | None,
-    ended: Run | ResourceRun | Publication | LakehouseAttempt | PushRun,
+    ended: Run | ResourceRun | Publication | PushRun,
     *,
     action: str = "",
     causes: Iterable[str] = (),
@@ -345,14 +344,6 @@ def _checks_warn(s: FileSnapshot) -> ConditionResult:
     return sentences != [] and AccountProblem(
         title, f"{'; '.join(sentences)}.", last.ended_at, causes=causes
     )
-
-
-def _lakehouse_behind(s: FileSnapshot) -> ConditionResult:
-    """Report that the latest publication to the lakehouse failed."""
-    last = s.health.lakehouse
-    if last is None or last.outcome != "failed":
-        return None if s.unusable else False
-    return _error_problem("the lakehouse is not up to date", last.ended_at, last)
 
 
 class _LastResult(NamedTuple):
@@ -723,7 +714,6 @@ _ALL = (
         "Run 'connector models test', then correct the records on the platform, or fill in"
         " the seed files.",
     ),
-    AlertType("lakehouse_behind", _lakehouse_behind, "degraded", "the lakehouse was up to date"),
     AlertType(
         *("clock_wrong", _clock_wrong, "degraded", "the clock was right"),
         "Set the clock, and check that time synchronisation runs ('timedatectl'). The copy is"

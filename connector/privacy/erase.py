@@ -9,7 +9,6 @@ and pushes are held until the end.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
+from connector.errors import ConnectorError, MartsMissing, Misused
 from connector.ledger.erasures import Erasures, UnfinishedErasure
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import LeaseOwner, Ledger
@@ -33,9 +32,8 @@ from connector.ledger.request_budget import RENEWAL_SECONDS
 from connector.log import new_id
 from connector.privacy.folder_files import remove_from_files, search_files
 from connector.privacy.locate import IdentifiedPerson, find_person, parse_address_or_id
-from connector.privacy.person_locations import LAKEHOUSE, find_locations, find_returned_people
+from connector.privacy.person_locations import find_locations, find_returned_people
 from connector.privacy.receipt import PersonLocations, PersonPlace, Receipt, write_receipt
-from connector.publishing.lakehouse_erasure import erase_from_lakehouse, find_in_lakehouse
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
@@ -248,7 +246,6 @@ class _ErasureRun:
         for person in erasure.persons:
             remove_from_files(search_files(self._folder, person), person)
         self._publish_again()
-        in_lakehouse, waiting = self._erase_in_lakehouse(erasure)
         remaining = _join_locations(self._settings, map(IdentifiedPerson, erasure.persons))
         found = erasure.found
         receipt = Receipt(
@@ -261,18 +258,16 @@ class _ErasureRun:
             hashes=tuple(
                 each for person in erasure.persons for each in self._identifier_hashes(person)
             ),
-            removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
+            removed=tuple(PersonPlace(**each) for each in found["places"]),
             left=remaining.places,
             by_hand=tuple(dict.fromkeys((*found["by_hand"], *remaining.by_hand))),
             not_searched=remaining.not_searched,
-            waiting=waiting,
             mentions=remaining.mentions,
             shared_identifiers=found["shared_identifiers"],
             whole_files=tuple(found["whole_files"]),
         )
         path = write_receipt(receipt, self._folder)
-        if not waiting:
-            self.erasures.end_erasure(erasure.erasure, receipt.ended_at)
+        self.erasures.end_erasure(erasure.erasure, receipt.ended_at)
         self.erasures.compact()
         return receipt, path
 
@@ -297,7 +292,7 @@ class _ErasureRun:
                 if not each.name.endswith((".wal", ".tmp")):
                     remove_draft(each)
         if published.exists():
-            publish(self._settings, to_lakehouse=False, now=self._now)
+            publish(self._settings, now=self._now)
         page = self._folder / REPORT_FILE
         if page.exists():
             account = self._settings.account.value
@@ -306,28 +301,6 @@ class _ErasureRun:
             except MartsMissing:
                 # It was made when there were marts, and cannot be made again.
                 page.unlink()
-
-    def _erase_in_lakehouse(
-        self, erasure: UnfinishedErasure
-    ) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
-        """Remove the people from the lakehouse.
-
-        Returns the tables and numbers of removed rows, unless the record of the erasure has them
-        already, and a sentence with the error if the lakehouse cannot be changed now.
-        """
-        rows: Counter[str] = Counter()
-        is_known = any(each["file"] == LAKEHOUSE for each in erasure.found["places"])
-        try:
-            for person in () if is_known else erasure.persons:
-                rows += find_in_lakehouse(self._settings, person).rows
-            erase_from_lakehouse(self._settings)
-        except LakehouseError as error:
-            reason = (
-                f"The lakehouse is not erased yet: {error}. Correct the cause, then run "
-                "'connector erase --apply'."
-            )
-            return (), (reason,)
-        return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
     def _identifier_hashes(self, person: Person) -> tuple[ListedHash, ...]:
         """Return the keyed hash of each identifier of the person."""

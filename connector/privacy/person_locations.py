@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.catalog.field import MARK
-from connector.errors import LakehouseError, SpreadsheetError
+from connector.errors import SpreadsheetError
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal_persons import JournalMatches, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
@@ -34,15 +34,11 @@ from connector.privacy.locate import (
     parse_address_or_id,
 )
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
-from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import count_rows_about
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.persons import PersonRows, all_versions, count_person_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-
-LAKEHOUSE = "lakehouse"
-"""Name of the shared lakehouse among the files."""
 
 
 def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocations:
@@ -60,10 +56,7 @@ def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocation
 
 
 def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLocations:
-    """Search the databases, the files and the lakehouse for an identified person.
-
-    A lakehouse that cannot be read is reported in `not_searched`. Raises a `WarehouseError`.
-    """
+    """Search the databases and the files for an identified person. Raises a `WarehouseError`."""
     folder, person = settings.folder, identified.person
     if not folder.is_dir():
         return PersonLocations()
@@ -71,13 +64,6 @@ def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLo
         journal = Erasures(ledger).find_person(person) if ledger.exists else JournalMatches()
     work, files = _find_in_work_file(folder, person), search_files(folder, person)
     published = Warehouse(folder).published
-    not_reached: list[str] = []
-    try:
-        lakehouse = find_in_lakehouse(settings, person)
-    except LakehouseError as error:
-        # The other places are still searched.
-        lakehouse = LakehouseMatches()
-        not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
         *_to_places(WORK_FILE, work.rows),
         *_to_places(LEDGER_FILE, +journal.counts),
@@ -85,7 +71,6 @@ def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLo
             PUBLISHED_FILE, count_person_rows(published, person) if published.exists() else {}
         ),
         *files.changed_places(folder),
-        *_to_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
     return PersonLocations(
         records=tuple(
@@ -94,11 +79,7 @@ def find_locations(settings: Settings, identified: IdentifiedPerson) -> PersonLo
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
         by_hand=tuple(_manual_steps(folder, person, journal, files)),
-        not_searched=(
-            *(relative_path(each, folder) for each in files.not_searched),
-            *lakehouse.unreadable,
-            *not_reached,
-        ),
+        not_searched=tuple(relative_path(each, folder) for each in files.not_searched),
         rows_in_doubt=len(journal.in_doubt),
         shared_identifiers=identified.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),

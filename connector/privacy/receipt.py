@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PersonPlace:
-    """Place that contains a person: a file or the lakehouse, a table, and the number of rows."""
+    """Place that contains a person: a file, a table, and the number of rows."""
 
     file: str
     table: str | None
@@ -48,7 +48,7 @@ class FoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class PersonLocations:
-    """Places in an account's folder and lakehouse that contain a person.
+    """Places in an account's folder that contain a person.
 
     Attributes:
         records: Records with fields that describe the person. An erasure removes these fields.

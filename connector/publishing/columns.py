@@ -15,7 +15,6 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.errors import ModelError
-from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.project import Model, Project, convert_sql_errors
 from connector.warehouse.duckdb_file import quoted
 from connector.warehouse.schema import Column, TableSchema, complete_tables
@@ -211,9 +210,6 @@ def _is_personal_in_source(table: str, each: Column) -> bool:
     """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
     schema, _, name = table.partition(".")
     column = each.name
-    if is_extra_view(table):
-        # A number in an undocumented field may be a salary.
-        return column != "id" and each.type != "BOOLEAN"
     if schema in ("landing", "history"):
         return column == RECORD or _is_declared_personal(name, column)
     if table in PERSONAL_OWN_COLUMNS:

@@ -109,10 +109,8 @@ _ORIGINS_MAX = 4
 _SCHEMAS = {
     "marts": "Tables for analysts, one per model. Tables named `dim_...` describe people, jobs and"
     " companies, `fct_...` have one row per fact, and `sum_...` one row per group.",
-    "staging": "Views of the loaded records that are not deleted. Undocumented fields that the API"
-    " sends are columns of `staging.RESOURCE_extra`, for example `staging.candidates_extra`: its"
-    " `id` is the record's, and each type is that of the values received so far. Masking keeps"
-    " only their true and false values. Own models read these fields from `_record`.",
+    "staging": "Views of the loaded records that are not deleted. Fields that the"
+    " API sends and the catalog does not name are in `_record` of `landing`.",
     "seeds": "Values that the API does not have: your csv files in the folder `seeds` of the data"
     " folder.",
     "landing": "The API's records as last read: one row per `id`, including deleted records.",

@@ -1,4 +1,4 @@
-"""Exports of the published file: pandas dataframes, and Parquet in folders."""
+"""Exports of the published file: relations of DuckDB, and Parquet in folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
 
 from connector.atomic_files import sync_folder
 from connector.errors import Misused, UnknownName
@@ -27,20 +29,16 @@ from connector.warehouse.published_file import (
 from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
-if TYPE_CHECKING:
-    from connector.publishing.frames import Frame
-
-# -- Dataframes ------------------------------------------------------------------------------------
-# The file is read whole and closed before the frame is returned, so that no notebook that stays
-# open keeps an old file on the disk.
+# -- Queries ---------------------------------------------------------------------------------------
+# The result is read whole and the file is closed before the relation is returned, so that no
+# notebook that stays open keeps an old file on the disk.
 
 
-def read(table: str, *, account: str | None = None) -> Frame:
-    """Return a table of the published file as a pandas frame.
+def read(table: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
+    """Return a table of the published file as a relation of DuckDB.
 
-    Times are in UTC, days are `datetime64`, and amounts are floating point numbers. Whole numbers,
-    texts and booleans have the types of pandas that can be missing. `read(...).arrow()` returns an
-    Arrow table and `read(...).pl()` a polars frame, both with decimals and dates.
+    `read(...).df()` is a pandas frame, `.to_arrow_table()` an Arrow table, `.pl()` a polars frame
+    and `.fetchall()` a list of tuples. Times are in UTC.
 
     Args:
         table: Name of the table as `SCHEMA.TABLE`.
@@ -51,19 +49,22 @@ def read(table: str, *, account: str | None = None) -> Frame:
         NothingPublished: There is no published file.
         SettingsError: A setting is invalid.
     """
-    from connector.publishing.frames import Frame  # noqa: PLC0415
-
-    return Frame.from_arrow(read_table(_find_published_file(account), table))
+    return _to_relation(read_table(_find_published_file(account), table))
 
 
-def sql(query: str, *, account: str | None = None) -> Frame:
-    """Return the result of a query of the published file, in the types of `read`.
+def sql(query: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
+    """Return the result of a query of the published file, as `read` does.
 
     Raises the errors of `read`, and `Misused` with DuckDB's message if it refuses the query.
     """
-    from connector.publishing.frames import Frame  # noqa: PLC0415
+    return _to_relation(to_arrow(_find_published_file(account), query))
 
-    return Frame.from_arrow(to_arrow(_find_published_file(account), query))
+
+def _to_relation(rows: pa.Table) -> duckdb.DuckDBPyRelation:
+    """Return the rows as a relation in memory."""
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection.from_arrow(rows)
 
 
 def _find_published_file(account: str | None) -> Path:

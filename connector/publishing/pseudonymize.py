@@ -27,7 +27,6 @@ from connector.publishing.columns import (
     read_table_columns,
     read_tables,
 )
-from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.lineage import ColumnKey, Lineage
 from connector.publishing.project import Model, Project, Seed
 from connector.settings.model import Treatment
@@ -126,7 +125,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     project = project or Project({}, {}, {}, makes_content_views=False)
     table_columns = describe_project(project)
     for table, column in listed:
-        if not table.startswith(CONTENT_VIEW_PREFIX) and not is_extra_view(table):
+        if not table.startswith(CONTENT_VIEW_PREFIX):
             _check_column(table, column, table_columns)
     if not fields:
         return frozenset(listed)

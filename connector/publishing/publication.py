@@ -46,7 +46,6 @@ from connector.warehouse.work_file import (
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.lakehouse_publication import LakehouseResult
     from connector.publishing.pseudonymize import Mask
 
 # -- Lock ------------------------------------------------------------------------------------------
@@ -91,29 +90,21 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 class PublishResult:
     """Published file and the record of its publication.
 
-    `built` is None if a prepared draft was published, or if nothing had changed. `lakehouse` is the
-    result of publishing to the lakehouse; None if there is no lakehouse.
+    `built` is None if a prepared draft was published, or if nothing had changed.
     """
 
     file: Path
     publication: Publication
     built: BuildResult | None = None
-    lakehouse: LakehouseResult | None = None
 
     @property
     def is_unchanged(self) -> bool:
         """Return True if the file was already up to date."""
         return self.publication.outcome == "unchanged"
 
-    @property
-    def lakehouse_error(self) -> ConnectorError | None:
-        """Error of publishing to the lakehouse; None if there was none."""
-        return None if self.lakehouse is None else self.lakehouse.error
-
     def as_json(self) -> dict[str, Any]:
         """Return the publication as `--json` prints it; times as ISO 8601."""
         row = self.publication
-        shared = {} if self.lakehouse is None else {"lakehouse": self.lakehouse.as_json()}
         return {
             "outcome": row.outcome,
             "file": str(self.file),
@@ -125,7 +116,6 @@ class PublishResult:
             "personal": row.personal,
             "bytes": row.bytes,
             "seconds": row.seconds,
-            **shared,
         }
 
 
@@ -151,7 +141,6 @@ def publish(
     if_changed: bool = False,
     run_id: str | None = None,
     watch: BuildObserver | None = None,
-    to_lakehouse: bool = True,
     now: Callable[[], datetime] = _now,
 ) -> PublishResult:
     """Build the models over the loaded rows and publish the file for analysts.
@@ -167,8 +156,6 @@ def publish(
             `unchanged`.
         run_id: Id of the run that publishes.
         watch: Called with the progress of the build.
-        to_lakehouse: Publish to the lakehouse as well, if there is one. An error is part of the
-            result.
         now: Clock.
 
     Raises:
@@ -185,12 +172,7 @@ def publish(
             if prepared is None or not work.resume_draft(prepared):
                 built = work.build_draft(select, if_changed=if_changed)
             done = work.record_unchanged() if work.is_unchanged else work.publish_draft(built)
-    # Others may publish in between: the current file is shared.
-    if not to_lakehouse or settings.lakehouse.value is None:
-        return done
-    from connector.publishing.lakehouse_publication import publish_and_record  # noqa: PLC0415 # an extra
-
-    return replace(done, lakehouse=publish_and_record(settings, now))
+    return done
 
 
 def prepare_draft(
@@ -383,7 +365,6 @@ class _PublicationRun:
             return BuildResult((), ())
         # A pull that changed nothing builds nothing.
         from connector.publishing.build import build  # noqa: PLC0415
-        from connector.publishing.custom_fields import create_extra_views  # noqa: PLC0415
 
         earlier = self._file_to_copy_from(select)
         if earlier is not None:
@@ -394,7 +375,6 @@ class _PublicationRun:
         assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
-            create_extra_views(connection)
             self._row = _with_check_results(self._row, built, project)
             if marks_published and not built.blocking:
                 self._set_outcome("published")

@@ -163,8 +163,6 @@ class PullReport:
         """Return 0 done, 1 failed, 3 partial or not published, 4 stopped; or the error's own."""
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
-        if self.outcome == "done" and self.published is not None and self.published.lakehouse_error:
-            return 3
         return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
 
     def as_json(self) -> dict[str, Any]:

@@ -170,13 +170,6 @@ class Settings:
     ]
     time_zone: Annotated[Setting[str], SettingRule(values.parse_zone, "UTC")]
 
-    lakehouse: Annotated[Setting[SecretStr | None], secret(values.parse_catalog)]
-    lakehouse_data: Annotated[
-        Setting[str | None], SettingRule(values.parse_data, may_be_relative=True)
-    ]
-    lakehouse_keep_days: Annotated[
-        Setting[int], SettingRule(values.whole_number_parser(0, 36_500), 7)
-    ]
     import_keep_days: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 1_000), 50)]
     approvals: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
@@ -346,7 +339,6 @@ def load_settings(
     settings = Settings(**found, accounts=tuple(layers.account_tables), warnings=tuple(warnings))
     _check_reserve(settings)
     _check_email(settings)
-    _check_lakehouse(settings)
     # A pull that cannot publish in the end had better not begin.
     settings.hash_key()
     return settings
@@ -460,22 +452,6 @@ def _check_email(settings: Settings) -> None:
     if security.value == "none" and host is not None and not values.is_loopback(host):
         allowed = "starttls or ssl: without either only a server on this machine may be used"
         raise_invalid_value("alert_email_security", security.value, allowed, security.origin)
-
-
-def _check_lakehouse(settings: Settings) -> None:
-    """Raise `SettingsError` if the lakehouse is incomplete, or stores files in the data folder."""
-    catalog, data, data_dir = settings.lakehouse, settings.lakehouse_data, settings.data_dir
-    if (catalog.value is None) != (data.value is None):
-        given, missing = ("lakehouse", "lakehouse_data")
-        if catalog.value is None:
-            given, missing = ("lakehouse_data", "lakehouse_file")
-        raise SettingsError(
-            f"{given} (from {getattr(settings, given).origin}) is set, but the other "
-            "setting of the lakehouse is missing",
-            action=f"Set {ENVIRONMENT[missing]} as well.",
-        )
-    if data.value and Path(data.value).is_relative_to(data_dir.value.absolute()):
-        raise_invalid_value("lakehouse_data", data.value, "outside data_dir", data.origin)
 
 
 # -- Accounts -------------------------------------------------------------------------------------

@@ -376,25 +376,3 @@ def parse_zone(raw: object) -> str:
     except (ZoneInfoNotFoundError, OSError):
         pass
     raise ValueError("the name of a time zone such as UTC or Europe/Berlin")
-
-
-# -- Lakehouse -------------------------------------------------------------------------------------
-
-OBJECT_STORAGE = "s3://"
-"""What an address of object storage begins with."""
-
-parse_catalog = pattern_parser(
-    rf"(?=.{{1,{SECRET_CHARACTERS_MAX}}}\Z)(postgres(ql)?://[\x21-\x7e]+|\w+ *= *[\x20-\x7e]*)",
-    "must be a connection string of PostgreSQL, such as postgresql://USER:PASSWORD@HOST/DATABASE"
-    " or host=HOST dbname=DATABASE user=USER password=PASSWORD",
-)
-
-
-def parse_data(raw: object) -> str:
-    """Parse a folder or an address in object storage, without a slash at its end."""
-    bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()=-]+)*/?"
-    if isinstance(raw, Path):
-        return str(raw.absolute())
-    return pattern_parser(bucket, "a folder, or an address such as s3://bucket/lake")(raw).rstrip(
-        "/"
-    )

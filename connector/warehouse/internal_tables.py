@@ -217,23 +217,6 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seconds DOUBLE": "Duration.",
         },
     ),
-    "sync.lakehouse": (
-        "One row per attempt to publish to the shared lakehouse.",
-        {
-            "started_at TIMESTAMPTZ": "Start time.",
-            "ended_at TIMESTAMPTZ": "End time.",
-            "outcome VARCHAR": "published, unchanged (the lakehouse already had the file or "
-            "a newer one) or failed.",
-            "publication VARCHAR": "Published file (`sync.publications.publication`); null "
-            "if it failed.",
-            "snapshot BIGINT": "Snapshot of the lakehouse.",
-            "tables BIGINT": "Number of tables with rows of the account.",
-            "inserted BIGINT": "Number of rows written.",
-            "removed BIGINT": "Number of replaced rows.",
-            "error_code VARCHAR": "Error code (docs/ERRORS.md).",
-            "message VARCHAR": "Error message.",
-        },
-    ),
     "sync.erased": (
         "One row per record whose personal data was erased.",
         {

@@ -15,11 +15,10 @@ import duckdb
 
 from connector.errors import NotAWarehouse, WarehouseError
 from connector.ledger.quota import RequestUse, billing_period
-from connector.warehouse.duckdb_file import from_microseconds, literal, open_file, transaction
+from connector.warehouse.duckdb_file import from_microseconds, literal
 from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
-from connector.warehouse.schema import complete_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,55 +363,6 @@ def read_data_time(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     return from_microseconds(timestamp)
 
 
-# -- Shared publications ---------------------------------------------------------------------------
-# Records of publications to the shared lakehouse. They are written after the file was published, so
-# they appear in the next file.
-
-
-ROWS_KEPT = 1_000
-"""Number of attempts that are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class LakehouseAttempt:
-    """Attempt to publish to the lakehouse. `snapshot` is the number of the new snapshot."""
-
-    started_at: datetime
-    ended_at: datetime
-    outcome: str
-    publication: str | None = None
-    snapshot: int | None = None
-    tables: int = 0
-    inserted: int = 0
-    removed: int = 0
-    error_code: str | None = None
-    message: str | None = None
-
-
-_SHARED = RowMapper(LakehouseAttempt, "sync.lakehouse")
-
-
-def record_lakehouse_attempt(work: Path, row: LakehouseAttempt) -> None:
-    """Insert the attempt, and delete all but the latest 1,000. Raises a `WarehouseError`."""
-    with open_file(work) as connection:
-        complete_tables(connection, str(work))
-        with transaction(connection):
-            _SHARED.insert(connection, row)
-            connection.execute(
-                "DELETE FROM sync.lakehouse WHERE rowid NOT IN (SELECT rowid FROM sync.lakehouse "
-                f"ORDER BY started_at DESC, rowid DESC LIMIT {ROWS_KEPT})"
-            )
-
-
-def last_lakehouse_attempt(connection: duckdb.DuckDBPyConnection) -> LakehouseAttempt | None:
-    """Return the latest attempt to publish to the lakehouse; None before the first one."""
-    rows = connection.execute(
-        f"SELECT {_SHARED.select_list} FROM sync.lakehouse "
-        "ORDER BY started_at DESC, rowid DESC LIMIT 1"
-    ).fetchall()
-    return _SHARED.read(rows[0]) if rows else None
-
-
 # -- Health ----------------------------------------------------------------------------------------
 # Recent runs and publications, for monitoring. These functions only read, and do not read landing
 # tables.
@@ -431,7 +381,6 @@ class RunHealth:
         first_run_at: Start of the first recorded run.
         resources: Id and result of the latest run, by resource.
         proven_at: Time up to which each resource is verified; None if it is not.
-        lakehouse: Latest attempt to publish to the lakehouse.
         events: Events of each resource in its latest run, or earlier ones that still apply.
     """
 
@@ -441,5 +390,4 @@ class RunHealth:
     resources: Mapping[str, tuple[str, ResourceRun]]
     proven_at: Mapping[str, datetime | None]
     publications: tuple[Publication, ...]
-    lakehouse: LakehouseAttempt | None = None
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)

@@ -25,7 +25,6 @@ from connector.warehouse.runs import (
     RUNS_READ,
     ResourceRun,
     RunHealth,
-    last_lakehouse_attempt,
     last_publications,
     last_resource_runs,
     last_runs,
@@ -270,7 +269,6 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
         resources=resources,
         proven_at={resource: from_microseconds(timestamp) for resource, timestamp in proven},
         publications=last_publications(connection, PUBLICATIONS_READ),
-        lakehouse=last_lakehouse_attempt(connection),
         events={
             name: current_events(connection, name, run_id)
             for name, (run_id, _) in resources.items()

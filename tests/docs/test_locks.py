@@ -12,10 +12,7 @@ import pytest
 from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 
-LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"} | {
-    f"benchmarks/peers/requirements-{name}.txt": f"peer-{name}"
-    for name in ("dlt", "singer", "airbyte")
-}
+LOCKS = {"requirements-referee.txt": "referee", "requirements-site.txt": "site"}
 """The requirements of environments that have no part of the project, with their groups."""
 
 

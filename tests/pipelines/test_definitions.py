@@ -12,7 +12,7 @@ import pytest
 
 from connector import CATALOG
 from pipelines.definitions import definitions
-from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LAKEHOUSE, LANDING, PUBLISHED, REPORT
+from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LANDING, PUBLISHED, REPORT
 from pipelines.jobs import nightly_pull_job
 from tests.pipelines.running import nightly_pull, open_instance
 from tests.repository import ROOT
@@ -65,10 +65,8 @@ def test_the_asset_graph_starts_at_the_inbox_and_ends_at_the_report() -> None:
 
     assert {INBOX_KEYS["candidates"]} == parents(API_KEYS["candidates"])
     assert {API_KEYS["candidates"]} == parents(KEYS["candidates"])
-    assert {PUBLISHED} == parents(REPORT) == parents(LAKEHOUSE)
-    assert {*API_KEYS.values(), *INBOX_KEYS.values(), REPORT, LAKEHOUSE} == (
-        graph.external_asset_keys
-    )
+    assert {PUBLISHED} == parents(REPORT)
+    assert {*API_KEYS.values(), *INBOX_KEYS.values(), REPORT} == (graph.external_asset_keys)
 
 
 def test_every_asset_has_an_owner_and_links_to_its_code() -> None:

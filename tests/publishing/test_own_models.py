@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 
 import duckdb
 import pytest
-import yaml
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
@@ -29,7 +26,7 @@ from connector.publishing.project import Project
 from connector.publishing.project_loader import OwnModels, load_project
 from connector.publishing.pseudonymize import find_undeclared
 from connector.publishing.publication import load_account_project, publish
-from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
+from connector.publishing.starter import OWN_FILES
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.pull_commands import Bookmark, Commit, FoundDetail, Stream
@@ -423,64 +420,3 @@ def test_the_documented_session_with_own_models_works(
     exec(read_code_blocks("python")[0], {})  # noqa: S102  # the page's own code
 
     assert capsys.readouterr().out.strip() == read_code_blocks("text")[0].strip()
-
-
-# -- dbt -------------------------------------------------------------------------------------------
-
-DBT = ROOT / ".venv-referee" / "bin" / "dbt"
-
-
-def test_a_dbt_project_needs_a_published_file(tmp_path: Path) -> None:
-    environ = {"CONNECTOR_DATA_DIR": str(tmp_path)}
-
-    called = call(["models", "dbt", str(tmp_path / "analysis")], environ)
-
-    assert (1, True) == (called.status, "nothing has been published yet" in called.err)
-
-
-def test_the_sources_of_a_dbt_project_describe_the_file(own_agency: PublishingAccount) -> None:
-    write_models(own_agency, people_sql=PEOPLE, schema_yml=SCHEMA)
-    own_agency.publish()
-    folder = own_agency.folder / "with 'quotes' and \"more\""
-    first = write_dbt_project(folder, own_agency.published_file, "own")
-    (folder / "models/open_jobs.sql").write_text("select 1 as mine", encoding="utf-8")
-    (folder / SOURCES_FILE).unlink()
-
-    again = write_dbt_project(folder, own_agency.published_file, "own")
-
-    assert "select 1 as mine" == (folder / "models/open_jobs.sql").read_text(encoding="utf-8")
-    assert ((), (folder / SOURCES_FILE,)) == (first.kept, again.written)
-    sources = yaml.safe_load((folder / SOURCES_FILE).read_text(encoding="utf-8"))["sources"]
-    named = {each["name"]: {table["name"]: table for table in each["tables"]} for each in sources}
-    assert {"marts", "staging", "own"} == named.keys()
-    people = named["own"]["people"]
-    assert "The agency's people." == people["description"]
-    assert {"name": "status", "description": "The stage."} in people["columns"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")
-def test_a_generated_dbt_project_builds_on_the_published_file(
-    shipped_agency: PublishingAccount, tmp_path: Path
-) -> None:
-    write_models(shipped_agency, notes_sql=PEOPLE.replace("dim_people", "stg_candidates"))
-    assert 0 == call(["models", "build"], shipped_agency.environ).status
-    folder = tmp_path / "an 'own' project"
-    assert 0 == call(["models", "dbt", str(folder)], shipped_agency.environ).status
-    sql = "select status, note from {{ source('own', 'notes') }}"
-    (folder / "models" / "mine.sql").write_text(sql, encoding="utf-8")
-
-    done = subprocess.run(
-        [str(DBT), "build"],
-        env={**os.environ, "DO_NOT_TRACK": "1"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert 0 == done.returncode, done.stdout[-3000:]
-    assert "PASS=4" in done.stdout
-    with duckdb.connect(str(folder / "analysis.duckdb"), read_only=True) as connection:
-        rows = connection.execute("SELECT status, note FROM main.mine").fetchall()
-    assert [("new_lead", f"a note of {EMAIL}")] == rows

@@ -21,7 +21,7 @@ finally:
     print("\\n".join(sys.modules), file=sys.stderr)
 """
 UNUSED = (
-    *("connector.publishing.build", "connector.publishing.lakehouse"),
+    "connector.publishing.build",
     *("connector.publishing.project_loader", "connector.publishing.pseudonymize"),
     *("connector.privacy", "connector.pushes", "connector.spreadsheet"),
     *("connector.warehouse.persons", "dagster", "jinja2", "numpy", "openpyxl", "pandas"),

@@ -22,7 +22,6 @@ from connector.catalog import CATALOG
 from connector.cli import COMMANDS
 from connector.pushes.push import ORDER
 from connector.sandbox.server import Sandbox
-from generate.files import block_content
 from tests.repository import ROOT
 from tests.support.command import call
 from tests.support.processes import find_free_port
@@ -158,10 +157,6 @@ def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) ->
         assert words in printed, text
     # The second push was undone, the first one stays.
     assert people == {"zoe.oneill@people.example", "mary.byrne@people.example"}
-
-
-def test_the_readme_contains_the_generated_comparison() -> None:
-    assert "| **this connector** |" in block_content(README, "why not")
 
 
 def test_pictures_are_small_and_load_no_external_resource() -> None:

@@ -11,7 +11,7 @@ import pytest
 from connector import extras
 from connector.extras import install_extra
 
-EXTRAS = ("lakehouse", "page", "report")
+EXTRAS = ("page", "report")
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

@@ -85,8 +85,6 @@ def _first_load_lines(
         seconds["script"],
         "script with httpx",
         bound=Bound(1.0, "ratio", _FIRST_LOAD) if size == max(SIZES) else None,
-        curve="First load",
-        scale=size,
     )
     yield measured_line(f"{what}: memory", shown, memory, unit="MB")
 
@@ -131,8 +129,6 @@ def _later_pull_lines(
         seconds["changed"],
         *script,
         bound=Bound(4.0) if is_largest else None,
-        curve=f"Pull of {CHANGED} changes",
-        scale=size,
     )
     yield measured_line(
         "`connector status`",

@@ -440,7 +440,8 @@ class Account:
         self, resource: str, file: Path, *arguments: str, status: int = 0, pulls: bool = False
     ) -> Push:
         """Check a file, check the exit status, and return the result with its report."""
-        return self._push(resource, file, *arguments, status=status, pulls=pulls)
+        given = ("--report", "all", *arguments)
+        return self._push(resource, file, *given, status=status, pulls=pulls)
 
     def _push(self, resource: str, file: Path, *arguments: str, status: int, pulls: bool) -> Push:
         given = ("push", resource, file, *arguments, "--json", *(() if pulls else ("--no-pull",)))

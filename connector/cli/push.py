@@ -90,7 +90,6 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector push candidates people.xlsx --mode create",
         "connector push candidates people.xlsx --mode create --apply",

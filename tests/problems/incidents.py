@@ -13,16 +13,13 @@ import pytest
 
 from connector.cli.session import RunProgress
 from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.operations.alert_check import check_alerts
-from connector.operations.findings import JobRun
 from connector.pulls import run
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
-from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, begin_run
-from tests.alerts.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
+from tests.problems.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
 from tests.support.command import CommandResult
 
 CANDIDATES = "/api/v1/candidates*"
@@ -169,12 +166,6 @@ def interrupt_command(*words: str) -> Step:
     return step
 
 
-def report_failed_dagster_job(account: NightlyAccount) -> None:
-    """Report a Dagster job that failed before it called the connector."""
-    job = JobRun("nightly_pull", "d-1", account.clock(), failed=True)
-    check_alerts(load_settings({"account": "acme"}, account.environ), jobs=[job], now=account.clock)
-
-
 def pull_with_full_disk(account: NightlyAccount) -> CommandResult:
     """Pull while no file can grow beyond 1,024 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -313,7 +304,7 @@ NIGHTS = (
     Night(19, "No scheduler runs", instead=run_nothing),
     Night(20, "No scheduler runs again", instead=run_nothing),
     Night(
-        *(21, "The API answers 503, and the webhook is down"),
+        *(21, "The API answers 503, and notifications cannot be sent"),
         combine_steps(make_server_fail(Status(503)), lambda account: account.receiver.stop()),
         combine_steps(clear_server_faults, lambda account: account.receiver.start()),
     ),
@@ -335,7 +326,6 @@ NIGHTS = (
     ),
     Night(28, "The key's file is empty", replace_key(""), replace_key(KEY)),
     Night(29, "The disk is full", instead=pull_with_full_disk),
-    # Kinds of alerts that those nights do not have.
     Night(
         *(
             31,
@@ -380,7 +370,6 @@ NIGHTS = (
         *(complete_seeds, pull_with_models),
     ),
     Night(44, "The seeds are filled in", instead=pull_with_models),
-    Night(45, "Dagster fails before it comes to the connector", instead=report_failed_dagster_job),
     Night(47, "The address is another agency's", instead=pull_from_another_workspace),
     Night(
         48,

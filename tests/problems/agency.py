@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -96,6 +97,7 @@ class RecordedAccount:
                     write_bookmark(connection, Stream(CATALOG[name]), mark, run.run_id)
                 if landed or stands:
                     write_resource_run(connection, run.run_id, done)
+        shutil.copyfile(self.warehouse.work, self.warehouse.published)
         self.record_requests(requests)
         return ended
 

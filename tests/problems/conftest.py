@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.alerts.receivers import Receiver
+from tests.problems.receivers import Receiver
 
 
 @pytest.fixture

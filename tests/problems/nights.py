@@ -18,7 +18,7 @@ import pytest
 from connector.client.client import Client
 from connector.pulls import run
 from connector.sandbox.server import Sandbox
-from tests.alerts.receivers import Receiver
+from tests.problems.receivers import Receiver
 from tests.repository import ROOT
 from tests.support.command import CommandResult, call
 
@@ -82,7 +82,7 @@ def use_clock(clock: NightClock) -> Iterator[None]:
 
 
 class NightlyAccount:
-    """Account with its project folder, its server, and the webhook that receives its alerts."""
+    """Account with its project folder, its server, and the webhook of its notifications."""
 
     def __init__(
         self, folder: Path, sandbox: Sandbox, receiver: Receiver, clock: NightClock
@@ -96,7 +96,7 @@ class NightlyAccount:
     def change_settings(self, **settings: object) -> None:
         """Change settings of the account in the project file; None removes a setting."""
         self.settings = {k: v for k, v in {**self.settings, **settings}.items() if v is not None}
-        lines = ['data_dir = "data"', 'models = "off"', 'alert_webhook_file = "webhook"']
+        lines = ['data_dir = "data"', 'models = "off"', 'notify_urls_file = "webhook"']
         lines += ["[accounts.acme]", 'api_key_file = "key"']
         lines += [f"{each} = {value!r}" for each, value in self.settings.items()]
         (self.folder / "connector.toml").write_text("\n".join(lines) + "\n")
@@ -120,7 +120,8 @@ class NightlyAccount:
         """
         bodies, self.receiver.bodies[:] = self.receiver.received, []
         for each in bodies:
-            text = re.sub("\nHost: .*", "", each["text"]).replace(str(self.folder), "DIR")
+            text = f"{each['title']}\n{each['message']}".replace(str(self.folder), "DIR")
+            text = re.sub(r"\n+Host: .*", "", text)
             assert KEY not in text
             text = text.replace(self.sandbox.base_url, "https://acme.example")
             text = re.sub(r"http://127\.0\.0\.1:\d+", "https://other.example", text)
@@ -152,7 +153,7 @@ def run_nights(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night,
     served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=clock, data=folder / "server.sqlite")
     with use_clock(clock), Receiver() as receiver, served as sandbox:
         account = NightlyAccount(folder, sandbox, receiver, clock)
-        account.write_private_file("webhook", receiver.address)
+        account.write_private_file("webhook", receiver.apprise_url)
         account.write_private_file("key", KEY)
         account.change_settings()
         for number in range(1, max(steps) + 1):
@@ -162,7 +163,7 @@ def run_nights(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night,
                 night.before(account)
             (night.instead or NightlyAccount.pull)(account)
             clock.now = max(clock.now, BEGAN_AT + timedelta(days=number - 1) + MORNING)
-            call(["alerts", "--send", "--all"], account.environ)
+            call(["status", "--notify", "--all", "--quiet"], account.environ)
             yield night, list(account.pop_messages())
             if night.after is not None:
                 night.after(account)

@@ -1,4 +1,4 @@
-"""Write the messages of the nights to `nights.txt`: python -m tests.alerts."""
+"""Write the messages of the nights to `nights.txt`: python -m tests.problems."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.alerts.incidents import NIGHTS
-from tests.alerts.nights import QUIET, run_nights
+from tests.problems.incidents import NIGHTS
+from tests.problems.nights import QUIET, run_nights
 
 MESSAGES = Path(__file__).with_name("nights.txt")
-TITLE = "What the operator of an account receives in each night. Written by python -m tests.alerts."
+TITLE = (
+    "What the operator of an account receives in each night. Written by python -m tests.problems."
+)
 
 
 def run_and_format_nights(folder: Path) -> Iterator[str]:

@@ -60,22 +60,22 @@ def word_list_parser(
 
 
 def schemas_or_columns_parser(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
-    """Return a parser of lists of schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN`.
+    """Return a parser of schemas, tables, their columns, and `RESOURCE.FIELD`.
 
     Only schemas and fields of resources are checked, because models are not loaded yet.
     """
 
     def read(raw: object) -> tuple[str, ...]:
-        forms = f"{', '.join(schemas)}, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN"
+        forms = f"{', '.join(schemas)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
         names = _split_list(raw)
         if names is None:
             raise ValueError(f"some of: {forms}")
         for name in names:
             first, *more = name.split(".")
-            if len(more) == 1:
+            if len(more) == 1 and first not in schemas:
                 _refuse_unknown_field(first, more[0])
-            elif first not in schemas or len(more) not in (0, 2) or not all(more):
-                raise ValueError(f"some of: {forms}; {name!r} is neither")
+            elif first not in schemas or len(more) > 2 or not all(more):
+                raise ValueError(f"some of: {forms}; {name!r} is none of them")
         ordered = [each for each in schemas if each in names]
         return tuple(dict.fromkeys((*ordered, *names)))
 

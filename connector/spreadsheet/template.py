@@ -14,10 +14,10 @@ from pathlib import Path
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Kind, RequiredWhen
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
-from connector.spreadsheet.columns import read_headings
+from connector.spreadsheet.headings import read_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
-from connector.spreadsheet.target_columns import PushTarget, TargetColumn
+from connector.spreadsheet.targets import PushTarget, TargetColumn
 from connector.spreadsheet.texts import is_hazard
 
 

@@ -1,4 +1,4 @@
-"""Target columns: the positions in a request body that a column can fill.
+"""Targets of columns: the positions in a request body that a column of a file can fill.
 
 These are a resource's own fields, other ways to name a reference (`company_name` for `company_id`),
 and the fields of a content type. Mapping, reading, checking and templates use them.
@@ -20,6 +20,22 @@ from connector.errors import Misused, UnknownName
 from connector.ledger.push_states import LandedRecord, Mode
 
 
+class KnownId(Protocol):
+    """Id of a user or a lead status, which the API does not list. Its text is for the user."""
+
+    @property
+    def id(self) -> str:
+        """Id of the user or lead status."""
+
+    @property
+    def name(self) -> str:
+        """Name that the agency gave it, or empty."""
+
+    @property
+    def records(self) -> int:
+        """Number of loaded records that have the id."""
+
+
 class Lookups(Protocol):
     """Bulk queries of the records in the local copy.
 
@@ -38,6 +54,12 @@ class Lookups(Protocol):
         If there are very many, only some are returned. Values are as in a request body; texts are
         compared by `comparison_text`. `parent` is the slug or id of a content type.
         """
+
+    def list_texts(self, resource: str, fields: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return id and texts of these fields of all live records, without those that are empty."""
+
+    def known_ids(self, field: str) -> Sequence[KnownId]:
+        """Return the ids of users or lead statuses that a field can have."""
 
     def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded state of the records with these ids, including deleted ones."""
@@ -91,10 +113,20 @@ _CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
 _MANY_LINES = frozenset((None, "textarea", "rich_text"))
 """Values of `field_type` whose text may have several lines."""
 
+UNLISTED: Mapping[str, str] = {
+    "assigned_to": "user",
+    "account_manager_id": "user",
+    "lead_status_id": "lead status",
+}
+"""Fields with ids that the API does not list, each with what the id belongs to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Reference to a record of another resource, by its field `by`; by its id if None."""
+    """Reference to a record of another resource, or to a user or lead status (`UNLISTED`).
+
+    `by` is the field that the column names: a cell may also have another name of the record.
+    """
 
     resource: str
     by: str | None = None
@@ -130,6 +162,11 @@ class TargetColumn:
         return self.key.startswith(CONTENT_PREFIX)
 
     @property
+    def referred_resource(self) -> str | None:
+        """Resource whose record the field refers to; None without a reference to a record."""
+        return self.reference.resource if self.reference and self.key not in UNLISTED else None
+
+    @property
     def is_phone(self) -> bool:
         """Return True if it contains telephone numbers."""
         return self.keeps_digits and self.name.split("_")[-1] in _PHONE_WORDS
@@ -141,9 +178,7 @@ class TargetColumn:
 
     @property
     def period(self) -> str | None:
-        """Time unit that its number is for (salary per year) or counts (days); None for other
-        numbers.
-        """
+        """Time unit that its number is for (salary per year) or counts (days); None for others."""
         words = self.name.split("_")
         if "salary" in words or "years" in words:
             return "year"
@@ -155,8 +190,7 @@ class TargetColumn:
         return self.field.nullable and not self.create.required
 
     def accepted_values(self, mode: Mode) -> tuple[str, ...]:
-        """Return the values of a choice that a push in this mode can set; empty if any value is
-        allowed.
+        """Return the values of a choice that a push in this mode can set; empty if any is allowed.
 
         A value that only updates accept is set by a create and an update after it, unless a create
         requires a value of its own.
@@ -165,10 +199,10 @@ class TargetColumn:
         by_create = (self.create.values or known) if self.create.accepted else ()
         by_update = (self.update.values or known) if self.update.accepted else ()
         if mode == "create":
-            accepted_values = {*by_create, *(() if self.create.required else by_update)}
+            accepted = {*by_create, *(() if self.create.required else by_update)}
         else:
-            accepted_values = {*by_update, *(by_create if mode == "upsert" else ())}
-        return tuple(value for value in known if value in accepted_values)
+            accepted = {*by_update, *(by_create if mode == "upsert" else ())}
+        return tuple(value for value in known if value in accepted)
 
 
 # The last word of a name distinguishes telephone numbers and codes from other texts.
@@ -186,7 +220,8 @@ def target_columns(
     """
     columns: list[TargetColumn] = []
     if mode in ("update", "convert"):
-        field, aliases = declared.fields["id"], declared.aliases["id"]
+        aliases = declared.aliases["id"]
+        field = declared.fields["id"]
         columns.append(TargetColumn("id", "id", field, REFUSED, REFUSED, aliases=aliases))
     for each in declared.fields.values():
         if mode == "convert":
@@ -204,7 +239,7 @@ def target_columns(
 
 def _target_column(declared: Declaration, field: Field) -> TargetColumn:
     """Return the column for a field of the resource; its name is the name of the field."""
-    resource = REFERENCES.get(field.name)
+    resource = REFERENCES.get(field.name) or UNLISTED.get(field.name)
     return TargetColumn(
         name=field.name,
         key=field.name,
@@ -212,6 +247,7 @@ def _target_column(declared: Declaration, field: Field) -> TargetColumn:
         create=field.create,
         update=field.update,
         reference=None if resource is None else Reference(resource),
+        labels=(field.label,),
         aliases=declared.aliases[field.name],
         keeps_digits=field.kind is Kind.STRING and field.name.split("_")[-1] in _KEEPING_WORDS,
     )
@@ -220,9 +256,8 @@ def _target_column(declared: Declaration, field: Field) -> TargetColumn:
 def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
     """Yield columns that fill a reference by a field of its record, such as `company_name`."""
     resource = REFERENCES.get(field.name)
-    if resource is None:
-        return
-    for by, aliases in CATALOG[resource].found_by.items():
+    for by, aliases in CATALOG[resource].found_by.items() if resource is not None else ():
+        assert resource is not None
         name = f"{CATALOG[resource].singular}_{by}"
         # A field with that name is the resource's own: a lead's `company_name` is no reference.
         if name not in declared.fields:
@@ -230,6 +265,7 @@ def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetCo
                 _target_column(declared, field),
                 name=name,
                 reference=Reference(resource, by),
+                labels=(),
                 aliases=aliases,
                 keeps_digits=False,
             )

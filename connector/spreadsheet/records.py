@@ -1,12 +1,12 @@
-"""Matching of rows with their records, and comparison of both.
+"""Records that rows refer to or change: found by id or by name, and compared with the rows.
 
 No match and several matches are problems: one of several records is never chosen automatically.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,20 +14,45 @@ from connector.catalog import CATALOG
 from connector.catalog.field_comparison import is_same_value, normalize_text
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
-from connector.spreadsheet.cells import ColumnPolicy
+from connector.spreadsheet.cells import ChosenText, ColumnPolicy
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.problems import problem_of
+from connector.spreadsheet.problems import problem_of, text_of
 from connector.spreadsheet.row_reader import RowDraft
-from connector.spreadsheet.target_columns import (
+from connector.spreadsheet.targets import (
     CONTENT_PREFIX,
+    UNLISTED,
+    KnownId,
     Lookups,
     PushTarget,
     Reference,
     TargetColumn,
     comparison_text,
 )
+from connector.spreadsheet.words import is_typing_error, normalized_words
 
-_IDS_SHOWN_MAX, _FOUND_MAX = 5, 50
+_IDS_SHOWN_MAX, _FOUND_MAX, _NEAR_MAX = 5, 50, 3
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE).fullmatch
+_PERSON = ("first_name", "last_name")
+_LEGAL_FORMS = frozenset(
+    [
+        "ltd",
+        "limited",
+        "plc",
+        "llp",
+        "inc",
+        "gmbh",
+        "ag",
+        "bv",
+        "sa",
+        "sas",
+        "srl",
+        "co",
+        "company",
+        "group",
+        "and",
+        "the",
+    ]
+)
 
 
 def join_ids(ids: Sequence[str]) -> str:
@@ -50,7 +75,9 @@ def with_article(singular: str) -> str:
 
 
 class ReferenceResolver:
-    """Replaces names, email addresses and codes of other records in rows by the records' ids."""
+    """Replaces ids, names, email addresses and codes of other records in rows by the records'
+    ids.
+    """
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -61,6 +88,7 @@ class ReferenceResolver:
             for heading, column in (*filled, *constants)
             if column.reference is not None
         ]
+        self._names: dict[str, dict[str, list[str]]] = {}
 
     def resolve(self, drafts: Sequence[RowDraft]) -> None:
         """Replace the references in a batch of rows; add a problem if not exactly one record
@@ -70,65 +98,160 @@ class ReferenceResolver:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
             if not pending:
                 continue
-            resource, by = reference.resource, reference.by
-            is_pulled = self._lookups.has_records(resource)
-            # An id of a resource that was never pulled cannot be checked here; the API checks it.
-            if not is_pulled and by is None:
-                continue
-            # Ids are compared exactly; other texts without regard to letter case.
-            word = str if by is None else comparison_text
-            texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
-            found: Mapping[str, tuple[str, ...]] = {}
-            if is_pulled:
-                values = [(text,) for text in texts]
-                ids = self._lookups.find_ids(resource, (by or "id",), values)
-                found = dict(zip(texts, ids, strict=True))
-                if by is not None:
-                    found |= self._find_by_id(resource, [t for t, ids in found.items() if not ids])
+            texts = list(dict.fromkeys(str(draft.values[key]) for draft in pending))
+            if key in UNLISTED:
+                found, known = self._find_unlisted(key, texts)
+            else:
+                found, known = self._find_records(reference, texts), []
             for draft in pending:
-                text = draft.values[key]
-                match = found.get(word(text), ())
-                if len(match) == 1:
+                value = draft.values[key]
+                match = found.get(str(value))
+                if match is not None and len(match) == 1:
                     draft.values[key] = match[0]
-                else:
-                    draft.fail(key, _unresolved_problem(heading, text, reference, match, is_pulled))
+                elif match is not None and not (isinstance(value, ChosenText) and _UUID(value)):
+                    problem = (
+                        self._unlisted_problem(heading, key, value, match, known)
+                        if key in UNLISTED
+                        else self._record_problem(heading, value, reference, match)
+                    )
+                    draft.fail(key, problem)
 
-    def _find_by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the texts that are ids themselves, each with this id in a tuple.
-
-        The user may have entered the id of one of several records.
+    def _find_unlisted(
+        self, key: str, texts: Sequence[str]
+    ) -> tuple[Mapping[str, tuple[str, ...]], Sequence[KnownId]]:
+        """Return the ids of users or lead statuses with these ids or names, and all that are
+        known.
         """
-        ids = (
-            self._lookups.find_ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
+        known = self._lookups.known_ids(key)
+        if not known:
+            # Without any known id, the API checks the ids.
+            texts = [text for text in texts if not _UUID(text)]
+        return {
+            text: tuple(each.id for each in known if text == each.id)
+            or tuple(
+                each.id
+                for each in known
+                if each.name and comparison_text(each.name) == comparison_text(text)
+            )
+            for text in texts
+        }, known
+
+    def _find_records(
+        self, reference: Reference, texts: Sequence[str]
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Return the ids of the records with these ids or names; texts that are not checked are
+        left out.
+        """
+        resource = reference.resource
+        if not self._lookups.has_records(resource):
+            # An id of a resource that was never pulled cannot be checked here; the API checks it.
+            return {} if reference.by is None else dict.fromkeys(texts, ())
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(texts, ())
+        for by in dict.fromkeys(filter(None, (reference.by, "id", *CATALOG[resource].found_by))):
+            left = [text for text, ids in found.items() if not ids]
+            values = [(text,) for text in left]
+            for text, ids in zip(
+                left, self._lookups.find_ids(resource, (by,), values), strict=True
+            ):
+                found[text] = tuple(ids)
+        left = [text for text, ids in found.items() if not ids]
+        if left and {*_PERSON} <= CATALOG[resource].fields.keys():
+            for text in left:
+                found[text] = tuple(self._record_names(resource).get(_whole_name(text), ()))
+        return found
+
+    def _record_names(self, resource: str) -> Mapping[str, Sequence[str]]:
+        """Return the ids of a resource's records by their names, without letter case."""
+        if resource not in self._names:
+            has_people = {*_PERSON} <= CATALOG[resource].fields.keys()
+            fields = [_PERSON] if has_people else [(by,) for by in CATALOG[resource].found_by]
+            names: dict[str, list[str]] = {}
+            for each in fields:
+                for id, *parts in self._lookups.list_texts(resource, each):
+                    names.setdefault(comparison_text(" ".join(parts)), []).append(id)
+            self._names[resource] = names
+        return self._names[resource]
+
+    def _record_problem(
+        self, heading: str | None, text: str, reference: Reference, ids: Sequence[str]
+    ) -> Problem:
+        """Return the problem that no record matches a reference, or that these `ids` match."""
+        resource, by = reference.resource, reference.by or "id"
+        singular = _in_words(CATALOG[resource].singular)
+        if ids:
+            others = "; ".join(self._describe(resource, ids[:_IDS_SHOWN_MAX]))
+            problem = problem_of(
+                "reference_ambiguous",
+                f"The value names several {_in_words(resource)}: {others}.",
+                heading,
+                received=text,
+                fix=f"Enter the ID or the email address of one {singular}.",
+            )
+            return replace(problem, found=" ".join(ids[:_FOUND_MAX]))
+        if not self._lookups.has_records(resource):
+            message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
+            fix = "Ask an administrator to update the local copy."
+        else:
+            message = f"The value is not the name, {_in_words(by)} or ID of a known {singular}."
+            fix = f"Correct the value, or import the {singular} first."
+            near = self._near_names(resource, text)
+            fix = f"Did you mean {' or '.join(near)}? {fix}" if near else fix
+        return problem_of("reference_unknown", message, heading, received=text, fix=fix)
+
+    def _describe(self, resource: str, ids: Sequence[str]) -> Iterator[str]:
+        """Yield each record's id with the company, job and email that tell it from the others."""
+        records = self._lookups.landed_records(resource, ids)
+        for id in ids:
+            record = records[id].record if id in records else {}
+            texts = (record.get(name) for name in _TELLING)
+            yield f"{id} ({', '.join(str(each) for each in texts if each) or 'no details'})"
+
+    def _near_names(self, resource: str, text: str) -> list[str]:
+        """Return names that differ only in a legal form, signs or one or two letters."""
+        wanted = _bare_name(_whole_name(text))
+        return [
+            name
+            for name in self._record_names(resource)
+            if wanted == (bare := _bare_name(name)) or is_typing_error(wanted, bare)
+        ][:_NEAR_MAX]
+
+    def _unlisted_problem(
+        self, heading: str | None, key: str, text: str, ids: Sequence[str], known: Sequence[KnownId]
+    ) -> Problem:
+        """Return the problem that a text is not the id or name of exactly one user or lead
+        status.
+        """
+        noun = UNLISTED[key]
+        named = ", ".join(str(each) for each in sorted(known, key=lambda each: -each.records)[:20])
+        if ids:
+            code, message = "reference_ambiguous", f"The value is the name of several {noun}s."
+        else:
+            code, message = (
+                "reference_unknown",
+                f"The value is not the name or ID of a known {noun}.",
+            )
+        seed = "people" if noun == "user" else "lead_statuses"
+        fix = (
+            f"Enter a known name or ID, or choose one for this value in a column mapping. New names"
+            f" go into seeds/{seed}.csv."
         )
-        return {text: found for text, found in zip(texts, ids, strict=True) if found}
+        return problem_of(code, message, heading, received=text, allowed=named or None, fix=fix)
 
 
-def _unresolved_problem(
-    heading: str | None, text: str, reference: Reference, ids: Sequence[str], is_pulled: bool
-) -> Problem:
-    """Return the problem that no record matches a reference, or that these `ids` match.
+_TELLING = ("current_company", "current_job_title", "company_name", "title", "location", "email")
 
-    `is_pulled` is False if the local copy has no record of the resource.
-    """
-    resource, by = reference.resource, reference.by or "id"
-    singular = CATALOG[resource].singular
-    if ids:
-        ambiguous = problem_of(
-            "reference_ambiguous",
-            f"The value is the {_in_words(by)} of several {_in_words(resource)}: {join_ids(ids)}.",
-            heading,
-            received=text,
-            fix=f"Enter the ID of one {_in_words(singular)}.",
-        )
-        return replace(ambiguous, found=" ".join(ids[:_FOUND_MAX]))
-    if is_pulled:
-        message = f"The value is not the {_in_words(by)} of a known {_in_words(singular)}."
-        fix = f"Correct the value, or import the {_in_words(singular)} first."
-    else:
-        message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
-        fix = "Ask an administrator to update the local copy."
-    return problem_of("reference_unknown", message, heading, received=text, fix=fix)
+
+def _whole_name(text: str) -> str:
+    """Return a name as "first last" without letter case, also if it is written "Last, First"."""
+    last, comma, first = text.partition(",")
+    whole = f"{first.strip()} {last.strip()}" if comma and "," not in first else text
+    return comparison_text(" ".join(whole.split()))
+
+
+def _bare_name(name: str) -> str:
+    """Return the words of a name without legal forms, accents and signs."""
+    words = normalized_words(name).split()
+    return " ".join(each for each in words if each not in _LEGAL_FORMS) or " ".join(words)
 
 
 # -- Rows' own records -----------------------------------------------------------------------------
@@ -184,7 +307,15 @@ class RecordFinder:
         """
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
-        found = self._lookups.find_ids(resource, self.by, keys, self._target.parent)
+        found = list(self._lookups.find_ids(resource, self.by, keys, self._target.parent))
+        # The platform may have a value as it is written, before it was normalized.
+        written = [tuple(map(self._written, [d] * len(self.by), self.by)) for d in drafts]
+        others = [n for n, ids in enumerate(found) if not ids and written[n] != keys[n]]
+        again = self._lookups.find_ids(
+            resource, self.by, [written[n] for n in others], self._target.parent
+        )
+        for n, ids in zip(others, again, strict=True):
+            found[n] = ids
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
                 draft.record_id = ids[0]
@@ -203,6 +334,17 @@ class RecordFinder:
                 draft.operation = "create"
             else:
                 draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
+
+    def _written(self, draft: RowDraft, key: str) -> Any:
+        """Return the text of the row's cell for the field; its value without such a text."""
+        for each in self._columns.columns:
+            if (
+                each.target.key == key
+                and each.target.is_phone
+                and each.index < len(draft.row.cells)
+            ):
+                return text_of(draft.row.cells[each.index]).strip()
+        return draft.values[key]
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         """Set the loaded record of each row; add a problem if it is unknown or deleted."""
@@ -264,27 +406,21 @@ class LandedComparison:
 
     def __init__(self, target: PushTarget, columns: ColumnMap, match_keys: tuple[str, ...]) -> None:
         self._found_by = frozenset(match_keys)
-        self._columns: dict[str, tuple[TargetColumn, ColumnPolicy]] = {
-            each.target.key: (each.target, each.options.policy) for each in columns.columns
+        self._targets = {each.key: each for each in target.columns}
+        self._policies: dict[str, ColumnPolicy] = {
+            each.target.key: each.options.policy for each in columns.columns
         }
-        for key, column in columns.targets.items():
-            self._columns.setdefault(key, (column, "overwrite"))
-        # A currency may be part of the cell of its number.
-        self._columns |= {
-            each.key: (each, "overwrite")
-            for each in target.columns
-            if each.field.format == "currency" and each.key not in self._columns
-        }
+        self._indexes = {each.target.key: each.index for each in columns.columns}
 
-    def difference(self, values: Mapping[str, Any], landed: LandedRecord) -> Difference:
-        """Return the fields that the row changes in the loaded record, by the policy of each
-        column.
-        """
+    def difference(self, draft: RowDraft, values: Mapping[str, Any]) -> Difference:
+        """Return the fields that the row changes in its loaded record, by each column's policy."""
+        landed = draft.landed
+        assert landed is not None
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
         unread = None
         for key, value in values.items():
-            column, policy = self._columns[key]
+            column, policy = self._targets[key], self._policies.get(key, "overwrite")
             # The record already has the value that found it, except for letter case.
             if key in self._found_by or policy == "never":
                 continue
@@ -296,11 +432,23 @@ class LandedComparison:
                 unread = unread or key
                 continue
             then = append_text(now, value) if policy == "append" else value
-            if _is_equal_value(column, now, then) or (policy == "fill" and not _is_empty(now)):
+            if self._is_as_written(draft, key, now) or _is_equal_value(column, now, then):
+                continue
+            if policy == "fill" and not _is_empty(now):
                 continue
             record = landed if landed.seen is None else LandedRecord(landed.seen)
             wanted[key], base[key] = then, _landed_value(column, record)[0]
         return Difference(wanted, base, unread)
+
+    def _is_as_written(self, draft: RowDraft, key: str, now: Any) -> bool:
+        """Return True if the cell itself is what the record has, in a form that is not
+        normalized.
+        """
+        index = self._indexes.get(key)
+        if index is None or not isinstance(now, str) or index >= len(draft.row.cells):
+            return False
+        cell = text_of(draft.row.cells[index]).replace("\r\n", "\n")
+        return cell.strip() == now.replace("\r\n", "\n").strip() != ""
 
 
 APPENDED_AFTER = "\n\n"
@@ -349,9 +497,6 @@ def _is_empty(value: Any) -> bool:
 
 
 # -- Claimed keys ----------------------------------------------------------------------------------
-# Digests in flat arrays, for files of any length: a million keys take 25 MB, and 45 MB while the
-# arrays grow. The digest is Python's own 64-bit hash, with a random key per process. Among a
-# million keys, two have the same digest in one of about thirty million files.
 
 
 def comparison_key(values: Iterable[object]) -> str:
@@ -359,57 +504,17 @@ def comparison_key(values: Iterable[object]) -> str:
     return "\x1f".join([comparison_text(each) for each in values])
 
 
-_SLOTS_FIRST = 1 << 10
-
-
 class ClaimedKeys:
-    """Keys of a file's rows, each with the number of the first row that has it.
-
-    A hash table of the keys' digests, at most half full.
-    """
+    """Keys of a file's rows, each with the number of the first row that has it."""
 
     def __init__(self) -> None:
-        self._digests = array("q", bytes(8 * _SLOTS_FIRST))
-        self._rows = array("I", bytes(4 * _SLOTS_FIRST))
-        self._count = 0
+        self._rows: dict[str, int] = {}
 
     def claim(self, key: str, row: int) -> int | None:
         """Claim the key for the row; return the earlier row that has it, or None."""
-        digest = _digest(key)
-        slot = self._slot_of(digest)
-        if self._digests[slot]:
-            return self._rows[slot] if self._rows[slot] != row else None
-        self._digests[slot], self._rows[slot] = digest, row
-        self._count += 1
-        if self._count * 2 >= len(self._digests):
-            self._double_size()
-        return None
+        first = self._rows.setdefault(key, row)
+        return first if first != row else None
 
     def first_row(self, key: str) -> int | None:
         """Return the number of the first row that claimed the key; None if no row did."""
-        slot = self._slot_of(_digest(key))
-        return self._rows[slot] if self._digests[slot] else None
-
-    def _slot_of(self, digest: int) -> int:
-        """Return the index of the digest, or of the free slot for it."""
-        digests = self._digests
-        mask = len(digests) - 1
-        slot = digest & mask
-        while (stored := digests[slot]) and stored != digest:
-            slot = (slot + 1) & mask
-        return slot
-
-    def _double_size(self) -> None:
-        """Double the number of slots, and insert all digests again."""
-        before = zip(self._digests, self._rows, strict=True)
-        size = len(self._digests) * 2
-        self._digests, self._rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
-        for digest, row in before:
-            if digest:
-                slot = self._slot_of(digest)
-                self._digests[slot], self._rows[slot] = digest, row
-
-
-def _digest(key: str) -> int:
-    """Return the key's digest; never 0, which marks a free slot."""
-    return hash(key) or 1
+        return self._rows.get(key)

@@ -23,8 +23,8 @@ from typing import Any, Literal
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Page, Resource
-from connector.client.client import Client, Limits, RecordEndpoint
-from connector.client.rate_limiter import RateLimiter
+from connector.client.client import Client, Limits
+from connector.client.limiter import RateLimiter
 from connector.errors import ConnectorError, DamagedLog, SettingsError, WarehouseError, count_noun
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.ledger.erasures import Backups, Erasures
@@ -560,9 +560,8 @@ async def _check_scope(
     Raises errors that affect all resources.
     """
     name = f"scope {resource.read_scope()}"
-    endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
     try:
-        page = await endpoint.list(page=1, per_page=1)
+        page = await client.page(resource.name, page=1, per_page=1)
     except Forbidden as error:
         found = "missing: pulls skip the resources that need this scope"
         return None, DoctorCheck(name, "warning", found, error.action)

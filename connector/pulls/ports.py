@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from connector.catalog.resource import Order, Page, Resource
-from connector.client.client import RecordEndpoint
 from connector.errors import UnusableId, WarehouseError
 from connector.errors_api import (
     AnswerTooLarge,
@@ -58,10 +57,7 @@ class StreamApi:
     """Reads one stream over HTTP. Committed details go to `copy` even if the reading fails."""
 
     def __init__(self, context: RunContext, stream: Stream, copy: StreamCopy) -> None:
-        self._context, self._copy = context, copy
-        self._endpoint: RecordEndpoint[Resource] = RecordEndpoint(
-            context.client, stream.resource.record, stream.parent
-        )
+        self._context, self._stream, self._copy = context, stream, copy
         # Whether each of the last details failed, in this batch or before. A batch ends by time, so
         # it could be too short to give up on details that fail slowly.
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
@@ -77,7 +73,13 @@ class StreamApi:
 
     async def page(self, number: int, sort: str | None, order: Order) -> Page[Resource]:
         """Request one page of the list; without the server's time, items get the local time."""
-        listing = self._endpoint.list(page=number, sort=sort, order=order if sort else None)
+        listing = self._context.client.page(
+            self._stream.resource.name,
+            self._stream.parent,
+            page=number,
+            sort=sort,
+            order=order if sort else None,
+        )
         answer = await self._release_file_during(listing)
         self._context.tally.readable += 1
         listed = replace(answer, received_at=self._context.now())
@@ -137,7 +139,9 @@ class StreamApi:
         details. A missing scope is a matter of the list: 403 to one detail concerns that record.
         """
         try:
-            record = await self._endpoint.get(id)
+            record = await self._context.client.detail(
+                self._stream.resource.name, id, self._stream.parent
+            )
         except NotFound as error:
             # Only the API's own error body proves that a record is deleted; a proxy's page does
             # not.

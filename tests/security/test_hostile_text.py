@@ -14,8 +14,7 @@ import openpyxl
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.messages import Response, build_get_request
-from connector.client.response_parsing import response_error
+from connector.client.messages import Response, build_get_request, response_error
 from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox

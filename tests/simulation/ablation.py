@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from connector.client.rate_limiter import RateLimiter
+from connector.client.limiter import RateLimiter
 from connector.pulls import audit, reading, scan, sweep
 from connector.pulls import pull as pulls
 from connector.pulls.reading import Pull

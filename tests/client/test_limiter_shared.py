@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.client.rate_limiter import RateLimiter
-from tests.client.rate_limiter_simulation import KINDS, LimiterSimulation
+from connector.client.limiter import RateLimiter
+from tests.client.limiter_simulation import KINDS, LimiterSimulation
 from tests.client.request_counters import MINUTE
 
 LIMIT = 600

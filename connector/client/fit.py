@@ -1,8 +1,8 @@
-"""Check that a response contains the record that was requested. Pure.
+"""Check that an answer contains the record that was requested. Pure.
 
-A cache or a proxy may mix up responses, and a server may merge a create into an existing record. If
-a request names a record, the response has its id, in the same case. The response to a create has a
-new record with the values sent. A different format of a value is accepted.
+A cache or a proxy may mix up answers, and a server may merge a create into an existing record. If a
+request names a record, the answer has its id, in the same case. The answer to a create has a new
+record with the values sent. Another form of a value is accepted.
 """
 
 from __future__ import annotations
@@ -45,10 +45,16 @@ def create_mismatch(
     record: Mapping[str, Any],
     sent_at: datetime | None,
 ) -> str | None:
-    """Return why the record cannot be the result of this create; None if it can be.
+    """Return why the record cannot be the result of a create, without any value.
 
-    `sent_at` is the server's time when the request was sent, None if unknown. The returned text
-    contains no values.
+    Args:
+        resource: Declaration of the resource.
+        sent: Fields of the create.
+        record: Record of the answer.
+        sent_at: Server's time when the request was sent; None if unknown.
+
+    Returns:
+        None if the record can be the result.
     """
     created_at, _ = resource.field("created_at").parse(record.get("created_at"))
     if not isinstance(created_at, datetime):
@@ -78,21 +84,23 @@ def contradicting_fields(
 
 
 def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
-    """Return True if the two values cannot be forms of the same value.
-
-    Booleans, arrays, objects, choices and empty values never contradict.
-    """
+    """Return True if the two values cannot be forms of the same value."""
     is_judged = field.kind not in (Kind.BOOL, Kind.ARRAY, Kind.OBJECT) and not field.values
     if not is_judged or sent in (None, "") or shown in (None, ""):
         return False
     if field.kind in (Kind.NUMBER, Kind.INTEGER):
-        return not _is_nearly_equal(sent, shown)
+        try:
+            return abs(float(sent) - float(shown)) >= 1
+        except (TypeError, ValueError, OverflowError):
+            return True
     if not isinstance(sent, str) or not isinstance(shown, str):
         return True
     one, other = _letters_and_digits(sent), _letters_and_digits(shown)
-    if is_key:
+    if is_key or one == other:
         return one != other
-    is_form = one == other or _is_truncated(one, other) or _is_same_phone(sent, shown)
+    shorter, longer = sorted((one, other), key=len)
+    is_truncated = len(shorter) >= CUT_CHARACTERS_MIN and longer.startswith(shorter)
+    is_form = is_truncated or _is_same_phone(sent, shown)
     return not is_form and len(sent) <= COMPARED_CHARACTERS_MAX
 
 
@@ -102,25 +110,9 @@ def _letters_and_digits(text: str) -> str:
     return "".join(each for each in plain if each.isalnum())
 
 
-def _is_truncated(one: str, other: str) -> bool:
-    """Return True if one text is the beginning of the other and long enough to prove it."""
-    shorter, longer = sorted((one, other), key=len)
-    return len(shorter) >= CUT_CHARACTERS_MIN and longer.startswith(shorter)
-
-
-def _is_nearly_equal(sent: Any, shown: Any) -> bool:
-    """Return True if both are numbers that differ by less than 1."""
-    try:
-        return abs(float(sent) - float(shown)) < 1
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
 def _is_same_phone(sent: str, shown: str) -> bool:
     """Return True if both are the same telephone number, with or without its country."""
     if not (_PHONE.fullmatch(sent) and _PHONE.fullmatch(shown)):
         return False
-    shorter, longer = sorted(
-        (_letters_and_digits(each).lstrip("0") for each in (sent, shown)), key=len
-    )
-    return len(shorter) >= PHONE_DIGITS_MIN and longer.endswith(shorter)
+    digits = sorted((_letters_and_digits(each).lstrip("0") for each in (sent, shown)), key=len)
+    return len(digits[0]) >= PHONE_DIGITS_MIN and digits[1].endswith(digits[0])

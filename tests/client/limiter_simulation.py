@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
+from connector.client.limiter import QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
 from tests.client.request_counters import (
     MINUTE,
     Counter,
@@ -159,7 +159,7 @@ class LimiterSimulation:
             "too many tickets requested"
         )
         match self.limiter.acquire(now):
-            case Go(ticket):
+            case Ticket() as ticket:
                 self._send(now, worker, ticket)
             case Wait(seconds, _):
                 self._schedule_retry(now, worker, seconds)

@@ -15,6 +15,9 @@ from connector.pulls.scan import Listing
 from connector.pulls.sweep import compare_all
 from connector.warehouse.stream import Commit
 
+GROWTH_MIN = 1_000
+"""A list is searched up to twice the known records and so many more."""
+
 TICK = timedelta(microseconds=1)
 
 
@@ -35,10 +38,11 @@ class Search:
     find one deletion.
     """
 
-    def __init__(self, pull: Pull, total: int, per_page: int) -> None:
+    def __init__(self, pull: Pull, total: int, per_page: int, most: int) -> None:
         self.pull = pull
         self.begin = Cut(0, 0, None)
-        self.end = Cut(ceil(total / per_page) + 1, total, None)
+        # A total that is much too high may not cost more pages than the list can have.
+        self.end = Cut(ceil(min(total, most) / per_page) + 1, total, None)
         self.listed: dict[int, frozenset[str]] = {}
         self.absent: set[str] = set()
         self.last: Page[Resource] | None = None
@@ -121,7 +125,7 @@ async def audit(pull: Pull, listing: Listing, gone: int) -> str | None:
     if await pull.copy.count() == total:
         return None
     pull.api.purpose = "sweep"
-    search = Search(pull, total, listing.last.per_page)
+    search = Search(pull, total, listing.last.per_page, 2 * pull.known + GROWTH_MIN)
     absent = await search.run()
     if pull.refused is None:
         await read(pull, sorted(absent))

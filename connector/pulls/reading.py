@@ -228,12 +228,13 @@ async def read(pull: Pull, ids: Iterable[str], *, measures: bool = True) -> None
             else:
                 unread[id] = outcome
         pull.unread |= unread.keys()
-        events = tuple(event for each in found if (event := learn_lateness(pull, each, rows)))
+        events = [event for each in found if (event := learn_lateness(pull, each, rows))]
+        events += await find_silent_changes(pull, found, rows)
         queue = {id: each.reason for id, each in unread.items()}
         await pull.copy.commit(
             Commit(
                 records=tuple(found), enqueue=queue, unread=unread, bookmark=pull.mark,
-                events=events,
+                events=tuple(events),
             )
         )  # fmt: skip
 
@@ -259,6 +260,22 @@ def learn_lateness(pull: Pull, found: FoundDetail, rows: dict[str, LandedRow]) -
     if pull.mark.lateness_seconds == before.lateness_seconds:
         return None
     return Event("late", f"a change became visible {late:.0f} s or more late", id)
+
+
+async def find_silent_changes(
+    pull: Pull, found: Iterable[FoundDetail], rows: dict[str, LandedRow]
+) -> list[Event]:
+    """Return an event for each record that changed although its `updated_at` stayed the same."""
+    same = [
+        each.record
+        for each in found
+        if (row := rows.get(each.record.id)) is not None
+        and row.read_at is not None
+        and row.updated_at == each.record.updated_at
+    ]
+    differing = await pull.copy.differing(same) if same else {}
+    detail = "changed, but updated_at stayed the same"
+    return [Event("silent", detail, id) for id in sorted(differing)]
 
 
 async def settle(pull: Pull) -> None:

@@ -27,7 +27,9 @@ FAULTS: Mapping[str, str] = {
     "copy_is_fresh: details": "UPDATE marts.data_freshness SET summary_only = 1, current_rows = 19",
     "copy_is_fresh: total": """
         UPDATE marts.data_freshness
-        SET last_proven = true, api_total = current_rows + 1, rows_last_run = current_rows
+        SET last_proven = true, api_total = current_rows + 1, rows_last_run = current_rows;
+        INSERT INTO sync.bookmarks (resource, parent, is_total_exact)
+        SELECT resource, '', true FROM marts.data_freshness
     """,
     "copy_is_intact: twice": """
         INSERT INTO landing.jobs SELECT * FROM landing.jobs WHERE id = 'shut'

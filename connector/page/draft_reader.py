@@ -25,7 +25,6 @@ from connector.ledger.push_plan import RowResult
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
-from connector.page.words import load_language
 from connector.pushes.dry_run import (
     Preview,
     PushFile,
@@ -351,7 +350,7 @@ class DraftReader:
         path = report_path(table)
         # The report requests a result after its row.
         next_results = iter(lambda: results.popleft() if results else None, None)
-        words = report_words(load_language(draft.language), draft.resource)
+        words = report_words(draft.resource)
         write_report(path, replace(table, rows=rows), next_results, words)
         rows_lost = _count_rows_above_headings(table)
         with self._drafts.open_for_change(draft.id, draft.changed_by) as now:

@@ -23,7 +23,7 @@ from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words
-from connector.page.words import PageError, error_note, load_language
+from connector.page.words import PageError, error_note
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import Decision, resolve
 from connector.pushes.push import PushRunOptions, push
@@ -160,7 +160,7 @@ class DraftSender:
         users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:
             users["prepared"] = draft.ready_by
-        words = report_words(load_language(draft.language), draft.resource)
+        words = report_words(draft.resource)
         run_options = PushRunOptions(
             applies=True, policy=options.policy(), people=users, words=words
         )

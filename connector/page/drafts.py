@@ -22,7 +22,6 @@ from typing import Any, BinaryIO, Literal
 
 from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import ConnectorError, convert_file_errors
-from connector.page.marks import N_
 from connector.page.row_index import IndexedRow
 from connector.page.words import PageError
 from connector.pushes.options import PushOptions
@@ -50,14 +49,14 @@ _DIGITS_MAX = 9
 class DraftChanged(PageError):
     """The draft was changed since the form was shown."""
 
-    action = N_("Open the latest version and repeat your change.")
+    action = "Open the latest version and repeat your change."
     status = 409
 
 
 class DraftUnknown(PageError):
     """The draft does not exist. It may have been erased."""
 
-    action = N_("Start a new import with the file.")
+    action = "Start a new import with the file."
     status = 404
 
 
@@ -90,7 +89,6 @@ class ImportDraft:
         error: Text, action and codes of the error, if sending failed.
         page: Key of the page that made the latest changes.
         page_began: Version before the first of these changes.
-        language: Language of the latest changes.
     """
 
     id: str
@@ -117,7 +115,6 @@ class ImportDraft:
     error: list[str] | None = None
     page: str = ""
     page_began: int = 0
-    language: str = "en"
 
     def is_current(self, seen: DraftVersion) -> bool:
         """Return True if only the form's page changed the draft since the form was shown.

@@ -65,7 +65,7 @@ def column_choices(
 ) -> list[ColumnChoice]:
     """Return every column of the file with its field or its suggestions.
 
-    `labels` are the names of the fields in the user's language.
+    `labels` are the names of the fields on the page.
     """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
@@ -94,7 +94,7 @@ def column_choices(
 def _fields_with_similar_label(heading: str, labels: Mapping[str, str]) -> list[str]:
     """Return fields whose label contains every word of the heading, at most three.
 
-    For example, the label "Préavis en jours" contains "Préavis".
+    For example, the label "Notice period days" contains "Notice".
     """
     heading_words = set(words_in(heading))
     found = [

@@ -18,15 +18,6 @@ from connector.spreadsheet.word_lists import TOTALS, TOTALS_INITIALS, without_ac
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings that a report adds after the columns of the input, in this order."""
 
-HEADINGS_OF_REPORTS: Mapping[str, tuple[str, ...]] = {
-    "en": REPORT_HEADINGS,
-    "de": ("_zeile", "_ergebnis", "_code", "_problem", "_korrektur", "_id"),
-    "fr": ("_ligne", "_résultat", "_code", "_problème", "_correction", "_id"),
-}
-"""The same headings by language. Reports in all of these languages are accepted."""
-
-_HEADINGS = frozenset(HEADINGS_OF_REPORTS.values())
-_EVERY_HEADING = frozenset(heading for some in _HEADINGS for heading in some)
 _SHOWN_CHARACTERS = 60
 
 
@@ -86,7 +77,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled_count: int = 0) -
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled_count - len(cells))
-    strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in _EVERY_HEADING]
+    strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in REPORT_HEADINGS]
     if strays:
         named = ", ".join(
             f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
@@ -114,7 +105,7 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
 
 def has_report_headings(first_row: Sequence[str]) -> bool:
     """Return True if the last cells that are not empty are the headings that a report adds."""
-    return tuple(_without_empty_end(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
+    return tuple(_without_empty_end(first_row)[-len(REPORT_HEADINGS) :]) == REPORT_HEADINGS
 
 
 def _without_empty_end(cells: Sequence[str]) -> list[str]:

@@ -31,9 +31,6 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 
 # -- Report words ----------------------------------------------------------------------------------
 # Words of a report: its headings, its sheets, and its outcomes.
-#
-# A report is written in the language of its reader. It can be imported again in any language,
-# because all its headings are known.
 
 
 def _problem_text(problem: Problem) -> str:
@@ -59,10 +56,9 @@ def _format_rows(numbers: Sequence[int], more: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportWords:
-    """Words of a report in one language; without arguments, the words of the command.
+    """Words of a report; without arguments, the words of the command.
 
     Args:
-        headings: The report's own headings, as in `columns.HEADINGS_OF_REPORTS`.
         sheets: Names of the sheet with the summary and of the sheet with the rows.
         summary: Headings of the summary.
         kinds: Words for a problem and a warning.
@@ -74,7 +70,6 @@ class ReportWords:
         rows: Returns the numbers of rows, and the number of further rows.
     """
 
-    headings: tuple[str, ...] = REPORT_HEADINGS
     sheets: tuple[str, str] = ("Summary", "Report")
     summary: tuple[str, ...] = ("Rows", "What", "Column", "Problem", "What to do")
     kinds: tuple[str, str] = ("problem", "warning")
@@ -399,11 +394,11 @@ def _delimited_rows(
 ) -> Iterator[Sequence[Any]]:
     """Yield the cells of the report's lines, beginning with the headings."""
     width = len(headings)
-    yield [*map(escape_cell, headings), *words.headings]
+    yield [*map(escape_cell, headings), *REPORT_HEADINGS]
     for row, result in pairs:
         if result is None:
             own = list(map(_delimited_cell, row.cells)) if row.is_outside else [""] * width
-            yield [*own[:width], *[""] * len(words.headings), *own[width:]]
+            yield [*own[:width], *[""] * len(REPORT_HEADINGS), *own[width:]]
             continue
         if row.flaws or row.missing_cells or len(row.cells) != width:
             own = [

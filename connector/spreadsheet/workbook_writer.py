@@ -27,7 +27,7 @@ from connector.errors import ReportRefused
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import escape_control_characters
-from connector.spreadsheet.columns import column_letter
+from connector.spreadsheet.columns import REPORT_HEADINGS, column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
 from connector.spreadsheet.report import (
     ReportWords,
@@ -146,7 +146,7 @@ class _ReportWorkbook:
     ) -> None:
         self._path, self._headings, self._words = path, headings, words
         self._index = {heading: index for index, heading in enumerate(headings)}
-        self._width = len(headings) + len(words.headings)
+        self._width = len(headings) + len(REPORT_HEADINGS)
         self._letters = [column_letter(i) for i in range(self._width)]
         self._book = Workbook()
         self._book.properties.creator = _AUTHOR
@@ -212,7 +212,7 @@ class _ReportWorkbook:
 
     def heading_row_xml(self) -> str:
         """Return the XML of the row with the headings."""
-        texts = (*self._headings, *self._words.headings)
+        texts = (*self._headings, *REPORT_HEADINGS)
         return self._join_row(
             1, [self._text(escape_workbook_cell(each), is_bold=True) for each in texts]
         )

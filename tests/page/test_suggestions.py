@@ -13,11 +13,10 @@ def test_a_column_with_a_field_name_is_preselected_and_needs_confirmation(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        ann.client.headers["Accept-Language"] = "fr"
-        content = "Prénom,Nom,Courriel,Type de contrat,Préavis\nBo,Li,bo@example.com,CDI,30\n"
+        content = "Prénom,Nom,Courriel,Type de contrat,Notice\nBo,Li,bo@example.com,CDI,30\n"
         path = ann.upload("liste.csv", content.encode())
         shown = ann.open(f"{path}/columns").text
-        assert 1 == shown.count("À confirmer")
+        assert 1 == shown.count("Please confirm")
         assert '<option value="notice_period_days" selected>' in shown
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.ledger.push_plan import RowResult
-from connector.page.words import error_note, load_language
+from connector.page.words import TEXTS, error_note
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import Cell, PartlyVisibleCell
 from connector.spreadsheet.report import write_report
@@ -180,10 +180,9 @@ def test_a_password_protected_xls_file_is_reported_in_each_language(tmp_path: Pa
         open_table(write_file(tmp_path, content, "rows.xls"))
 
     assert "is encrypted with a password" in str(refused.value)
-    for code, word in (("en", "password"), ("de", "Passwort"), ("fr", "mot de passe")):
-        message, action = load_language(code).describe_note(error_note(refused.value))
-        assert word in message
-        assert word in action
+    message, action = TEXTS.describe_note(error_note(refused.value))
+    assert "password" in message
+    assert "password" in action
 
 
 # -- Values that a number format hides -------------------------------------------------------------

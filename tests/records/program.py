@@ -7,23 +7,34 @@ functions below that run one simulated pull or push.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 
+from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings
+from connector.warehouse.state import read_identity
+from connector.warehouse.warehouse import Warehouse
+from tests.pushes.pushing import make_template_folder
 from tests.repository import ROOT
 from tests.simulation import run as pull_simulator
 from tests.simulation.push import run as push_simulator
 from tests.simulation.push.scenario import SCENARIOS as PUSH_SCENARIOS
 from tests.simulation.scenario import SCENARIOS as PULL_SCENARIOS
+from tests.spreadsheet.corpus.files import SampleFile
+from tests.spreadsheet.corpus.judge import preview_file
+from tests.support.agency import settings_at
 
 __all__ = ["PULL_SCENARIOS", "PUSH_SCENARIOS", "pull_simulator", "push_simulator"]
 
@@ -32,8 +43,6 @@ START = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
 COMMAND = str(Path(sys.executable).parent / "connector")
 PUBLISHED = "recruitment.duckdb"
-DEMO_DAGSTER = "dagster"
-"""Folder of Dagster's files in the folder of the demo."""
 
 CLOCK = ROOT / "tests" / "records" / "fixed_clock"
 PAGE_SIZE = 100
@@ -120,3 +129,40 @@ def run_command(
     )
     assert done.returncode in expects, f"{arguments} ended {done.returncode}:\n{done.stderr}"
     return done.stdout
+
+
+PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]
+
+
+@contextmanager
+def open_previews() -> Iterator[PreviewFile]:
+    """Yield a function that previews a file with the user's answers, in an empty account.
+
+    It returns the codes of the questions, and number and result of each row. A private function of
+    the push makes the preview: the command would take minutes for all files of the corpus.
+    """
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        settings = settings_at("http://127.0.0.1:9", folder, "unused-key")
+        shutil.copytree(make_template_folder(), settings.folder)
+        warehouse = Warehouse(settings.folder)
+        with warehouse.keep_open():
+            warehouse.read(read_identity)
+            yield partial(_preview, folder, settings)
+
+
+def _preview(
+    folder: Path, settings: Settings, file: SampleFile, answer: Mapping[str, Any]
+) -> tuple[list[str], list[tuple[int, Any]]]:
+    seen = preview_file(file, folder, answer, settings)
+    if isinstance(seen, ConnectorError):
+        return [f"error {seen.code}"], []
+    tasks = {task.number: task for task in seen.rows.tasks}
+    rows: list[tuple[int, Any]] = []
+    for result in seen.results:
+        task = tasks.get(result.number)
+        row: dict[str, Any] = {"sent": None if task is None else {**task.fields, **task.afterwards}}
+        row["refused"] = sorted(f"{each.code} {each.column}" for each in result.problems)
+        row["warned"] = sorted(f"{each.code} {each.column}" for each in result.warnings)
+        rows.append((result.number, {name: each for name, each in row.items() if each}))
+    return sorted(each.code for each in seen.blocking_questions), rows

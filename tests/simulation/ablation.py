@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from connector.pulls import resource_pull as pulls
 from connector.pulls.incremental_scan import IncrementalScan, ScanResult
 from connector.pulls.listing import Listing
 from connector.warehouse import pull_commands
-from connector.warehouse.pull_commands import Bookmark, Commit, DeletionProof, Steps
+from connector.warehouse.pull_commands import Bookmark, Commit, DeletionProof, PullCommand, Steps
 from tests.simulation import world
 from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror, PullEnd
@@ -103,26 +103,32 @@ def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IncrementalScan, "_commit_end", close)
 
 
+def _replace_commits(
+    patch: pytest.MonkeyPatch, change: Callable[[Commit], Iterable[Commit]]
+) -> None:
+    """Perform other commits than the engine wants, whichever engine it is."""
+    whole = Mirror._execute
+
+    def execute(self: Mirror, wanted: PullCommand[Any]) -> Any:
+        for each in change(wanted) if isinstance(wanted, Commit) else (wanted,):
+            answer = whole(self, each)
+        return answer
+
+    patch.setattr(Mirror, "_execute", execute)
+
+
 def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
     """The bookmark is committed separately, before its rows."""
-
-    def commit(what: Commit) -> Steps[None]:
-        if what.bookmark is not None:
-            yield Commit(bookmark=what.bookmark)
-        yield replace(what, bookmark=None)
-
-    patch.setattr(Commit, "__iter__", commit)
+    _replace_commits(patch, lambda what: [Commit(bookmark=what.bookmark), _without_bookmark(what)])
 
 
 def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
     """The bookmark is committed separately, after its rows."""
+    _replace_commits(patch, lambda what: [_without_bookmark(what), Commit(bookmark=what.bookmark)])
 
-    def commit(what: Commit) -> Steps[None]:
-        yield replace(what, bookmark=None)
-        if what.bookmark is not None:
-            yield Commit(bookmark=what.bookmark)
 
-    patch.setattr(Commit, "__iter__", commit)
+def _without_bookmark(what: Commit) -> Commit:
+    return replace(what, bookmark=None)
 
 
 # -- what a pull leaves to the next one -----------------------------------------------------------
@@ -224,11 +230,11 @@ def unread_records_count_as_existing(patch: pytest.MonkeyPatch) -> None:
 def unlisted_records_are_deleted(patch: pytest.MonkeyPatch) -> None:
     """Records that a list does not contain are deleted without a request."""
 
-    def commit(what: Commit) -> Steps[None]:
+    def commit(what: Commit) -> list[Commit]:
         absent = {id: DeletionProof(START) for id, why in what.enqueue.items() if why == "absent"}
-        yield replace(what, gone={**what.gone, **absent})
+        return [replace(what, gone={**what.gone, **absent})]
 
-    patch.setattr(Commit, "__iter__", commit)
+    _replace_commits(patch, commit)
 
 
 def any_detail_is_accepted(patch: pytest.MonkeyPatch) -> None:

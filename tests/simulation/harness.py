@@ -12,12 +12,13 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 BLOCK = 20
 """Seeds that one worker runs before it reports."""
@@ -28,6 +29,24 @@ SHOWN_MAX = 5
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 Trace = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Perform:
+    """Lets a coroutine ask its simulator for a command's result: `await Perform(command)`.
+
+    A simulator drives a coroutine as it drives a generator that yields commands: by `send`.
+    """
+
+    command: Any
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Yield the command to the simulator, and return its result."""
+        return (yield self.command)
+
+
+Steps = Generator[Any, Any, Any] | Coroutine[Any, Any, Any]
+"""A process of the program that a simulator drives, command by command."""
 
 
 class BrokenPromise(Exception):

@@ -18,7 +18,7 @@ from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
-from connector.pulls.resource_pull import PullOptions, PullResult, pull
+from connector.pulls.resource_pull import PullOptions, PullResult
 from connector.warehouse import pull_commands
 from connector.warehouse.pull_commands import (
     UNREAD_AMONG,
@@ -31,7 +31,8 @@ from connector.warehouse.pull_commands import (
     Outcome,
     UnreadableDetail,
 )
-from tests.simulation.harness import TooManySteps, Trace
+from tests.simulation import engines
+from tests.simulation.harness import Steps, TooManySteps, Trace
 from tests.simulation.history import MemoryHistory, WarehouseHistory
 from tests.simulation.world import PullWorld
 
@@ -122,11 +123,11 @@ class Mirror:
         Raises:
             TooManySteps: The pull sent more than `requests_max` requests.
         """
-        steps = pull(self.world.server.declaration, self.bookmark, self.options)
+        steps: Steps = engines.pull(self.world.server.declaration, self.bookmark, self.options)
         self._requests_before = self.world.requests
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
         try:
-            wanted = next(steps)
+            wanted = steps.send(None)
             while True:
                 if self.trace is not None and isinstance(wanted, Commit):
                     self.trace(f"{self.world.now:%H:%M:%S.%f} {_trace_line(wanted)}")

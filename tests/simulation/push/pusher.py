@@ -1,9 +1,9 @@
 """The connector's side of a play: the production engine and journal, run against the simulated
 server.
 
-One process after another pushes. Each has a generator per row. Any of them may continue next, and
-the process can be killed before or after any command. The journal is an SQLite database in memory;
-its committed contents are all that the next process knows.
+One process after another pushes. Each has a generator or coroutine per row. Any of them may
+continue next, and the process can be killed before or after any command. The journal is an SQLite
+database in memory; its committed contents are all that the next process knows.
 """
 
 from __future__ import annotations
@@ -52,16 +52,15 @@ from connector.pushes.push_row import (
     NewestBefore,
     OpenCreates,
     PushCommand,
-    PushSteps,
     ReadOne,
     RecordAttempt,
     Send,
     WaitUntil,
     answer_from_error,
 )
-from connector.pushes.row_steps import run_row
 from connector.warehouse.pull_commands import UnreadableDetail
-from tests.simulation.harness import TooManySteps
+from tests.simulation import engines
+from tests.simulation.harness import Steps, TooManySteps
 from tests.simulation.push.world import PushWorld
 
 STEPS_MAX = 3000
@@ -104,10 +103,10 @@ class MemoryLedger(Ledger):
 
 @dataclass
 class _RowProgress:
-    """A row in progress: its generator, and the command that it is waiting for."""
+    """A row in progress: its steps, and the command that it is waiting for."""
 
     row: PendingRow
-    steps: PushSteps[bool]
+    steps: Steps
     wanted: PushCommand
     request: Request | None = None
     attempt: Attempt | None = None
@@ -167,7 +166,7 @@ class PushProcess:
             if row is None or row.status.state in FOR_A_PERSON:
                 continue
             steps, may_wait = self._start_steps(row), True
-            progress = _RowProgress(row, steps, next(steps))
+            progress = _RowProgress(row, steps, steps.send(None))
             is_open: bool | None = None
             while is_open is None and not isinstance(progress.wanted, RecordAttempt):
                 if isinstance(progress.wanted, WaitUntil):
@@ -177,11 +176,13 @@ class PushProcess:
                 is_open = self._run_step(progress)
             steps.close()
 
-    def _start_steps(self, row: PendingRow) -> PushSteps[bool]:
-        """Return the production generator for a row."""
+    def _start_steps(self, row: PendingRow) -> Steps:
+        """Return the steps of a row: the program's generator or coroutine."""
         batch = self._batch(row.key[0])
         marker = marker_of(batch.terms, batch.digest, row.key[1])
-        return run_row(declaration(row.task.resource), row.task, batch.terms, marker, row.status)
+        return engines.run_row(
+            declaration(row.task.resource), row.task, batch.terms, marker, row.status
+        )
 
     def _run_rows(self, batch: str) -> None:
         """Run the rows of a batch in random order, as many in parallel as the scenario has
@@ -230,7 +231,7 @@ class PushProcess:
                 case row:
                     steps = self._start_steps(row)
                     try:
-                        active.append(_RowProgress(row, steps, next(steps)))
+                        active.append(_RowProgress(row, steps, steps.send(None)))
                     except StopIteration as ended:
                         order.end_row(row, is_open=ended.value)
 

@@ -9,17 +9,6 @@ from connector.sandbox.server import Sandbox
 from tests.page.serving import serve_and_sign_in
 
 
-def test_a_column_with_a_field_name_is_preselected_and_needs_confirmation(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
-    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        content = "Prénom,Nom,Courriel,Type de contrat,Notice\nBo,Li,bo@example.com,CDI,30\n"
-        path = ann.upload("liste.csv", content.encode())
-        shown = ann.open(f"{path}/columns").text
-        assert 1 == shown.count("Please confirm")
-        assert '<option value="notice_period_days" selected>' in shown
-
-
 def test_a_country_that_does_not_fit_the_phone_numbers_is_not_preselected(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -94,7 +94,7 @@ def column_choices(
 def _fields_with_similar_label(heading: str, labels: Mapping[str, str]) -> list[str]:
     """Return fields whose label contains every word of the heading, at most three.
 
-    For example, the label "Umbrella company" contains "Umbrella".
+    For example, the label "Notice period days" contains "Period".
     """
     heading_words = set(words_in(heading))
     found = [

@@ -158,8 +158,6 @@ class DraftSender:
             return
         options = draft.push_options(self._drafts.folder_of(id))
         users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
-        if draft.ready_by:
-            users["prepared"] = draft.ready_by
         words = report_words(draft.resource)
         run_options = PushRunOptions(
             applies=True, policy=options.policy(), people=users, words=words

@@ -29,8 +29,8 @@ from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
 from connector.warehouse.duckdb_file import make_folder
 
-Stage = Literal["open", "ready", "sending", "sent"]
-"""Stage of a draft: being prepared, waiting for a second user, being sent, or finished."""
+Stage = Literal["open", "sending", "sent"]
+"""Stage of a draft: being prepared, being sent, or finished."""
 
 Edits = dict[str, dict[str, str] | None]
 """By row number, the new cells by column index; None skips the row."""
@@ -107,7 +107,6 @@ class ImportDraft:
     version: int = 1
     changed_by: str = ""
     changed_at: str = ""
-    ready_by: str | None = None
     sent_by: str | None = None
     sent_at: str | None = None
     batch: str | None = None

@@ -249,7 +249,7 @@ class ImportPage(PreparingScreens):
         )
 
     def send(self, call: PageCall) -> Response:
-        """Start to send the draft, or hand it over to a second user if approvals are on.
+        """Start to send the draft.
 
         Raises `PageError` if a question is open or a warning is not confirmed.
         """
@@ -267,7 +267,6 @@ class ImportPage(PreparingScreens):
             and call.form.get("final") != "yes"
         ):
             raise PageError("A conversion cannot be undone.", action="Confirm the conversion.")
-        needs_two = self._settings.approvals.value == "on"
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
@@ -275,14 +274,6 @@ class ImportPage(PreparingScreens):
                 )
             if stopping:
                 draft.options["accept_warnings"] = True
-            if needs_two and draft.stage == "open":
-                draft.stage, draft.ready_by = "ready", person
-                return redirect(f"/imports/{call.id}/look")
-            if needs_two and draft.ready_by == person:
-                raise PageError(
-                    "You prepared this import, so another person must send it.",
-                    action="Ask a colleague to open this page.",
-                )
             draft.stage, draft.sent_by, draft.error = "sending", person, None
             draft.sent_at = datetime.now(UTC).isoformat()
         self.sender.send(draft)

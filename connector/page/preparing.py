@@ -196,7 +196,7 @@ class PreparingScreens:
 
     def first_open_screen(self, draft: ImportDraft) -> str:
         """Return the path of the first screen that the draft has not passed."""
-        steps = {"sending": "progress", "sent": "result", "ready": "look"}
+        steps = {"sending": "progress", "sent": "result"}
         step = steps.get(draft.stage) or self._first_open_step(draft)
         return f"/imports/{draft.id}/{step}"
 
@@ -581,7 +581,6 @@ class PreparingScreens:
             status=status,
             draft=draft,
             step=name.removesuffix(".html"),
-            needs_two=self._settings.approvals.value == "on",
             zone=self._settings.time_zone.value,
             modes=MODES,
             **values,
@@ -589,16 +588,12 @@ class PreparingScreens:
 
     @contextmanager
     def reopen_draft(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Yield the draft for changes. A draft that waits for a second user becomes open again.
-
-        Raises `PageError` if the draft was sent.
-        """
+        """Yield the draft for changes. Raises `PageError` if it was sent."""
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
                     "This import was already sent.", action="Go to the list of imports."
                 )
-            draft.stage, draft.ready_by = "open", None
             yield draft
 
     @contextmanager

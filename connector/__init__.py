@@ -75,9 +75,7 @@ from connector.publishing.project import CheckResult as CheckResult
 from connector.publishing.project import Project as Project
 from connector.publishing.project import Severity as Severity
 from connector.publishing.project_loader import load_project as load_project
-from connector.publishing.publication import PreparedDraft as PreparedDraft
 from connector.publishing.publication import PublishResult as PublishResult
-from connector.publishing.publication import prepare_draft as prepare_draft
 from connector.publishing.publication import publish as publish
 from connector.pulls.outcome import Progress as Progress
 from connector.pulls.outcome import PullReport as PullReport

@@ -15,7 +15,6 @@ from pipelines import freshness, jobs
 from pipelines.accounts import Account, Accounts
 from pipelines.graph import external_assets
 from pipelines.landing import landing_assets
-from pipelines.models import model_assets
 from pipelines.publishing import published_asset
 from pipelines.pushes import create_push_job, push_from_query_asset
 from pipelines.schedules import create_schedules
@@ -29,7 +28,6 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
         assets=[
             *external_assets(accounts),
             landing_assets(accounts),
-            model_assets(accounts),
             published_asset(accounts),
             push_from_query_asset(accounts),
         ],

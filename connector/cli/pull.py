@@ -188,7 +188,7 @@ def _pull_and_print(
         )
         report = asyncio.run(pulling)
     _print_report(session.terminal, report)
-    if report.published is not None and not report.published.is_unchanged:
+    if report.published is not None:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
         budget = run_options.get("budget")
@@ -220,8 +220,6 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
         publishing_error=report.unpublished,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
-    if report.published is not None and report.published.is_unchanged:
-        terminal.say(f"Nothing to publish: {report.published.file.name} is up to date.")
 
 
 def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:

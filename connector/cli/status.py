@@ -114,12 +114,6 @@ class AccountStatus:
         return None
 
     @property
-    def unchanged_at(self) -> datetime | None:
-        """Time of the last pull if it found nothing to publish; else None."""
-        newest = self.publications[0] if self.publications else None
-        return newest.true_of if newest is not None and newest.outcome == "unchanged" else None
-
-    @property
     def running_leases(self) -> tuple[Lease, ...]:
         """The leases of running runs."""
         leases = self.ledger_status.leases if self.ledger_status is not None else ()
@@ -306,8 +300,6 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     else:
         since = describe_age(found.now - found.published_at)
         text = _describe_published(found.published)
-        if found.unchanged_at is not None:
-            text += f"; no changes found since, last pull at {format_moment(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{text}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
@@ -421,7 +413,6 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             "path": found.warehouse.published,
             "published_at": at,
             "age_seconds": None if at is None else (found.now - at).total_seconds(),
-            "unchanged_at": found.unchanged_at,
             **({} if found.published is None else asdict(found.published)),
         },
         "unpublished": found.failed_publication,

@@ -232,37 +232,6 @@ def test_leaving_out_an_unknown_column_is_rejected_with_the_nearest_name(
         )
 
 
-@pytest.mark.slow
-def test_a_masked_table_is_not_copied_into_a_partial_build(
-    agency_with_person: PublishingAccount,
-) -> None:
-    publish_masked(agency_with_person, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
-    emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
-    hashed = agency_with_person.query(emails)
-
-    agency_with_person.publish(select=("fct_jobs",))
-    again = agency_with_person.query(emails)
-    agency_with_person.environ["CONNECTOR_PUBLISH_PERSONAL"] = "keep"
-    agency_with_person.publish(select=("fct_jobs",))
-    kept = agency_with_person.query(emails)
-    people = agency_with_person.project_folder / "marts" / "dim_people.sql"
-    now = people.read_text(encoding="utf-8")
-    people.write_text(now.replace("    status,", "    first_name as status,"), encoding="utf-8")
-    agency_with_person.publish()
-    people.write_text(now, encoding="utf-8")
-    agency_with_person.environ["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
-    agency_with_person.publish(select=("fct_jobs",))
-
-    assert hashed == again
-    assert [{"email": EMAIL}] == kept
-    assert [] == find_planted_texts(agency_with_person.published_file)
-    assert ["dim_people", "fct_jobs"] == [
-        name.removeprefix("marts.")
-        for name in list_columns(agency_with_person.published_file)
-        if "marts." in name
-    ]
-
-
 @pytest.mark.parametrize(
     ("table", "column", "is_personal"),
     [

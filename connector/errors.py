@@ -415,14 +415,13 @@ class BackupError(ConnectorError):
     }
 
 
-# -- Alerts ---------------------------------------------------------------------------------------
+# -- Notifications ---------------------------------------------------------------------------------
 class NotDelivered(ConnectorError):
-    """An alert could not be sent. The message does not contain the address."""
+    """A notification could not be sent. The message does not contain the address."""
 
-    code = "alert_not_delivered"
+    code = "not_delivered"
     action = (
-        "Check the alert_* settings with 'connector alerts --test'. The next run sends the alert "
-        "again."
+        "Check notify_urls and the network. The next 'connector status --notify' sends it again."
     )
 
 

@@ -157,7 +157,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     """List the models and seeds in build order.
 
     Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
-    includes the columns of each model with types, descriptions and lineage.
+    includes the columns of each model with types and descriptions.
     """
     project, terminal = load_account_project(session.load()), session.terminal
     names = project.selected(select)
@@ -179,7 +179,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _model_json(model: ModelDescription) -> dict[str, object]:
-    """Return the JSON object of a model with its columns and lineage."""
+    """Return the JSON object of a model with its columns."""
     return {
         "name": model.name,
         "schema": model.schema,
@@ -190,14 +190,7 @@ def _model_json(model: ModelDescription) -> dict[str, object]:
         "made_of": model.made_of,
         "sources": model.sources,
         "columns": [
-            {
-                "name": each.name,
-                "type": each.type,
-                "about": each.about,
-                "made_of": [".".join(named) for named in each.parents],
-                "origins": [".".join(named) for named in each.origins],
-            }
-            for each in model.columns
+            {"name": each.name, "type": each.type, "about": each.about} for each in model.columns
         ],
     }
 
@@ -345,7 +338,6 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector publish",
         "connector publish --parquet lake --schema marts",
@@ -387,7 +379,8 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Schema, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the"
+    " published file."
     " Repeatable. [default: setting publish_without]",
 )
 def publish(

@@ -26,7 +26,6 @@ from connector.errors_api import Stopped
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
-from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.publication import load_account_project
@@ -65,9 +64,14 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 # -- Pull ------------------------------------------------------------------------------------------
 
 
+_ODD_ACTION = (
+    "No action is needed: no data is lost. The table sync.events lists all these records, and"
+    " docs/PULL.md explains each kind."
+)
+
+
 @click.command(
     cls=Command,
-    checks_alerts=True,
     has_create_option=True,
     examples=(
         "connector pull",
@@ -155,7 +159,6 @@ def pull(
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=("connector sweep", "connector sweep candidates --accept-deletes"),
     if_interrupted="Loaded records are kept. Run the same command again to continue.",
 )
@@ -264,7 +267,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
             )
         # Records of erased people have their own line.
         if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:
-            yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
+            yield f"{describe_anomalies(name, odd)} {_ODD_ACTION}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
         yield f"not pulled, because the run ended before: {', '.join(not_started)}"

@@ -22,7 +22,6 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
-from connector.page.report_words import report_words
 from connector.page.words import PageError, error_note
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import Decision, resolve
@@ -158,10 +157,7 @@ class DraftSender:
             return
         options = draft.push_options(self._drafts.folder_of(id))
         users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
-        words = report_words(draft.resource)
-        run_options = PushRunOptions(
-            applies=True, policy=options.policy(), people=users, words=words
-        )
+        run_options = PushRunOptions(applies=True, policy=options.policy(), people=users)
         push_file = self._reader.push_file(draft)
         while True:
             try:

@@ -255,6 +255,10 @@ class _PublicationRun:
             # No check can refuse it and no model is added, so its record is written beforehand.
             self._set_outcome("published")
         self._row = begin_publication(self._work, self._draft, self._row, self._target)
+        if self._mask is not None:
+            from connector.publishing.pseudonymize import clear_fields  # noqa: PLC0415
+
+            clear_fields(self._draft, self._mask.without)
         if is_plain:
             return BuildResult((), ())
         from connector.publishing.build import build  # noqa: PLC0415
@@ -295,9 +299,9 @@ class _PublicationRun:
     def _check_left_out_columns(self) -> None:
         """Raise an error before the build if a column of `publish_without` cannot be left out."""
         if self._mask is not None:
-            from connector.publishing.pseudonymize import left_out_columns  # noqa: PLC0415
+            from connector.publishing.pseudonymize import check_left_out  # noqa: PLC0415
 
-            left_out_columns(self._mask.without, self._project)
+            check_left_out(self._mask.without, self._project)
 
     @cached_property
     def _project(self) -> Project | None:

@@ -117,7 +117,6 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
             ((*template, plain, "--out", str(folder / "new.csv")), environ),
             ((*template, odd, "--out", str(folder / "odd.csv")), environ),
             (("publish", "--parquet", str(folder / "parquet"), "--schema", "marts"), with_models),
-            (("alerts",), environ),
         ):
             results.append(call(words, environment))
             is_refused = "odd.csv" in words[-1]

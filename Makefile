@@ -22,8 +22,8 @@ BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test test-all contract simulate records check lock bom audit generate
-.PHONY: bench pictures site clean
+.PHONY: help install referee readers demo test contract test-all simulate records check lock bom audit generate
+.PHONY: bench site clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,15 +84,13 @@ test-all: install  ## run the fast and the slow tests
 
 # RUNS=10000 SCENARIO=A,B runs 10,000 simulations; SCENARIO=F SEED=87 TRACE=1 repeats one and prints
 # it. WAREHOUSE=1 also keeps the history of each in a real work file, which takes ten times as long.
-# RECORD=1 stores the result, and the time until planted faults are found, for docs/CORRECTNESS.md.
 # TINY=all DEPTH=3 PULLS=2 runs every order of events of the tiny worlds; a shape and TAPE=0.3.1
 # repeat one run.
 simulate: install  ## simulate pulls; RUNS, SCENARIO, SEED, TRACE
 	$(BIN)/python -m tests.simulation $(if $(RUNS),--runs $(RUNS)) \
 	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace) \
 	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
-	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse) \
-	  $(if $(RECORD),--record && $(BIN)/python -m generate)
+	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse)
 
 # ONLY="demo sandbox" makes the named records; "pulls" takes two thirds of the time. ACCEPT=1 writes
 # the records: say in the commit why a line changed. Takes about 6 minutes on two idle cores.
@@ -150,13 +148,8 @@ generate: install  ## write the views, audits and documents that follow from the
 # Takes about 12 minutes on two idle cores.
 bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m generate
 
-pictures: install  ## take the pictures of the documents from the running program
-	$(BIN)/python -m generate.pictures
-
-site: install $(SITE)/installed  ## build the website of the documents, dist/site/index.html
-	$(BIN)/python -m generate.site
+site: $(SITE)/installed  ## build the website of the documents, dist/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 $(SITE)/installed: requirements-site.txt

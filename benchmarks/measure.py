@@ -49,8 +49,7 @@ class Bound:
 class Line:
     """One line of the table: medians of all rounds, and the median of the ratios of each round.
 
-    `figure` and `reference` have the `unit`. Lines with the same `curve` are points of one curve of
-    the plot, at `scale` on its horizontal axis.
+    `figure` and `reference` have the `unit`.
     """
 
     what: str
@@ -61,8 +60,6 @@ class Line:
     reference_name: str = ""
     ratio: float | None = None
     bound: Bound | None = None
-    curve: str = ""
-    scale: int = 0
 
     @property
     def is_met(self) -> bool:
@@ -103,8 +100,6 @@ def measured_line(
     *,
     bound: Bound | None = None,
     unit: Unit = "s",
-    curve: str = "",
-    scale: int = 0,
 ) -> Line:
     """Return the line of the table for these measurements.
 
@@ -116,7 +111,7 @@ def measured_line(
         reference = statistics.median(references)
         ratio = statistics.median(figure / other for figure, other in pairs)
     figure = statistics.median(figures)
-    return Line(what, size, figure, unit, reference, reference_name, ratio, bound, curve, scale)
+    return Line(what, size, figure, unit, reference, reference_name, ratio, bound)
 
 
 def measured_rounds(size: int, sizes: Sequence[int]) -> range:

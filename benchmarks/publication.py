@@ -188,13 +188,7 @@ def measure(is_quick: bool) -> Iterator[Line]:
             size == max(SIZES),
         )
         yield measured_line(
-            what,
-            shown,
-            [each.processor for each in ours],
-            copies,
-            "copy of the tables",
-            curve="Publication",
-            scale=size,
+            what, shown, [each.processor for each in ours], copies, "copy of the tables"
         )
         wall = [each.wall for each in ours]
         bound = Bound(15, reason=_SECONDS) if is_largest else None

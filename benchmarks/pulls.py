@@ -87,8 +87,6 @@ def _first_load_lines(
             seconds["script" if name == "httpx" else name],
             f"script with {name}",
             bound=Bound(1.0, "ratio", reason) if size == max(SIZES) else None,
-            curve="First load" if name == "httpx" else "",
-            scale=size,
         )
     yield measured_line(f"{what}: memory", shown, memory, unit="MB")
 
@@ -136,8 +134,6 @@ def _later_pull_lines(
         seconds["changed"],
         *script,
         bound=Bound(4.0) if is_largest else None,
-        curve=f"Pull of {CHANGED} changes",
-        scale=size,
     )
     yield measured_line(
         "`connector status`",

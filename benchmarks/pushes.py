@@ -52,8 +52,6 @@ def measure(is_quick: bool) -> Iterator[Line]:
             script,
             "script with a journal",
             bound=Bound(1.5, "ratio", _REASON) if size == max(SIZES) else None,
-            curve="Push",
-            scale=size,
         )
 
 

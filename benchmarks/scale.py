@@ -28,14 +28,12 @@ _REASON = "New list items are searched in all rows, and each checkpoint visits e
 
 def pull_in_process(size: int, folder: Path, changes: int) -> None:
     """Pull the candidates in this process, with a given number of changes since the last pull."""
-    from connector.cli import HiddenModules  # noqa: PLC0415
     from connector.pulls.run import pull  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.pulls.arithmetic import make_client_factory  # noqa: PLC0415
 
     step = size // CHANGED
     changed = range(step // 2, size, step) if changes else ()
-    sys.meta_path.insert(0, HiddenModules())
     settings = load_settings({}, account_environ(folder), folder)
     report = asyncio.run(
         pull(settings, ("candidates",), connect=make_client_factory(size, changed))

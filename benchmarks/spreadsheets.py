@@ -85,8 +85,6 @@ def measure(is_quick: bool) -> Iterator[Line]:
                 pandas[suffix],
                 "pandas",
                 bound=Bound(most, "ratio", _BY_ROW) if is_largest else None,
-                curve=f"Preview of {suffix[1:]}" if suffix == ".csv" else "",
-                scale=size,
             )
         for step, bound in STEPS.items() if is_largest else ():
             figures = [each[step] for each in steps]
@@ -99,8 +97,6 @@ def measure(is_quick: bool) -> Iterator[Line]:
             [sum(each.values()) for each in steps],
             pandas[".csv"],
             "pandas",
-            curve="Import page",
-            scale=size,
         )
 
 

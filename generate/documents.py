@@ -96,7 +96,9 @@ def _tables_by_block(resource: Declaration, text: str) -> dict[str, list[str]]:
 
 def _fill_block(text: str, name: str, lines: Iterable[str]) -> str:
     """Return the page with these lines as the content of a block."""
-    return replace_block(text, name, "".join(f"{line}\n".replace(" \n", "\n") for line in lines))
+    return replace_block(
+        text, name, "\n" + "".join(f"{line}\n".replace(" \n", "\n") for line in lines)
+    )
 
 
 def _markdown_table(header: Row, rows: Iterable[Row]) -> Iterator[str]:

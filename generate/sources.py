@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connector.publishing import dictionary
-from generate import commands, documents, figures, models
+from generate import commands, documents, models
 from generate.files import Texts
 
 
@@ -22,6 +22,4 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     documents.personal_data_page,
     _data_page,
     commands.command_reference,
-    figures.benchmark_figures,
-    figures.simulation_tables,
 )

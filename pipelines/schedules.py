@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 import dagster as dg
-from dagster._utils.schedules import schedule_execution_time_iterator
 
 from connector import OFF, Settings
 from pipelines.accounts import PARTITION_TAG, Accounts
@@ -23,6 +22,8 @@ from pipelines.jobs import CONFIG, FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_
 
 FRESHNESS_CRON = "5 * * * *"
 """Every hour, because the ages that the check compares are at least hours long."""
+
+_TIME = "%Y-%m-%dT%H:%M%z"
 
 _Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
 
@@ -120,7 +121,11 @@ def _create_schedule(
 
 def _is_due(cron: str, zone: str, at: datetime) -> bool:
     """Return True if the cron expression includes this time, as Dagster interprets it."""
-    return next(schedule_execution_time_iterator(at.timestamp(), cron, zone)) == at
+    times = dg.TimeWindowPartitionsDefinition(
+        start=at, fmt=_TIME, cron_schedule=cron, timezone=zone
+    )
+    following = times.get_next_partition_window(at, respect_bounds=False)
+    return following is not None and following.start == at
 
 
 def run_requests(
@@ -135,7 +140,7 @@ def run_requests(
     runs = {name: running_pull(context.instance, name) for name in names}
     skipped = [f"{name}: {_busy_reason(run)}" for name, run in runs.items() if run]
     # Dagster starts at most one run per key, even if the same time is evaluated twice.
-    at = f"{context.scheduled_execution_time:%Y-%m-%dT%H:%M%z}"
+    at = context.scheduled_execution_time.strftime(_TIME)
     free = [
         dg.RunRequest(run_key=f"{name} {at}", partition_key=name, run_config=config)
         for name, run in runs.items()

@@ -6,11 +6,8 @@ fast. `session.py` has the parts that all commands share.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from types import ModuleType
 
 import click
 
@@ -79,24 +76,6 @@ _MODULES: Mapping[str, str] = {
 _EXTRAS: Mapping[str, str] = {"page": "page"}
 """Commands that need an extra, with the name of the extra."""
 
-_HIDDEN = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
-"""Modules that libraries import, that no command uses, and that are slow to import.
-
-DuckDB checks if the first parameter of a statement is a dataframe, Arrow checks for arrays, and
-httpx loads its command. All of them work without these modules.
-"""
-
-
-class HiddenModules(MetaPathFinder):
-    """Import hook that hides slow modules that libraries import and no command needs."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> None:
-        """Raise `ModuleNotFoundError` for a hidden module; return None for other modules."""
-        if fullname in _HIDDEN:
-            raise ModuleNotFoundError(f"no command uses {fullname}", name=fullname)
-
 
 class _LazyGroup(click.Group):
     """Click group that imports a command's module when the command is called."""
@@ -122,8 +101,6 @@ class _LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command. After Ctrl-C, print one line and raise `SystemExit`."""
-        without = HiddenModules()
-        sys.meta_path.insert(0, without)
         try:
             with interrupt_on_signals():
                 return super().invoke(ctx)
@@ -131,8 +108,6 @@ class _LazyGroup(click.Group):
             message, status = describe_interrupt()
             click.echo(message, err=True)
             raise SystemExit(status) from None
-        finally:
-            sys.meta_path.remove(without)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""

@@ -1,24 +1,19 @@
-"""Every name that `connector` declares for type checkers can be imported, including all errors."""
+"""The public names of `connector` include all errors."""
 
 from __future__ import annotations
-
-import re
 
 import connector
 from connector import errors, errors_api
 from connector.errors import ConnectorError
-from tests.repository import ROOT
 
 
-def test_every_public_name_can_be_imported() -> None:
-    text = (ROOT / "connector" / "__init__.py").read_text(encoding="utf-8")
-    declared = re.findall(r"^    from \S+ import \w+ as (\w+)$", text, re.MULTILINE)
+def test_every_error_is_a_public_name() -> None:
     raised = [
-        name
+        each
         for module in (errors, errors_api)
         for name, each in vars(module).items()
         if isinstance(each, type) and issubclass(each, ConnectorError) and not name.startswith("_")
     ]
 
-    assert {*declared, *raised} == {*connector.__all__}
-    assert [] == [name for name in declared if not hasattr(connector, name)]
+    assert len(raised) > 10
+    assert [] == [each for each in raised if getattr(connector, each.__name__, None) is not each]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,9 @@ from tests.simulation import ablation
 from tests.simulation import run as pull
 from tests.simulation.push import ablation as push_ablation
 from tests.simulation.push import run as push
+
+PLANTED_FILE = Path(__file__).parent / "planted.txt"
+"""Runs after which each fault was found, its name and its scenario; `-` if it is harmless."""
 
 RUNS_MAX = 1000
 """Runs of its scenario after which a fault counts as not found."""

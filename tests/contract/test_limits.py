@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -87,30 +86,3 @@ def test_verify_changes_nothing_and_finds_every_difference(server: Server, tmp_p
         assert before == account.live_ids("candidates")
         account.pull()
         assert 0 == account.run("verify").status
-
-
-def test_history_has_each_version_with_its_times(account: Account) -> None:
-    id = account.server.ids("candidates")[0]
-    for city in ("Leeds", "York"):
-        account.server.api("PUT", f"/candidates/{id}", city=city)
-        account.pull("candidates")
-    rows = account.rows("SELECT * FROM history.candidates WHERE id = ? ORDER BY _version", id)
-    assert ["Leeds", "York"] == [row["city"] for row in rows][-2:]
-    names = {name for name in rows[0] if "valid" in name or "not_before" in name}
-    assert {"_valid_from", "_valid_to", "_not_before"} <= names
-    for older, newer in pairwise(rows):
-        assert older["_valid_to"] == newer["_valid_from"]
-    assert rows[-1]["_valid_to"] is None
-
-
-def test_a_second_pull_of_the_account_names_the_first(account: Account) -> None:
-    process = account.start("pull", "candidates", "--full", "--quiet")
-    statuses: list[int] = []
-
-    def pull_too(forward: object) -> None:
-        statuses.append(account.start("pull", "jobs", "--quiet").wait(90))
-
-    account.server.rule("GET /api/v1/candidates/*", pull_too, times=1)
-    process.communicate(timeout=120)
-    assert statuses[0] in (0, 1)
-    assert [] == account.differences("candidates")

@@ -61,11 +61,10 @@ from connector.errors_api import UnexpectedStatus as UnexpectedStatus
 from connector.errors_api import Unreachable as Unreachable
 from connector.errors_api import UnreadableAnswer as UnreadableAnswer
 from connector.errors_api import ValidationFailed as ValidationFailed
-from connector.operations.notify import notify as notify
-from connector.operations.problems import Problem as Problem
-from connector.operations.problems import find_problems as find_problems
-from connector.operations.problems import read_state as read_state
-from connector.operations.problems import settings_problem as settings_problem
+from connector.operations.alert_check import check_alerts as check_alerts
+from connector.operations.findings import JobRun as JobRun
+from connector.operations.findings import Proof as Proof
+from connector.operations.findings import proof_of as proof_of
 from connector.publishing.dictionary import ModelDescription as ModelDescription
 from connector.publishing.dictionary import describe_models as describe_models
 from connector.publishing.exports import read as read
@@ -76,7 +75,9 @@ from connector.publishing.project import CheckResult as CheckResult
 from connector.publishing.project import Project as Project
 from connector.publishing.project import Severity as Severity
 from connector.publishing.project_loader import load_project as load_project
+from connector.publishing.publication import PreparedDraft as PreparedDraft
 from connector.publishing.publication import PublishResult as PublishResult
+from connector.publishing.publication import prepare_draft as prepare_draft
 from connector.publishing.publication import publish as publish
 from connector.pulls.outcome import Progress as Progress
 from connector.pulls.outcome import PullReport as PullReport

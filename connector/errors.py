@@ -415,13 +415,14 @@ class BackupError(ConnectorError):
     }
 
 
-# -- Notifications ---------------------------------------------------------------------------------
+# -- Alerts ---------------------------------------------------------------------------------------
 class NotDelivered(ConnectorError):
-    """A notification could not be sent. The message does not contain the address."""
+    """An alert could not be sent. The message does not contain the address."""
 
-    code = "not_delivered"
+    code = "alert_not_delivered"
     action = (
-        "Check notify_urls and the network. The next 'connector status --notify' sends it again."
+        "Check the alert_* settings with 'connector alerts --test'. The next run sends the alert "
+        "again."
     )
 
 

@@ -39,6 +39,7 @@ class BuiltModel:
     kind: Kind
     rows: int | None
     seconds: float
+    is_copied: bool = False
 
     @property
     def table(self) -> str:

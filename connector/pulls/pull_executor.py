@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from connector.catalog.resource import Order, Page, Resource
+from connector.client.client import RecordEndpoint
 from connector.errors import ConnectorError, UnusableId, WarehouseError
 from connector.errors_api import (
     AnswerTooLarge,
@@ -63,6 +64,9 @@ class PullExecutor:
     ) -> None:
         self._context, self._stream = context, stream
         self._tally = tally or ResourceTally()
+        self._endpoint: RecordEndpoint[Resource] = RecordEndpoint(
+            context.client, stream.resource.record, stream.parent
+        )
         # Whether each of the last details failed, in this batch or before. A batch ends by time, so
         # it could be too short to give up on details that fail slowly.
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
@@ -126,13 +130,7 @@ class PullExecutor:
 
     async def _list_page(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
         """Request a page of the list; without the server's time, items get the local time."""
-        answer = await self._context.client.page(
-            self._stream.resource.name,
-            self._stream.parent,
-            page=page,
-            sort=sort,
-            order=order if sort else None,
-        )
+        answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
         self._context.tally.readable += 1
         listed = replace(answer, received_at=self._context.now())
         for item in listed.items:
@@ -179,9 +177,7 @@ class PullExecutor:
         details.
         """
         try:
-            record = await self._context.client.detail(
-                self._stream.resource.name, id, self._stream.parent
-            )
+            record = await self._endpoint.get(id)
         except NotFound as error:
             # Only the API's own error body proves that a record is deleted; a proxy's page does
             # not. `pulls/deletion_guard.py` decides whether many deletions are accepted.

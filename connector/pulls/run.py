@@ -123,7 +123,9 @@ async def pull(
     )
     async with opening as context:
         run_id = context.run.run_id
-        publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
+        publishing = partial(
+            publish, settings, if_changed=True, run_id=run_id, watch=building, now=now
+        )
         return await _PullRun(
             context, options, ids_by_resource, publishing if publishes else None
         ).run(names)
@@ -181,7 +183,7 @@ class _PullRun:
         outcome, fatal = await self._record_run_end(
             outcome, fatal or (first if outcome == "failed" else None)
         )
-        published, unpublished = await self._publish_rows(outcome)
+        published, unpublished = await self._publish_if_changed(outcome)
         if unpublished is not None:
             # A stopped run stays stopped: the next one continues and publishes. Any other run has
             # failed, because analysts do not see its rows.
@@ -204,10 +206,10 @@ class _PullRun:
             anomalies={name: events for name, events in self._anomalies.items() if events},
         )
 
-    async def _publish_rows(
+    async def _publish_if_changed(
         self, outcome: RunOutcome
     ) -> tuple[PublishResult | None, ConnectorError | None]:
-        """Publish if the run has not failed.
+        """Publish if something has changed and the run has not failed.
 
         Returns the publication, or the error if publishing failed.
         """

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import declaration
-from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
-from connector.client.client import Client
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
+from connector.client.client import Client, RecordEndpoint
 from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
@@ -238,8 +238,11 @@ async def _transition_for_declared_record(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
             action="Give the record of the row, or use --resend or --drop.",
         )
+    endpoint: RecordEndpoint[Resource] = RecordEndpoint(
+        client, declaration(task.resource).record, task.parent
+    )
     try:
-        record = await client.detail(task.resource, id, task.parent)
+        record = await endpoint.get(id)
     except NotFound as error:
         if not error.is_api_error:
             # A proxy's page says nothing about the record.

@@ -186,7 +186,7 @@ def copy_and_publish(settings: Settings) -> ConnectorError | None:
     """
     try:
         copy_journal(settings)
-        publish_file(settings)
+        publish_file(settings, if_changed=True)
     except ConnectorError as error:
         return error
     return None

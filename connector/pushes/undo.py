@@ -297,16 +297,14 @@ class _UndoRun:
 
     async def _send_undo(self, row: WrittenRow, step: UndoStep) -> Answer | DeletionProof:
         """Delete the record, or restore its fields, and return the answer."""
-        self._session.check_can_send()
-        client, task, id = self._session.context.client, row.task, row.record_id
+        endpoint, id = self._session.endpoint(row.task), row.record_id
         answer: Answer | DeletionProof
         try:
             if step.deletes:
-                await client.delete(task.resource, id, task.parent)
+                await endpoint.delete(id)
                 answer = DeletionProof(self._session.served_at)
             else:
-                written = await client.update(task.resource, id, step.body, task.parent)
-                answer = Accepted(written.record)
+                answer = Accepted((await endpoint.update(id, step.body)).record)
         except ConnectorError as error:
             self._session.record_write_end(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error

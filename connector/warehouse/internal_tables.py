@@ -194,8 +194,9 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             " (sync.bookmarks). The models use it as the current time.",
             "run_id VARCHAR": "Last run whose records are in the published file "
             "(`sync.runs.run_id`).",
-            "outcome VARCHAR": "published, refused (a blocking check failed), failed or "
-            "interrupted.",
+            "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
+            "such row is kept), refused (a blocking check failed), failed "
+            "or interrupted.",
             "models BIGINT": "Number of models and seeds.",
             "checks BIGINT": "Number of tests and audits.",
             "failed_checks VARCHAR[]": "Names of the failed checks; warnings if the outcome "
@@ -211,6 +212,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Error message if it was refused or failed, else null.",
             "bytes BIGINT": "Size of the file; null in the published file itself.",
+            "fingerprint VARCHAR": "Hash of the file's records, models, seeds and settings. "
+            "A pull with the same hash publishes nothing.",
             "seconds DOUBLE": "Duration.",
         },
     ),

@@ -16,6 +16,7 @@ import dagster as dg
 from pipelines.accounts import Account, Accounts
 from pipelines.graph import KEYS
 from pipelines.landing import landing_assets
+from pipelines.models import model_assets
 from pipelines.publishing import published_asset
 from pipelines.schedules import create_schedules
 from pipelines.sensors import create_inbox_sensor
@@ -35,7 +36,11 @@ COUNTS = {
 UNNAMED = Accounts.read(Account(environ={}, cwd=Path(os.devnull)))
 """The newcomer's case: no account is named."""
 
-landing, published = landing_assets(UNNAMED), published_asset(UNNAMED)
+landing, models, published = (
+    landing_assets(UNNAMED),
+    model_assets(UNNAMED),
+    published_asset(UNNAMED),
+)
 nightly_pull = next(
     each for each in create_schedules(UNNAMED) if each.name == "nightly_pull_schedule"
 )

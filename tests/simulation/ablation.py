@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from connector.client.limiter import RateLimiter
+from connector.client.rate_limiter import RateLimiter
 from connector.pulls import first_load, incremental_scan, verification_pass
 from connector.pulls import resource_pull as pulls
 from connector.pulls.incremental_scan import IncrementalScan, ScanResult

@@ -29,7 +29,7 @@ from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run, finish_resource_run, last_runs
 from connector.warehouse.state import report_notices, write_notice
 from connector.warehouse.warehouse import Warehouse
-from tests.problems.agency import DONE
+from tests.alerts.agency import DONE
 from tests.repository import ROOT
 from tests.support.agency import rows
 

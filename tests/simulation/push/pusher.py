@@ -25,10 +25,9 @@ from connector.client.messages import (
     build_convert_request,
     build_create_request,
     build_update_request,
-    read_written,
-    response_error,
     served_at,
 )
+from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter

@@ -18,7 +18,7 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
-from connector.client.fit import misfit_of_id
+from connector.client.answer_fit import misfit_of_id
 from connector.client.messages import Request, Response
 from connector.errors_api import InDoubt, Unreachable
 from connector.ledger.journal_records import RowKey

@@ -61,10 +61,11 @@ from connector.errors_api import UnexpectedStatus as UnexpectedStatus
 from connector.errors_api import Unreachable as Unreachable
 from connector.errors_api import UnreadableAnswer as UnreadableAnswer
 from connector.errors_api import ValidationFailed as ValidationFailed
-from connector.operations.alert_check import check_alerts as check_alerts
-from connector.operations.findings import JobRun as JobRun
-from connector.operations.findings import Proof as Proof
-from connector.operations.findings import proof_of as proof_of
+from connector.operations.notify import notify as notify
+from connector.operations.problems import Problem as Problem
+from connector.operations.problems import find_problems as find_problems
+from connector.operations.problems import read_state as read_state
+from connector.operations.problems import settings_problem as settings_problem
 from connector.publishing.dictionary import ModelDescription as ModelDescription
 from connector.publishing.dictionary import describe_models as describe_models
 from connector.publishing.exports import read as read
@@ -75,9 +76,7 @@ from connector.publishing.project import CheckResult as CheckResult
 from connector.publishing.project import Project as Project
 from connector.publishing.project import Severity as Severity
 from connector.publishing.project_loader import load_project as load_project
-from connector.publishing.publication import PreparedDraft as PreparedDraft
 from connector.publishing.publication import PublishResult as PublishResult
-from connector.publishing.publication import prepare_draft as prepare_draft
 from connector.publishing.publication import publish as publish
 from connector.pulls.outcome import Progress as Progress
 from connector.pulls.outcome import PullReport as PullReport
@@ -86,7 +85,7 @@ from connector.pulls.outcome import can_retry as can_retry
 from connector.pulls.outcome import describe_row_difference as describe_row_difference
 from connector.pulls.outcome import explain as explain
 from connector.pulls.outcome import explain_together as explain_together
-from connector.pulls.resource_pull import PullOptions as PullOptions
+from connector.pulls.reading import PullOptions as PullOptions
 from connector.pulls.run import pull as pull
 from connector.pushes.batch import look_up_unconfirmed_rows as look_up_unconfirmed_rows
 from connector.pushes.dry_run import PushFile as PushFile

@@ -94,19 +94,14 @@ class ConnectorError(Exception):
         "deletions_refused": (
             f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
         ),
-        "list_shrank": (
-            f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
-            " If not, give the API key access to these records again: check its scopes and its"
-            " user."
+        "deletions_held": (
+            "Check one of these records on the platform. If they were deleted on purpose,"
+            f" {_ACCEPT}. If not, check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to"
+            " this account, and the scopes and the user of the key."
         ),
-        "list_unfamiliar": (
-            "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this"
-            f" data folder. If they do, and its records were replaced on purpose, {_ACCEPT}."
-        ),
-        "details_gone": (
-            "Open one of these records on the platform. If it exists, allow the key to read"
-            " single records. If not, contact the platform's support. The next pull reads them"
-            " again."
+        "record_forbidden": (
+            "Ask the platform's support why the key may read the list, but not this record. The"
+            " other records are loaded, and the next pull reads it again."
         ),
     }
 
@@ -415,14 +410,13 @@ class BackupError(ConnectorError):
     }
 
 
-# -- Alerts ---------------------------------------------------------------------------------------
+# -- Notifications ---------------------------------------------------------------------------------
 class NotDelivered(ConnectorError):
-    """An alert could not be sent. The message does not contain the address."""
+    """A notification could not be sent. The message does not contain the address."""
 
-    code = "alert_not_delivered"
+    code = "not_delivered"
     action = (
-        "Check the alert_* settings with 'connector alerts --test'. The next run sends the alert "
-        "again."
+        "Check notify_urls and the network. The next 'connector status --notify' sends it again."
     )
 
 

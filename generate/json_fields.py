@@ -73,12 +73,11 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "--check": "whole made_at account version work ledger entries format digest",
     },
     "status": {
-        "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
+        "": "folder resources runs problems is_lost? published? unpublished?"
         " left? month? limit_per_minute? leases?",
         "--all": "accounts exit_status?",
         "--check": "ok at accounts",
     },
-    "alerts": {"": "accounts exit_status?", "--test": "tests"},
 }
 """Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
 

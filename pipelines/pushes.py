@@ -73,6 +73,8 @@ class RowConfig(dg.Config):
     ignore: list[str] = _push_option_field("ignore", [])
     content_type: str | None = _push_option_field("content_type")
     region: str | None = _push_option_field("region")
+    day_hours: str | None = _push_option_field("day_hours")
+    set_values: list[str] = _push_option_field("set_values", [])
     clear: str | None = _push_option_field("clear")
     accept_warnings: bool = _push_option_field("accept_warnings", False)  # a default, and no switch
     overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
@@ -94,7 +96,7 @@ class RowConfig(dg.Config):
     def options(self, folder: Path) -> PushOptions:
         """Return the options for reading the file; file names are relative to `folder`."""
         given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
-        given |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
+        given |= {name: tuple(given[name]) for name in ("match", "ignore", "set_values")}
         given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**given)
 

@@ -18,7 +18,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
         "demo": "Run the whole pipeline on a sample agency.",
         "sandbox": "Serve a local copy of the API with sample data.",
-        "doctor": "Check settings, data folder, API key, limits and alerts.",
+        "doctor": "Check settings, data folder, API key, limits and notifications.",
     },
     "Sync": {
         "pull": "Update the local copy from the API and publish it.",
@@ -44,8 +44,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "retention": "Erase people whose retention period has expired.",
     },
     "Operations": {
-        "status": "Show how recent the copy is, the last runs, and the requests of this month.",
-        "alerts": "Show, send or test alerts.",
+        "status": "Show the state and the problems of the copy, and notify you of them.",
         "backup": "Back up an account's folder to one file.",
         "restore": "Restore an account's folder from a backup.",
     },

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from connector.publishing.excel import Sheet
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
-BUILT = ("name", "schema", "kind", "rows", "seconds", "copied")
+BUILT = ("name", "schema", "kind", "rows", "seconds")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
 _CHECK_FIELDS = (
@@ -64,20 +64,17 @@ def models() -> None:
 @models.command(
     "build",
     cls=Command,
-    examples=("connector models build", "connector models build fct_time_in_stage+"),
+    examples=("connector models build",),
     if_interrupted="The published file is unchanged.",
 )
-@selection
-def build_models(session: Session, *, select: tuple[str, ...]) -> int:
-    """Build models, check them, and publish recruitment.duckdb.
+def build_models(session: Session) -> int:
+    """Build all models, check them, and publish recruitment.duckdb.
 
-    Models outside SELECT are copied from the published file. If a check of severity error fails,
-    nothing is published and the exit status is 1.
+    Prints each model with its rows and seconds. If a check of severity error fails, nothing is
+    published and the exit status is 1.
     """
     settings, terminal = session.load(), session.terminal
-    # Raises for an unknown name before anything is copied.
     project = load_account_project(settings)
-    project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
             f"models are off (set in {settings.models.origin}), so the file is published without "
@@ -86,7 +83,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     with terminal.progress("build") as meter:
         progress = RunProgress(meter)
         try:
-            done = run_publish(settings, select=select, watch=progress)
+            done = run_publish(settings, watch=progress)
         except ConnectorError as error:
             # A refused build has results too.
             _print_build_results(terminal, progress)
@@ -121,7 +118,7 @@ def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
 def _model_row(model: BuiltModel) -> tuple[object, ...]:
     """Return the values of the columns `BUILT`."""
     seconds = f"{model.seconds:.2f}"
-    return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
+    return model.name, model.schema, model.kind, model.rows, seconds
 
 
 def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) -> None:
@@ -160,7 +157,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     """List the models and seeds in build order.
 
     Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
-    includes the columns of each model with types, descriptions and lineage.
+    includes the columns of each model with types and descriptions.
     """
     project, terminal = load_account_project(session.load()), session.terminal
     names = project.selected(select)
@@ -182,7 +179,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _model_json(model: ModelDescription) -> dict[str, object]:
-    """Return the JSON object of a model with its columns and lineage."""
+    """Return the JSON object of a model with its columns."""
     return {
         "name": model.name,
         "schema": model.schema,
@@ -193,14 +190,7 @@ def _model_json(model: ModelDescription) -> dict[str, object]:
         "made_of": model.made_of,
         "sources": model.sources,
         "columns": [
-            {
-                "name": each.name,
-                "type": each.type,
-                "about": each.about,
-                "made_of": [".".join(named) for named in each.parents],
-                "origins": [".".join(named) for named in each.origins],
-            }
-            for each in model.columns
+            {"name": each.name, "type": each.type, "about": each.about} for each in model.columns
         ],
     }
 
@@ -348,7 +338,6 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector publish",
         "connector publish --parquet lake --schema marts",
@@ -390,7 +379,8 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Schema, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the"
+    " published file."
     " Repeatable. [default: setting publish_without]",
 )
 def publish(
@@ -423,7 +413,7 @@ def publish(
         done = run_publish(settings, watch=RunProgress(meter))
     exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    for each in () if done.built is None else done.built.warnings:
+    for each in done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
     if settings.models.value == "on":

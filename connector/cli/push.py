@@ -48,7 +48,7 @@ OUTCOMES = {
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FLAGS = {"mapping_file": "--mapping", "content_type": "--type"}
+_FLAGS = {"mapping_file": "--mapping", "content_type": "--type", "set_values": "--set"}
 
 _TYPES: Mapping[str, Any] = {
     "match": options.comma_separated,
@@ -78,6 +78,8 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
             else:
                 given |= {"default": "" if default == () else default}
                 given |= {"show_default": isinstance(default, str)}
+            if name == "set_values":
+                given |= {"multiple": True, "default": ()}
             flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
             command = click.option(flag, name, **given | more)(command)
         return command
@@ -90,7 +92,6 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector push candidates people.xlsx --mode create",
         "connector push candidates people.xlsx --mode create --apply",
@@ -120,8 +121,10 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @options.file_option(
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
 )
-@add_push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
-@add_push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
+@add_push_options(
+    "set_values", "ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding"
+)
+@add_push_options("delimiter", "date_format", "century", "decimal", "region", "day_hours", "clear")
 @add_push_options("overwrite", "resend", "unconfirmed", "marker_field")
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
@@ -274,12 +277,6 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
         count = preview.uncreatable
         rows = f": {count_noun(count, 'row')} cannot create {resource}" if count else ""
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
-    if merged := preview.table.merged_ranges:
-        terminal.warn(
-            f"the file has merged cells: {', '.join(merged)}. Only the first cell of each range "
-            f"has a value."
-            " Unmerge the cells and fill in the others if they need the value."
-        )
 
 
 def _print_report(terminal: Terminal, report: PushReport) -> None:

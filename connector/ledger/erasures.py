@@ -28,7 +28,14 @@ from connector.ledger.receipts import (
     missing_receipts,
     record_release,
 )
-from connector.ledger.sqlite_file import columns_of, insert, read_records, reader_of, values_of
+from connector.ledger.sqlite_file import (
+    columns_of,
+    insert,
+    read_records,
+    reader_of,
+    to_column,
+    values_of,
+)
 
 _CHECKPOINT_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
@@ -239,11 +246,20 @@ class Erasures:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Record of a backup: when it was made, its file, and its size. The file may be gone since."""
+    """Record of a backup. One without `ended_at` runs or was killed; one without `file` failed.
 
-    made_at: datetime
-    file: Path
-    bytes: int
+    The file may be gone since.
+    """
+
+    began_at: datetime
+    ended_at: datetime | None = None
+    file: Path | None = None
+    bytes: int | None = None
+    message: str | None = None
+
+
+BACKUPS_KEPT = 50
+"""Number of records of backups that stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,21 +286,23 @@ class Backups:
         self._ledger = ledger
 
     def record_backup(self, backup: Backup) -> None:
-        """Record a backup. Replaces the record of an earlier backup with the same file."""
+        """Record a backup, or replace the record with the same start."""
         with self._ledger.writing() as connection:
-            connection.execute("DELETE FROM backups WHERE file = ?", (str(backup.file),))
+            connection.execute(
+                "DELETE FROM backups WHERE began_at = ?", (to_column(backup.began_at),)
+            )
             insert(connection, "backups", values_of(backup))
+            connection.execute(
+                "DELETE FROM backups WHERE began_at NOT IN"
+                " (SELECT began_at FROM backups ORDER BY began_at DESC LIMIT ?)",
+                (BACKUPS_KEPT,),
+            )
 
-    def delete_backup_records(self, files: Iterable[Path]) -> None:
-        """Delete the records of backups whose files were removed."""
-        with self._ledger.writing() as connection:
-            connection.executemany("DELETE FROM backups WHERE file = ?", [(str(f),) for f in files])
-
-    def latest_backup(self) -> Backup | None:
-        """Return the record of the latest backup; None if there is none."""
-        query = "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
+    def latest_backups(self) -> tuple[Backup, ...]:
+        """Return the records of backups, newest first."""
+        query = f"SELECT {columns_of(Backup)} FROM backups ORDER BY began_at DESC"
         with self._ledger.reading() as connection:
-            return next(iter(read_records(connection, Backup, query)), None)
+            return tuple(read_records(connection, Backup, query))
 
     def record_restore(self, restore: Restore) -> None:
         """Record a restore."""

@@ -125,22 +125,12 @@ CREATE TABLE suppressed (
     token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Alerts --------------------------------------------------------------------------------------
-
--- One row for each open alert, and for each ended one whose end is not delivered yet. `causes` is
--- JSON: an open alert is sent again only for a cause that is not among them.
-CREATE TABLE alerts (
-    code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL, opened_at TEXT NOT NULL,
-    change TEXT NOT NULL, changed_at TEXT NOT NULL, title TEXT NOT NULL, happened TEXT NOT NULL,
-    action TEXT NOT NULL, causes TEXT NOT NULL, sent_at TEXT,
-    PRIMARY KEY (code, about)
-) WITHOUT ROWID;
-
 -- Backups -------------------------------------------------------------------------------------
 
--- One row for each complete backup of this folder. A backup has no row of itself.
+-- One row for each backup of this folder, from its start. A row without `ended_at` is of a backup
+-- that runs or was killed. A row without `file` is of a backup that failed.
 CREATE TABLE backups (
-    made_at TEXT NOT NULL, file TEXT PRIMARY KEY, bytes INTEGER NOT NULL
+    began_at TEXT PRIMARY KEY, ended_at TEXT, file TEXT, bytes INTEGER, message TEXT
 ) WITHOUT ROWID;
 -- One row for each restore of this folder: time of the backup, whether this ledger is that of the
 -- backup (1) or was in the folder (0), and the server time up to which each resource was verified.

@@ -6,20 +6,21 @@ the next backup removes the remaining temporary folder.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import os
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
-from connector.errors import BackupError, Misused, SettingsError, file_error
+from connector.errors import BackupError, ConnectorError, Misused, SettingsError, file_error
 from connector.ledger.erasures import Backup, Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.person import KEY_FILE, read_or_create_key
@@ -101,18 +102,49 @@ def make_backup(
         )
     # A backup without the journal of pushes must not replace older, complete backups.
     check_files(settings)
-    make_folder(to)
-    result = _write_backup(settings, to, now().astimezone(UTC).replace(microsecond=0))
-    with Ledger(folder) as ledger:
-        notes = Backups(ledger)
-        if ledger.exists:
-            notes.record_backup(
-                Backup(result.manifest.made_at, result.file, result.file.stat().st_size)
-            )
-        removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
-        if removed and ledger.exists:
-            notes.delete_backup_records(removed)
+    backup = Backup(now())
+    _record(folder, backup)
+    with backup_lock(folder):
+        try:
+            make_folder(to)
+            result = _write_backup(settings, to, backup.began_at.replace(microsecond=0))
+        except ConnectorError as error:
+            _record(folder, replace(backup, ended_at=now(), message=str(error)))
+            raise
+    size = result.file.stat().st_size
+    _record(folder, replace(backup, ended_at=now(), file=result.file, bytes=size))
+    removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
     return BackupResult(result.file, result.manifest, removed)
+
+
+BACKUP_LOCK = "backup.lock"
+
+
+@contextmanager
+def backup_lock(folder: Path) -> Iterator[None]:
+    """Hold a lock that the system releases when the process ends, however it ends."""
+    with open(folder / BACKUP_LOCK, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+def is_backup_running(folder: Path) -> bool:
+    """Return True if a process is making a backup of the folder."""
+    try:
+        with open(folder / BACKUP_LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _record(folder: Path, backup: Backup) -> None:
+    """Record a backup in the ledger, if there is one."""
+    with Ledger(folder) as ledger:
+        if ledger.exists:
+            Backups(ledger).record_backup(backup)
 
 
 def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResult:

@@ -23,16 +23,9 @@ from typing import Any, Literal
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Page, Resource
-from connector.client.client import Client, Limits, RecordEndpoint
-from connector.client.rate_limiter import RateLimiter
-from connector.errors import (
-    ConnectorError,
-    DamagedLog,
-    NotDelivered,
-    SettingsError,
-    WarehouseError,
-    count_noun,
-)
+from connector.client.client import Client, Limits
+from connector.client.limiter import RateLimiter
+from connector.errors import ConnectorError, DamagedLog, SettingsError, WarehouseError, count_noun
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowance_of
@@ -41,7 +34,6 @@ from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger
-from connector.operations.delivery import configured_sinks
 from connector.operations.folder_identity import confirm_move, find_owner, replace_ledger
 from connector.operations.restore import leftover_folders
 from connector.privacy.receipt import rewrite_receipt
@@ -356,7 +348,7 @@ def _folder_and_settings_checks(
         (FOLDERS, lambda: _check_folders(settings, environ)),
         ("leftovers", lambda: _check_leftovers(settings)),
         ("erasures", lambda: _check_erasures(settings)),
-        ("alerts", lambda: _check_alert_channels(settings)),
+        ("notifications", lambda: _check_notifications(settings)),
         ("schedules", lambda: _check_schedules(settings)),
         ("proxy", lambda: _check_proxy(settings, environ)),
     )
@@ -408,13 +400,15 @@ def _check_backup(settings: Settings, now: datetime) -> CheckOutcome:
         return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).latest_backup() if ledger.exists else None
+        backups = Backups(ledger).latest_backups() if ledger.exists else ()
+    last = next((each for each in backups if each.file is not None), None)
     if last is None:
         return _warning("there is no backup", advice)
-    found = f"the last backup was made at {format_moment(last.made_at)}: {last.file}"
+    assert last.file is not None
+    found = f"the last backup was made at {format_moment(last.began_at)}: {last.file}"
     if not last.file.exists():
         return _warning(f"{found}, but the file does not exist any more", advice)
-    if now - last.made_at > timedelta(days=BACKUP_DAYS_MAX):
+    if now - last.began_at > timedelta(days=BACKUP_DAYS_MAX):
         return _warning(found, advice)
     return _ok(found)
 
@@ -464,22 +458,12 @@ def _check_erasures(settings: Settings) -> CheckOutcome:
     return _ok("no interrupted erasures")
 
 
-def _check_alert_channels(settings: Settings) -> CheckOutcome:
-    """Check that a channel is configured and accepts connections. Nothing is sent."""
-    sinks = configured_sinks(settings)
-    if not sinks:
-        found = "no webhook or email is configured, so nobody is notified when a pull fails"
-        return _warning(found, "Configure a webhook or an email: see docs/ALERTS.md.")
-    failed = []
-    for sink in sinks:
-        try:
-            sink.check_connection()
-        except NotDelivered as error:
-            failed.append(str(error))
-    if failed:
-        action = "Check the alert_* settings. 'connector alerts --test' sends a test message."
-        return _warning("; ".join(failed), action)
-    return _ok("the webhook or mail server accepts connections; nothing was sent")
+def _check_notifications(settings: Settings) -> CheckOutcome:
+    """Check that an address for notifications is configured. Nothing is sent."""
+    if settings.notify_urls.value is None:
+        found = "no address is configured, so nobody is notified when a pull fails"
+        return _warning(found, "Set notify_urls_file: see docs/MONITORING.md.")
+    return _ok("an address is configured; nothing was sent")
 
 
 def _check_schedules(settings: Settings) -> CheckOutcome:
@@ -576,9 +560,8 @@ async def _check_scope(
     Raises errors that affect all resources.
     """
     name = f"scope {resource.read_scope()}"
-    endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
     try:
-        page = await endpoint.list(page=1, per_page=1)
+        page = await client.page(resource.name, page=1, per_page=1)
     except Forbidden as error:
         found = "missing: pulls skip the resources that need this scope"
         return None, DoctorCheck(name, "warning", found, error.action)

@@ -23,9 +23,7 @@ from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import RowResult
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
-from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
-from connector.page.words import load_language
 from connector.pushes.dry_run import (
     Preview,
     PushFile,
@@ -41,7 +39,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.problems import Cell, SheetRow, text_of
 from connector.spreadsheet.report import report_path, write_report
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.target_columns import PushTarget, comparison_text
+from connector.spreadsheet.targets import PushTarget, comparison_text
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
@@ -288,7 +286,6 @@ class DraftReader:
             for some, cell in zip(samples, () if row.is_outside else row.cells, strict=False):
                 if len(some) < SAMPLES_MAX and (text := text_of(cell).strip()):
                     some[text] = None
-        table.release()
         return OpenedFile(table, target, beginning, begins_at, tuple(map(tuple, samples)))
 
     def _check_rows_in_thread(self, id: str, job: ReadingJob[CheckedFile]) -> CheckedFile:
@@ -306,7 +303,6 @@ class DraftReader:
         )
         record_preview(self._settings.folder, previewed, at)
         rows.add_results(previewed.results, opened.headings)
-        opened.release()
         return CheckedFile(previewed, rows)
 
     def _read_outcomes_in_thread(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
@@ -322,7 +318,6 @@ class DraftReader:
         for _ in _store_rows_while_reading(table, rows, job.report_rows).rows():
             pass
         rows.add_results(results, table.headings)
-        table.release()
         return rows
 
     def _write_edits_to_copy(self, draft: ImportDraft) -> ImportDraft:
@@ -351,8 +346,7 @@ class DraftReader:
         path = report_path(table)
         # The report requests a result after its row.
         next_results = iter(lambda: results.popleft() if results else None, None)
-        words = report_words(load_language(draft.language), draft.resource)
-        write_report(path, replace(table, rows=rows), next_results, words)
+        write_report(path, replace(table, all_rows=list(rows())), next_results)
         rows_lost = _count_rows_above_headings(table)
         with self._drafts.open_for_change(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
@@ -403,7 +397,7 @@ def _store_rows_while_reading(
                 report_rows(count)
             yield row
 
-    return replace(table, rows=rows)
+    return replace(table, all_rows=list(rows()))
 
 
 def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
@@ -417,7 +411,6 @@ def _first_rows(push_file: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
         except ConnectorError:
             continue
         shown = [table.headings, *(row.cells for row in islice(table.rows(), SHOWN_ROWS))]
-        table.release()
         return tuple(tuple(map(text_of, cells[:SHOWN_COLUMNS])) for cells in shown), first
     return (), 1
 

@@ -22,8 +22,7 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
-from connector.page.report_words import report_words
-from connector.page.words import PageError, error_note, load_language
+from connector.page.words import PageError, error_note
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import Decision, resolve
 from connector.pushes.push import PushRunOptions, push
@@ -160,10 +159,7 @@ class DraftSender:
         users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:
             users["prepared"] = draft.ready_by
-        words = report_words(load_language(draft.language), draft.resource)
-        run_options = PushRunOptions(
-            applies=True, policy=options.policy(), people=users, words=words
-        )
+        run_options = PushRunOptions(applies=True, policy=options.policy(), people=users)
         push_file = self._reader.push_file(draft)
         while True:
             try:

@@ -15,11 +15,11 @@ from connector.ledger.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy, cell_reader, default_policy
-from connector.spreadsheet.columns import heading_words as words_in
+from connector.spreadsheet.headings import heading_words as words_in
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, CellError, ValueWithNotes
-from connector.spreadsheet.target_columns import PushTarget
+from connector.spreadsheet.targets import PushTarget
 from connector.spreadsheet.texts import phone_reader
 
 TABLE_ERRORS = frozenset(
@@ -393,7 +393,7 @@ def values_question(
         choices=tuple((each, each) for each in allowed),
         values=tuple(found.values()),
         is_typed=is_typed,
-        resource=reference.resource if reference else "",
+        resource=column.target.referred_resource or "",
     )
 
 

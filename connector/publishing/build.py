@@ -6,7 +6,7 @@ Each model is built in a separate transaction, so an error leaves the earlier ta
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,8 +38,6 @@ from connector.warehouse.duckdb_file import literal, open_file, quoted, transact
 from connector.warehouse.published_file import open_read_only
 from connector.warehouse.schema import landing_columns as landed_columns
 
-_EARLIER = "earlier"
-
 BUILD_MEMORY_MAX = "1GB"
 """Memory limit of DuckDB while models are built; larger data spills to the disk."""
 
@@ -49,7 +47,6 @@ def build(
     project: Project,
     *,
     select: Sequence[str] = (),
-    earlier: Path | None = None,
     finish: Callable[[duckdb.DuckDBPyConnection, BuildResult], None] | None = None,
     watch: BuildObserver | None = None,
 ) -> BuildResult:
@@ -58,10 +55,7 @@ def build(
     Args:
         file: Draft in which to build.
         project: Project to build.
-        select: Names of models to build. Default: all.
-        earlier: Published file. Tables that are not selected are copied from it if they have the
-            same columns. If another process holds it, every model is built. Checks that would
-            compare a copied table with a new one are skipped.
+        select: Names of models to build, with all that they read. Default: all.
         finish: Called before the file is closed.
         watch: Called with the progress.
 
@@ -69,17 +63,14 @@ def build(
         ModelError: A model cannot be built. The error names file and line.
         WarehouseError: A file cannot be used.
     """
-    selected = project.selected(select)
-    names = project.build_order if earlier else selected
+    names = project.selected(select)
     with (
         open_file(file, memory=BUILD_MEMORY_MAX) as connection,
         _without_slow_compression(connection),
-        _attach_earlier(connection, earlier) as shapes_before,
     ):
         if watch is not None:
             watch.on_plan(len(names), len(project.checks_of(names)))
-        chosen = frozenset(selected)
-        work = _ModelBuilder(connection, project, chosen, earlier=shapes_before, watch=watch)
+        work = _ModelBuilder(connection, project, watch=watch)
         built = tuple(work.build(name) for name in names)
         if CONTENT_VIEWS in names and project.makes_content_views:
             _replace_content_views(connection, project)
@@ -90,9 +81,8 @@ def build(
         )
         checks = project.checks_of(names)
         if select:
-            checks = _comparable_checks(
-                project, names, {each.table for each in built if each.is_copied}
-            )
+            absent = {each.table for each in project.nodes if each.name not in names}
+            checks = tuple(each for each in checks if not each.reads & absent)
         checked = tuple(_run_checks(connection, project, checks, table_columns, watch=watch))
         done = BuildResult(built, checked)
         if finish is not None:
@@ -127,58 +117,18 @@ def _without_slow_compression(connection: duckdb.DuckDBPyConnection) -> Iterator
         connection.execute("RESET GLOBAL disabled_compression_methods")
 
 
-@contextmanager
-def _attach_earlier(
-    connection: duckdb.DuckDBPyConnection, earlier: Path | None
-) -> Iterator[TableColumns]:
-    """Attach the published file as `earlier`, and yield the columns of its tables.
-
-    Yields no tables if the file is missing or another process holds it.
-    """
-    try:
-        if earlier is None or not earlier.exists():
-            raise FileNotFoundError
-        connection.execute(f"ATTACH {literal(str(earlier))} AS {_EARLIER} (READ_ONLY)")
-    except (FileNotFoundError, duckdb.Error):
-        yield {}
-        return
-    try:
-        yield read_table_columns(connection, _EARLIER)
-    finally:
-        connection.execute(f"DETACH {_EARLIER}")
-
-
-def _comparable_checks(
-    project: Project, names: Collection[str], copied: Collection[str]
-) -> tuple[Check, ...]:
-    """Return the checks that read only tables in the file, either all copied or all new."""
-    absent = {each.table for each in project.nodes if each.name not in names}
-    own = {each.table for each in project.nodes}
-    return tuple(
-        each
-        for each in project.checks_of(names)
-        if not each.reads & absent
-        if len({table in copied for table in each.reads & own}) <= 1
-    )
-
-
 class _ModelBuilder:
-    """Builds models one by one. Unselected tables are copied from the earlier file if possible.
-
-    `chosen` are the selected names; `earlier` are the columns of the tables in the earlier file.
-    """
+    """Builds models one by one."""
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
         project: Project,
-        chosen: Collection[str],
         *,
-        earlier: TableColumns,
         watch: BuildObserver | None,
     ) -> None:
         self._connection, self._project = connection, project
-        self._chosen, self._earlier, self._watch = chosen, earlier, watch
+        self._watch = watch
         found = connection.execute(
             "SELECT table_schema || '.' || table_name, table_type FROM information_schema.tables "
             "WHERE table_catalog = current_database()"
@@ -186,7 +136,7 @@ class _ModelBuilder:
         self._kinds = {name: "view" if kind == "VIEW" else "table" for name, kind in found}
 
     def build(self, name: str) -> BuiltModel:
-        """Build or copy one seed or model in a transaction. Raises `ModelFailed`."""
+        """Build one seed or model in a transaction. Raises `ModelFailed`."""
         if self._watch is not None:
             self._watch.on_model_start(name)
         began = time.monotonic()
@@ -194,24 +144,14 @@ class _ModelBuilder:
         with transaction(self._connection):
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
             with convert_sql_errors(node.path, f"{name} cannot be built"):
-                is_copied = node.kind != "view" and self._is_copyable(node)
-                rows = self._create(node, is_copied=is_copied)
+                rows = self._create(node)
         seconds = time.monotonic() - began
-        done = BuiltModel(name, node.schema, node.kind, rows, seconds, is_copied)
+        done = BuiltModel(name, node.schema, node.kind, rows, seconds)
         if self._watch is not None:
             self._watch.on_model_end(done)
         return done
 
-    def _is_copyable(self, node: Model | Seed) -> bool:
-        """Return True for an unselected table whose columns are the same in the earlier file."""
-        existing = self._earlier.get(node.table)
-        if existing is None or node.name in self._chosen or isinstance(node, Seed):
-            return False
-        sql = node.query.sql
-        made = self._connection.execute(f"DESCRIBE {sql}").fetchall()
-        return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in existing]
-
-    def _create(self, node: Model | Seed, *, is_copied: bool) -> int | None:
+    def _create(self, node: Model | Seed) -> int | None:
         """Create the table or view; return the number of rows, or None for a view."""
         if isinstance(node, Seed):
             return create_seed_table(self._connection, node)
@@ -220,8 +160,7 @@ class _ModelBuilder:
         if existing != kind:
             # A view does not replace a table, and a table does not replace a view.
             self._connection.execute(f"DROP {existing} {node.table}")
-        sql = f"FROM {_EARLIER}.{node.table}" if is_copied else node.query.sql
-        self._connection.execute(f"CREATE OR REPLACE {kind} {node.table} AS {sql}")
+        self._connection.execute(f"CREATE OR REPLACE {kind} {node.table} AS {node.query.sql}")
         if kind == "view":
             return None
         found = self._connection.execute(f"SELECT count(*) FROM {node.table}").fetchone()

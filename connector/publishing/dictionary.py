@@ -1,8 +1,8 @@
 """Generates `docs/DATA.md`, the dictionary of all tables and columns in a published file.
 
-It contains every table and column with its type, its meaning and its source columns. The
-descriptions come from the catalog, from the connector's own tables, and from the schema files of
-models and seeds. A test compares the page with them.
+It contains every table and column with its type and its meaning. The descriptions come from the
+catalog, from the connector's own tables, and from the schema files of models and seeds. A test
+compares the page with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from connector.publishing.columns import (
     describe_project,
     empty_warehouse,
 )
-from connector.publishing.lineage import ColumnKey, Lineage
 from connector.publishing.project import Kind, Model, Project
 from connector.publishing.project_loader import load_project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, Column
@@ -29,17 +28,11 @@ from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, Column
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """Column with its type, its description (may be empty), and its source columns.
-
-    `parents` are the columns that it is computed from directly, `origins` the columns of source
-    tables and seeds.
-    """
+    """Column with its type and its description, which may be empty."""
 
     name: str
     type: str
     about: str
-    parents: tuple[ColumnKey, ...]
-    origins: tuple[ColumnKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,6 @@ def describe_models(project: Project) -> tuple[ModelDescription, ...]:
     table_columns = describe_project(project)
     check_columns(project, table_columns)
     texts = column_descriptions(project, table_columns)
-    traced = Lineage(project, table_columns)
     return tuple(
         ModelDescription(
             name=node.name,
@@ -88,11 +80,7 @@ def describe_models(project: Project) -> tuple[ModelDescription, ...]:
             sources=node.query.sources if isinstance(node, Model) else (),
             columns=tuple(
                 ColumnDescription(
-                    name=each.name,
-                    type=each.type,
-                    about=texts[node.table].get(each.name, ""),
-                    parents=traced.parents(node.table, each.name),
-                    origins=traced.origins(node.table, each.name),
+                    name=each.name, type=each.type, about=texts[node.table].get(each.name, "")
                 )
                 for each in table_columns[node.table]
             ),
@@ -102,9 +90,6 @@ def describe_models(project: Project) -> tuple[ModelDescription, ...]:
 
 
 # -- Page ------------------------------------------------------------------------------------------
-
-_ORIGINS_MAX = 4
-"""Maximum number of source columns that are named; the others are counted."""
 
 _SCHEMAS = {
     "marts": "Tables for analysts, one per model. Tables named `dim_...` describe people, jobs and"
@@ -133,7 +118,6 @@ def build_page() -> str:
     project = load_project()
     table_columns = describe_project(project)
     texts = column_descriptions(project, table_columns)
-    traced = Lineage(project, table_columns)
     with empty_warehouse() as connection:
         comments = dict(
             connection.execute(
@@ -153,7 +137,7 @@ def build_page() -> str:
         parts.append(f"\n## {schema}\n\n{about}\n")
         for table in tables[schema]:
             parts.append(f"\n### {table}\n\n{_table_description(table, comments)}\n\n")
-            parts += _table_lines(table_columns[table], table, texts[table], traced)
+            parts += _table_lines(table_columns[table], table, texts[table])
     return "".join(parts)
 
 
@@ -173,24 +157,14 @@ def _table_description(table: str, comments: Mapping[str, str]) -> str:
 
 
 def _table_lines(
-    columns: tuple[Column, ...], table: str, texts: Mapping[str, str], traced: Lineage
+    columns: tuple[Column, ...], table: str, texts: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the lines of the Markdown table of columns."""
     schema = table.split(".", maxsplit=1)[0]
-    is_model = schema in ("staging", "marts")
     own = {each.name for each in HISTORY_COLUMNS}
-    yield "| Column | Type | Meaning | Made of |\n" if is_model else "| Column | Type | Meaning |\n"
-    yield "|---|---|---|---|\n" if is_model else "|---|---|---|\n"
+    yield "| Column | Type | Meaning |\n|---|---|---|\n"
     for each in columns:
         if schema == "history" and each.name not in own:
             continue
         meaning = " ".join(texts.get(each.name, "").split()).replace("|", "\\|")
-        made_of = f" {_format_origins(traced, table, each.name)} |" if is_model else ""
-        yield f"| `{each.name}` | {each.type} | {meaning} |{made_of}\n"
-
-
-def _format_origins(traced: Lineage, table: str, column: str) -> str:
-    """Return the source columns of a column, the first four by name and the others as a number."""
-    origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
-    named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+        yield f"| `{each.name}` | {each.type} | {meaning} |\n"

@@ -39,7 +39,6 @@ class BuiltModel:
     kind: Kind
     rows: int | None
     seconds: float
-    is_copied: bool = False
 
     @property
     def table(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +15,18 @@ from pathlib import Path
 import duckdb
 from pydantic import SecretStr
 
-from connector.errors import SettingsError, UnknownName
+from connector.catalog import CATALOG
+from connector.errors import UnknownName
 from connector.publishing.columns import (
     CONTENT_VIEW_PREFIX,
     PERSONAL_OWN_COLUMNS,
     RECORD,
-    TableColumns,
     describe_project,
     personal_columns,
     read_table_columns,
     read_tables,
 )
-from connector.publishing.lineage import ColumnKey, Lineage
-from connector.publishing.project import Model, Project, Seed
+from connector.publishing.project import Model, Project
 from connector.settings.model import Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
@@ -38,7 +36,10 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
-from connector.warehouse.schema import Column, TableSchema
+from connector.warehouse.schema import TableSchema
+
+ColumnKey = tuple[str, str]
+"""Column: its table as `schema.table`, and its name."""
 
 
 def can_be_hashed(table: str, column: str) -> bool:
@@ -101,82 +102,72 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
     return tuple(found)
 
 
-# -- Columns left out ------------------------------------------------------------------------------
+# -- Left out --------------------------------------------------------------------------------------
+# A field of a resource is cleared in the draft before the models are built. So no model can contain
+# its values, however it computes its columns.
 
 _TABLES = ("landing", "history")
 
 
-def left_out_columns(without: Collection[str], project: Project | None) -> frozenset[ColumnKey]:
+def clear_fields(draft: Path, without: Collection[str]) -> None:
+    """Set each `RESOURCE.FIELD` to null in the draft, and remove it from the received records.
+
+    Names of schemas, tables and their columns are ignored. Raises a `WarehouseError`.
+    """
+    fields = [each.split(".") for each in without if _is_field(each)]
+    if not fields:
+        return
+    with open_file(draft) as connection, transaction(connection):
+        for resource, field in fields:
+            removed = literal(json.dumps({field: None}))
+            for schema in _TABLES:
+                connection.execute(
+                    f"UPDATE {schema}.{quoted(resource)} SET {quoted(field)} = NULL, "
+                    f"{RECORD} = json_merge_patch({RECORD}, {removed})"
+                )
+
+
+def _is_field(name: str) -> bool:
+    """Return True for `RESOURCE.FIELD`."""
+    resource, _, field = name.partition(".")
+    return resource in CATALOG and field in CATALOG[resource].fields
+
+
+def left_out_columns(without: Collection[str]) -> frozenset[ColumnKey]:
     """Return table and column of each column that the setting `publish_without` leaves out.
 
-    `RESOURCE.FIELD` is a column of landing and history, each model's column that is read from it
-    under the same name, and the texts of `push` that may hold its values. `SCHEMA.TABLE.COLUMN` is
-    that column alone. A field that is removed from the `_record` of a table counts as a column of
-    that table.
-
-    `without` is the value of the setting; names of schemas are ignored. Raises `UnknownName`, and
-    `SettingsError` if a model computes another column from a column that is left out.
+    `RESOURCE.FIELD` leaves out the columns of landing and history, and the texts of `push` that may
+    hold its values. `SCHEMA.TABLE.COLUMN` is that column alone.
     """
     split = [name.rpartition(".")[::2] for name in without]
-    listed = {(table, column) for table, column in split if "." in table}
-    fields = [(table, column) for table, column in split if table and "." not in table]
-    if not listed and not fields:
-        return frozenset()
+    found = {(table, column) for table, column in split if "." in table}
+    fields = [name.split(".") for name in without if _is_field(name)]
+    found |= {(f"{schema}.{table}", column) for table, column in fields for schema in _TABLES}
+    if fields:
+        found |= {
+            (table, column)
+            for table in PERSONAL_OWN_COLUMNS
+            for column in PERSONAL_OWN_COLUMNS[table]
+        }
+    return frozenset(found)
+
+
+def check_left_out(without: Collection[str], project: Project | None) -> None:
+    """Raise `UnknownName` for a table or column in `publish_without` that does not exist."""
+    named = [name.split(".") for name in without if "." in name and not _is_field(name)]
+    named = [each for each in named if not ".".join(each).startswith(CONTENT_VIEW_PREFIX)]
+    if not named:
+        return
     project = project or Project({}, {}, {}, makes_content_views=False)
     table_columns = describe_project(project)
-    for table, column in listed:
-        if not table.startswith(CONTENT_VIEW_PREFIX):
-            _check_column(table, column, table_columns)
-    if not fields:
-        return frozenset(listed)
-    found = {(f"{schema}.{table}", column) for table, column in fields for schema in _TABLES}
-    found |= {
-        (table, column) for table in PERSONAL_OWN_COLUMNS for column in PERSONAL_OWN_COLUMNS[table]
-    }
-    needed: list[tuple[ColumnKey, ColumnKey]] = []
-    lineage = Lineage(project, table_columns)
-    for node in project.nodes:
-        for each in table_columns[node.table]:
-            made = node.table, each.name
-            parents = lineage.parents(*made)
-            sources = [parent for parent in parents if parent in found]
-            if any(each.name.lower() == name.lower().removeprefix("_") for _, name in sources):
-                found.add(made)
-                continue
-            records = [owner for owner, name in parents if name == RECORD]
-            keys = [key for key in found if key[0] in records]
-            if each.name == RECORD:
-                found |= {(node.table, key) for _, key in keys}
-            else:
-                sources += [key for key in keys if _may_contain_key(node, each, key[1])]
-            if sources and made not in listed:
-                needed.append((made, sources[0]))
-    if needed:
-        (table, name), source = needed[0]
-        raise SettingsError(
-            f"publish_without leaves out {'.'.join(source)}, but the model {table} computes its"
-            f" column {name} from it",
-            action="Add these columns to publish_without, or keep the field: "
-            f"{', '.join('.'.join(column) for column, _ in needed)}.",
-        )
-    return frozenset((*found, *listed))
-
-
-def _may_contain_key(node: Model | Seed, column: Column, key: str) -> bool:
-    """Return True if a column that is computed from `_record` may contain the value of this key."""
-    sql = node.query.sql if isinstance(node, Model) else ""
-    return column.type == "JSON" or bool(re.search(rf"'[^']*\b{key}\b[^']*'", sql))
-
-
-def _check_column(table: str, column: str, table_columns: TableColumns) -> None:
-    """Raise `UnknownName` for a table or column that does not exist."""
-    schema = table.partition(".")[0]
-    if table not in table_columns:
-        names = [each for each in table_columns if each.startswith(f"{schema}.")]
-        raise UnknownName("table in publish_without", table, names)
-    names = [each.name for each in table_columns[table]]
-    if column not in names:
-        raise UnknownName(f"column of {table} in publish_without", column, names)
+    for schema, name, *columns in named:
+        table = f"{schema}.{name}"
+        if table not in table_columns:
+            known = [each for each in table_columns if each.startswith(f"{schema}.")]
+            raise UnknownName("table in publish_without", table, known)
+        known = [each.name for each in table_columns[table]]
+        if columns and columns[0] not in known:
+            raise UnknownName(f"column of {table} in publish_without", columns[0], known)
 
 
 # -- Copy ------------------------------------------------------------------------------------------
@@ -195,7 +186,7 @@ class Mask:
     Attributes:
         personal: Keep, drop or hash personal columns.
         key: Key of the hashes; None if nothing is hashed.
-        without: Schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN` to leave out.
+        without: Schemas, tables, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN` to leave out.
     """
 
     personal: Treatment
@@ -220,9 +211,9 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         personal = (
             personal_columns(project, table_columns) if mask.personal != "keep" else frozenset()
         )
-        left_out = left_out_columns(mask.without, project)
+        left_out = left_out_columns(mask.without)
         for table in read_tables(connection):
-            if table.schema not in mask.without:
+            if not {table.schema, str(table)} & {*mask.without}:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.schema)}")
                 _copy_table(connection, table, mask, personal, left_out)
         connection.execute("CHECKPOINT masked")
@@ -241,17 +232,12 @@ def _copy_table(
     comments: dict[str, str] = {}
     owner = str(table)
     removed = [name for each, name in left_out if each == owner]
-    is_content_view = owner.startswith(CONTENT_VIEW_PREFIX)
-    without_removed = literal(json.dumps(dict.fromkeys(removed)))
     for column in table.columns:
         name = quoted(column.name)
-        is_left_out = is_content_view and ("landing.content_items", column.name) in left_out
-        if column.name in removed or is_left_out:
+        if column.name in removed:
             continue
         if (owner, column.name) not in personal:
-            is_record = column.name == RECORD and removed
-            patched = f"json_merge_patch({name}, {without_removed}) AS {name}"
-            shown.append(patched if is_record else name)
+            shown.append(name)
             comments[name] = column.comment
         elif mask.personal == "hash" and can_be_hashed(owner, column.name):
             shown.append(f"{_hash_expression(name)} AS {name}")

@@ -7,9 +7,6 @@ other, so that the later one publishes the later state.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,19 +21,11 @@ import duckdb
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.log import new_id
-from connector.publishing.project import (
-    BuildObserver,
-    BuildResult,
-    CheckResult,
-    Project,
-    project_files,
-    shipped_folder,
-)
+from connector.publishing.project import BuildObserver, BuildResult, CheckResult, Project
 from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
 from connector.settings.model import Settings
-from connector.version import program_version
 from connector.warehouse.duckdb_file import convert_errors, hold_lock, transaction
-from connector.warehouse.runs import Publication, read_own_publication, write_publication
+from connector.warehouse.runs import Publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import (
     begin_publication,
@@ -88,19 +77,11 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """Published file and the record of its publication.
-
-    `built` is None if a prepared draft was published, or if nothing had changed.
-    """
+    """Published file, the record of its publication, and the results of the build."""
 
     file: Path
     publication: Publication
-    built: BuildResult | None = None
-
-    @property
-    def is_unchanged(self) -> bool:
-        """Return True if the file was already up to date."""
-        return self.publication.outcome == "unchanged"
+    built: BuildResult
 
     def as_json(self) -> dict[str, Any]:
         """Return the publication as `--json` prints it; times as ISO 8601."""
@@ -119,15 +100,6 @@ class PublishResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedDraft:
-    """Checked draft that `publish(prepared=publication)` can publish."""
-
-    publication: str
-    file: Path
-    built: BuildResult
-
-
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -135,10 +107,6 @@ def _now() -> datetime:
 def publish(
     settings: Settings,
     *,
-    select: Sequence[str] = (),
-    prepared: str | None = None,
-    keeps_draft: bool = False,
-    if_changed: bool = False,
     run_id: str | None = None,
     watch: BuildObserver | None = None,
     now: Callable[[], datetime] = _now,
@@ -147,13 +115,6 @@ def publish(
 
     Args:
         settings: Settings of the account.
-        select: Models to build; others are copied from the published file. They are also built if
-            personal columns are dropped or hashed, or if another process holds the published file.
-        prepared: Draft to publish unchanged. If it is missing or outdated, a new one is built.
-        keeps_draft: Keep a draft that is refused.
-        if_changed: Publish nothing if the published file would show the same records and figures,
-            with the same version, models, seeds and settings on the same day. The outcome is then
-            `unchanged`.
         run_id: Id of the run that publishes.
         watch: Called with the progress of the build.
         now: Clock.
@@ -167,30 +128,8 @@ def publish(
     _check_records_loaded(settings)
     with publication_lock(settings.folder):
         work = _PublicationRun(settings, run_id, watch, now)
-        with work.record_errors(keeps_draft=keeps_draft):
-            built = None
-            if prepared is None or not work.resume_draft(prepared):
-                built = work.build_draft(select, if_changed=if_changed)
-            done = work.record_unchanged() if work.is_unchanged else work.publish_draft(built)
-    return done
-
-
-def prepare_draft(
-    settings: Settings,
-    *,
-    select: Sequence[str] = (),
-    run_id: str | None = None,
-    watch: BuildObserver | None = None,
-    now: Callable[[], datetime] = _now,
-) -> PreparedDraft:
-    """Build a draft for a later `publish`, with results of checks. Raises `ModelError`."""
-    _check_records_loaded(settings)
-    with publication_lock(settings.folder):
-        work = _PublicationRun(settings, run_id, watch, now)
-        with work.record_errors(keeps_draft=True):
-            built = work.build_draft(select, marks_published=False)
-            assert built is not None, "a draft is always built"
-            return work.keep_draft(built)
+        with work.record_errors():
+            return work.publish_draft(work.build_draft())
 
 
 def load_account_project(settings: Settings) -> Project:
@@ -243,31 +182,6 @@ def _with_failed_checks(row: Publication, failed: Sequence[CheckResult]) -> Publ
     )
 
 
-def settings_fingerprint(settings: Settings) -> str:
-    """Return a hash of the version, the settings, and the files of models and seeds.
-
-    Together with the records, these determine the published file. The hash key of personal fields
-    is included as a hash that does not reveal it.
-    """
-    key = settings.hash_key()
-    names = ("models", "models_schema", "publish_personal", "publish_without", "time_zone")
-    shown = [program_version(), duckdb.__version__, *(getattr(settings, n).value for n in names)]
-    if key is not None:
-        shown.append(
-            hmac.new(key.get_secret_value().encode(), b"publication", "sha256").hexdigest()
-        )
-    digest = hashlib.sha256(json.dumps(shown).encode())
-    if settings.models.value == "on":
-        folders = (shipped_folder(), settings.folder / SEEDS_FOLDER, settings.models_folder.value)
-        for each in (f for f in folders if f is not None):
-            for path in project_files(each):
-                # The build reports the error of an unreadable file.
-                with suppress(OSError):
-                    content = hashlib.sha256(path.read_bytes()).hexdigest()
-                    digest.update(f"{path.relative_to(each)} {content}\n".encode())
-    return digest.hexdigest()
-
-
 def _check_records_loaded(settings: Settings) -> None:
     """Raise `WarehouseError` if the account has no work file."""
     if not Warehouse(settings.folder).exists:
@@ -314,16 +228,13 @@ class _PublicationRun:
         )
 
     @contextmanager
-    def record_errors(self, *, keeps_draft: bool) -> Iterator[None]:
+    def record_errors(self) -> Iterator[None]:
         """After an error, remove the draft and record the error in the work file."""
         try:
             yield
         except BaseException as error:
-            # An incomplete draft is useless.
-            if not (keeps_draft and isinstance(error, PublishingRefused)):
-                with suppress(WarehouseError):
-                    remove_draft(self._draft)
             with suppress(WarehouseError):
+                remove_draft(self._draft)
                 remove_draft(self._masked)
                 if isinstance(error, ConnectorError):
                     outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
@@ -331,18 +242,10 @@ class _PublicationRun:
                     record_publication(self._work, self._row)
             raise
 
-    @property
-    def is_unchanged(self) -> bool:
-        """Return True if the published file is up to date."""
-        return self._row.outcome == "unchanged"
-
-    def build_draft(
-        self, select: Sequence[str], *, marks_published: bool = True, if_changed: bool = False
-    ) -> BuildResult | None:
+    def build_draft(self) -> BuildResult:
         """Copy the work file to the draft, and build and check the models in it.
 
-        With `marks_published` the draft is recorded as published unless a check blocks it. With
-        `if_changed`, returns None and copies nothing if the published file is up to date.
+        The draft is recorded as published unless a check blocks it.
         """
         remove_draft(self._draft)
         remove_draft(self._masked)
@@ -351,91 +254,30 @@ class _PublicationRun:
         if is_plain and self._mask is None:
             # No check can refuse it and no model is added, so its record is written beforehand.
             self._set_outcome("published")
-        self._row = begin_publication(
-            self._work,
-            self._draft,
-            self._row,
-            self._target,
-            settings_fingerprint=settings_fingerprint(self._settings),
-            if_changed=if_changed,
-        )
-        if self.is_unchanged:
-            return None
+        self._row = begin_publication(self._work, self._draft, self._row, self._target)
+        if self._mask is not None:
+            from connector.publishing.pseudonymize import clear_fields  # noqa: PLC0415
+
+            clear_fields(self._draft, self._mask.without)
         if is_plain:
             return BuildResult((), ())
-        # A pull that changed nothing builds nothing.
         from connector.publishing.build import build  # noqa: PLC0415
-
-        earlier = self._file_to_copy_from(select)
-        if earlier is not None:
-            # Copied models may belong to other records than built ones.
-            self._row = replace(self._row, fingerprint=None)
 
         project = self._project
         assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
             self._row = _with_check_results(self._row, built, project)
-            if marks_published and not built.blocking:
+            if not built.blocking:
                 self._set_outcome("published")
                 with transaction(connection):
                     write_publication(connection, self._row)
 
-        return build(
-            self._draft,
-            project,
-            select=select if earlier else (),
-            earlier=earlier,
-            finish=finish,
-            watch=self._watch,
-        )
+        return build(self._draft, project, finish=finish, watch=self._watch)
 
-    def _file_to_copy_from(self, select: Sequence[str]) -> Path | None:
-        """Return the published file if unselected models may be copied from it, else None.
-
-        They may not be copied if this file or that one has dropped or hashed personal columns.
-        """
-        if not select:
-            return None
-        shown = read_own_publication(self._target)
-        is_plain = shown is not None and shown.personal == self._row.personal == "keep"
-        return self._target if is_plain else None
-
-    def resume_draft(self, prepared: str) -> bool:
-        """Continue with an earlier draft; False if missing or old. Raises `PublishingRefused`."""
-        row, shown = read_own_publication(self._draft), read_own_publication(self._target)
-        if row is None or row.publication != prepared or row.outcome not in ("built", "refused"):
-            return False
-        if shown is not None and shown.started_at > row.started_at:
-            return False
-        self._row = replace(
-            row,
-            personal=self._row.personal,
-            left_out=self._row.left_out,
-            error_code=None,
-            message=None,
-        )
-        if row.outcome == "refused":
-            raise PublishingRefused([(name, None) for name in row.failed_checks])
-        return True
-
-    def keep_draft(self, built: BuildResult) -> PreparedDraft:
-        """Record the results of the checks in the draft, and keep it for a later `publish`."""
-        row = self._row
-        if built.blocking:
-            refusal = PublishingRefused([(each.name, each.failing) for each in built.blocking])
-            row = _with_failed_checks(replace(row, outcome="refused"), built.blocking)
-            row = replace(row, error_code=refusal.code, message=str(refusal))
-            # Even if the draft is never published, the reason for the missing file is recorded.
-            record_publication(self._work, row)
-        else:
-            row = replace(row, outcome="built")
-        record_publication(self._draft, row)
-        return PreparedDraft(row.publication, self._draft, built)
-
-    def publish_draft(self, built: BuildResult | None) -> PublishResult:
+    def publish_draft(self, built: BuildResult) -> PublishResult:
         """Mask the draft and publish it. Raises `PublishingRefused` after failed checks."""
-        if built is not None and built.blocking:
+        if built.blocking:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
         if self._row.outcome != "published":
             self._set_outcome("published")
@@ -454,18 +296,12 @@ class _PublicationRun:
             record_publication(self._work, self._row)
         return PublishResult(self._target, self._row, built)
 
-    def record_unchanged(self) -> PublishResult:
-        """Record that the published file was up to date."""
-        self._set_outcome("unchanged")
-        record_publication(self._work, self._row)
-        return PublishResult(self._target, self._row)
-
     def _check_left_out_columns(self) -> None:
         """Raise an error before the build if a column of `publish_without` cannot be left out."""
         if self._mask is not None:
-            from connector.publishing.pseudonymize import left_out_columns  # noqa: PLC0415
+            from connector.publishing.pseudonymize import check_left_out  # noqa: PLC0415
 
-            left_out_columns(self._mask.without, self._project)
+            check_left_out(self._mask.without, self._project)
 
     @cached_property
     def _project(self) -> Project | None:

@@ -25,10 +25,10 @@ from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import make_folder
-from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.queries import find_deleted_parents, read_live_ids
 from connector.warehouse.runs import Run
 from connector.warehouse.state import read_bookmark, report_notices
+from connector.warehouse.stream import Bookmark, Event, Stream
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import declaration
-from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
-from connector.client.client import Client, RecordEndpoint
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
+from connector.client.client import Client
 from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
@@ -55,7 +55,6 @@ from connector.pushes.push_executor import BatchExecutor, PushSession, RowExecut
 from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
@@ -238,11 +237,8 @@ async def _transition_for_declared_record(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
             action="Give the record of the row, or use --resend or --drop.",
         )
-    endpoint: RecordEndpoint[Resource] = RecordEndpoint(
-        client, declaration(task.resource).record, task.parent
-    )
     try:
-        record = await endpoint.get(id)
+        record = await client.detail(task.resource, id, task.parent)
     except NotFound as error:
         if not error.is_api_error:
             # A proxy's page says nothing about the record.
@@ -568,11 +564,13 @@ class _BatchRun:
         """
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
-        recent = CreatedBetween(self._session.served_at - lately, None)
+        since = self._session.served_at - lately
         found: set[str] = set()
         for task in creates.values():
             stream = self._session.loader.find_stream(task)
             if stream is not None:
-                found |= self._context.warehouse.query(stream, recent)
+                found |= self._context.warehouse.query(
+                    stream, lambda rows: rows.created_between(since, None)
+                )
         self._context.warehouse.release()
         return frozenset(found)

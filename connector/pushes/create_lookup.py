@@ -33,7 +33,7 @@ from connector.pushes.push_row import (
     PushSteps,
     ReadOne,
 )
-from connector.warehouse.pull_commands import FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import FoundDetail, Outcome, UnreadableDetail
 
 PAGES_MAX = 20
 """Maximum number of pages of one lookup. A longer list is not seen completely."""

@@ -41,13 +41,13 @@ from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
+from connector.spreadsheet.records import ClaimedKeys, comparison_key
 from connector.spreadsheet.report import REMEMBERED_MAX, Summary
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
-from connector.spreadsheet.template_sheet import template_columns, write_template
+from connector.spreadsheet.targets import KnownId, Lookups, PushTarget, comparison_text, push_target
+from connector.spreadsheet.template import template_columns, write_template
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.state import find_push
@@ -169,6 +169,14 @@ class PlannedLookups:
         is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
         return is_planned or self._landing.has_records(resource)
 
+    def list_texts(self, resource: str, fields: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return id and texts of the records in the warehouse."""
+        return self._landing.list_texts(resource, fields)
+
+    def known_ids(self, field: str) -> Sequence[KnownId]:
+        """Return the users or lead statuses in the warehouse."""
+        return self._landing.known_ids(field)
+
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
         """Return the fields of a content type from the warehouse; None if it is not loaded."""
         return self._landing.content_fields(content_type)
@@ -218,9 +226,7 @@ one more request together, to read the newest records.
 
 OPERATIONS = frozenset(get_args(Operation))
 
-ADD_COLUMNS = (
-    "Add the columns, or use a column mapping (--mapping FILE) that gives all rows the same value."
-)
+ADD_COLUMNS = "Add the columns, or give all rows the same value (--set FIELD=VALUE)."
 """Advice for a file without a required column."""
 
 PUSHED = "already_pushed"
@@ -384,7 +390,7 @@ class Preview:
     def resources(self) -> frozenset[str]:
         """Resources that the rows are compared with: their own, and the ones in references."""
         targets = [each.target for each in self.columns.columns]
-        referred = {each.reference.resource for each in targets if each.reference is not None}
+        referred = {each.referred_resource for each in targets if each.referred_resource}
         return frozenset(referred | {self.push_file.resource})
 
     @property
@@ -509,7 +515,7 @@ def preview(
         )
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
-    notices = (*notices, *table.left_out.notices())
+    notices = (*notices, *table.left_out.notices(), *meanings.remarks())
     return Preview(push_file, table, columns, rows, at, month, limit, notices, questions)
 
 

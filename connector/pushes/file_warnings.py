@@ -7,15 +7,18 @@ the same headings.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
+from connector.atomic_files import write_atomically
 from connector.errors import count_noun
 from connector.settings.layers import MAPS_FOLDER
-from connector.spreadsheet.columns import column_letter, normalized_heading
+from connector.spreadsheet.headings import column_letter, normalized_heading
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow
@@ -50,9 +53,8 @@ def ask_about_warnings(
     if covered := [each for each in table.merged_ranges if _covers_rows(each, table, filling)]:
         yield FileQuestion(
             "merged_cells",
-            "merged cells cover several rows, but only the first row of each would get the value:"
-            f" {', '.join(covered)}",
-            "Unmerge the cells and fill in the empty cells. To send the rows as they are, add "
+            f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
+            "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
         )
     if (second := table.left_out.second_table_row) is not None:
@@ -149,13 +151,14 @@ def load_remembered_mapping(
     The last file with the same headings counts if the given mapping maps no columns. Then the
     second value is a notice for users; otherwise it is None.
     """
-    has_said = given is not None and (given.columns or given.constants or given.ignored)
+    has_said = given is not None and (given.columns or given.ignored)
     path = _remembered_mapping_path(folder, resource, headings)
     if has_said or not path.exists():
         return given, None
     remembered = load_map(path)
     if given is not None:
-        remembered = with_options(remembered, given.options)
+        constants = {**remembered.constants, **given.constants}
+        remembered = with_options(replace(remembered, constants=constants), given.options)
     notice = (
         f"The columns are matched as in the last file with the same headings (column mapping: "
         f"{path})."
@@ -177,6 +180,46 @@ def remember_mapping(
         make_folder(path.parent)
         kept = replace(to_saved_map(columns), remarks={}, missing=())
         save_map(path, kept if given is None else replace(kept, options=given.options))
+    for seed, fields in _SEEDS.items():
+        names = {
+            id: text
+            for each in columns.columns
+            if each.target.key in fields
+            for text, id in each.options.values.items()
+            if id
+        }
+        if names:
+            _add_to_seed(folder / "seeds" / f"{seed}.csv", names)
+
+
+_SEEDS = {"people": ("assigned_to", "account_manager_id"), "lead_statuses": ("lead_status_id",)}
+
+
+def _add_to_seed(path: Path, names: Mapping[str, str]) -> None:
+    """Add names of users or lead statuses by id to the user's seed; known names are kept."""
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    headings = list(rows[0]) if rows else ["id", "name", _THIRD_COLUMN[path.stem]]
+    for id, name in names.items():
+        row = next((each for each in rows if each["id"] == id), None)
+        if row is None:
+            outcome = {"outcome": "open"} if "outcome" in headings else {}
+            rows.append({**dict.fromkeys(headings, ""), **outcome, "id": id, "name": name})
+        elif not row.get("name"):
+            row["name"] = name
+    make_folder(path.parent)
+    with write_atomically(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.DictWriter(text, headings)
+        writer.writeheader()
+        writer.writerows(rows)
+        text.flush()
+        text.detach()
+
+
+_THIRD_COLUMN = {"people": "team", "lead_statuses": "outcome"}
 
 
 # -- Named mappings --------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -12,7 +12,12 @@ from connector.ledger.push_plan import DoubtPolicy, PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
+from connector.spreadsheet.dates import (
+    FORMAT_ALLOWED,
+    HOURS_ALLOWED,
+    check_date_format,
+    parse_hours,
+)
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
     SavedMap,
@@ -121,9 +126,24 @@ class PushOptions:
     region: Annotated[
         str | None,
         PushOption(
-            "Country of telephone numbers without a country code, for example GB.", shown="CODE"
+            "Country whose customs decide dates, numbers, currencies and telephone numbers."
+            " Default: GB.",
+            shown="CODE",
         ),
     ] = None
+    day_hours: Annotated[
+        str | None,
+        PushOption(
+            f"Times of days without a time in fields that need one: {HOURS_ALLOWED}.", shown="HOURS"
+        ),
+    ] = None
+    set_values: Annotated[
+        tuple[str, ...],
+        PushOption(
+            "Value of a field for all rows, for example booking_type=contract. Can be repeated.",
+            shown="FIELD=VALUE",
+        ),
+    ] = ()
     decimal: Annotated[str | None, PushOption("Decimal separator.", tuple(DECIMALS))] = None
     clear: Annotated[str | None, _CLEAR] = None
     accept_warnings: Annotated[bool, PushOption("Send rows that have warnings.")] = False
@@ -188,7 +208,10 @@ class PushOptions:
             said["century"] = _checked_century(self.century)
         if self.region is not None:
             said["region"] = _checked_choice("region", self.region.upper(), tuple(sorted(REGIONS)))
-        return with_options(saved, CellOptions(**said)) if said else saved
+        if self.day_hours is not None:
+            said["day_hours"] = _checked_hours(self.day_hours)
+        constants = {**saved.constants, **dict(map(_checked_assignment, self.set_values))}
+        return with_options(replace(saved, constants=constants), CellOptions(**said))
 
 
 OPTIONS: Mapping[str, PushOption] = {
@@ -217,6 +240,26 @@ def _checked_century(first_year: int | str) -> int:
             f"{first_year!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}."
         )
     return year
+
+
+def _checked_hours(hours: str) -> str:
+    """Return the times of days without a time if they are valid. Raises `Misused`."""
+    try:
+        parse_hours(hours)
+    except ValueError:
+        raise Misused(f"{hours!r} are no hours of a day", action=f"Give {HOURS_ALLOWED}.") from None
+    return hours
+
+
+def _checked_assignment(text: str) -> tuple[str, str]:
+    """Return field and value of an assignment. Raises `Misused`."""
+    name, sign, value = text.partition("=")
+    if not (sign and name.strip() and value.strip()):
+        raise Misused(
+            f"{text!r} is not a field with a value",
+            action="Give both, for example --set employment_type=permanent.",
+        )
+    return name.strip(), value.strip()
 
 
 def _checked_row_number(number: int | None) -> int | None:

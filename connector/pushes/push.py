@@ -33,14 +33,7 @@ from connector.pushes.file_warnings import remember_mapping
 from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
-from connector.spreadsheet.report import (
-    PLAIN_WORDS,
-    ReportWords,
-    Summary,
-    report_path,
-    write_report,
-    write_some_rows,
-)
+from connector.spreadsheet.report import Summary, report_path, write_report, write_some_rows
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Order of the resources in a push of several files: resources that others refer to come first."""
@@ -168,7 +161,6 @@ class PushRunOptions:
         policy: How to treat repeated, conflicting and unconfirmed rows.
         ignores_quota: Whether to send requests even if the API reported a used-up month.
         people: Users who prepared and sent the file, for the journal.
-        words: Texts of the report in the user's language.
     """
 
     applies: bool = False
@@ -180,7 +172,6 @@ class PushRunOptions:
     policy: PushPolicy = field(default_factory=PushPolicy)
     ignores_quota: bool = False
     people: Mapping[BatchAction, str] = field(default_factory=dict)
-    words: ReportWords = PLAIN_WORDS
 
 
 async def push(
@@ -328,7 +319,6 @@ class _FilePush:
             return await self._report_questions(previewed, pulled)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long and does not need the values of a workbook in memory.
-        previewed.table.release()
         done = await apply(
             self.settings,
             await asyncio.to_thread(previewed.plan),
@@ -430,15 +420,14 @@ class _FilePush:
             return None
         if batch is not None or options.report_rows == "all":
             path = options.output or report_path(table)
-            write_report(path, table, results, options.words)
+            write_report(path, table, results)
             return path
         reported = previewed.rows.reported
         if not reported and options.output is None:
-            table.release()
             return None
         path = options.output or report_path(table)
         pairs = reported if results is previewed.results else _replace_results(reported, results)
-        write_some_rows(path, table, pairs, previewed.summary, options.words)
+        write_some_rows(path, table, pairs, previewed.summary)
         return path
 
 

@@ -26,7 +26,7 @@ from connector.errors_api import (
 from connector.ledger.journal_records import Attempt, Fate, RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, shorten
 from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
-from connector.warehouse.pull_commands import FoundDetail
+from connector.warehouse.stream import FoundDetail
 
 # -- Push commands ---------------------------------------------------------------------------------
 # The push of a row is a generator: it yields one command after another and receives the answers.

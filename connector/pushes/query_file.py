@@ -24,7 +24,7 @@ from connector.settings.layers import PUSHES_FOLDER
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
-from connector.spreadsheet.target_columns import comparison_text
+from connector.spreadsheet.targets import comparison_text
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.runs import read_own_publication

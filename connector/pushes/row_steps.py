@@ -52,7 +52,7 @@ from connector.pushes.push_row import (
     conflict_problems,
     declined_problems,
 )
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push create -----------------------------------------------------------------------------------
 # Before the first attempt, the newest records are compared with the row. A row with an unconfirmed

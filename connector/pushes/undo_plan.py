@@ -16,7 +16,7 @@ from connector.catalog import declaration
 from connector.catalog.field import VALUE_ERASED, Field, Kind, is_redacted
 from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration
-from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
+from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.journal_records import RowKey
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, shorten
 from connector.ledger.push_states import Operation, Task

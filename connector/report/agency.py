@@ -83,7 +83,7 @@ _FORECAST = Figure(
 _ENDING = Figure(
     key="ending",
     title="Contracts by end date",
-    mart="fct_contractors_ending",
+    mart="fct_contracts",
     sql="SELECT CASE band WHEN 'later' THEN 'after 90 days' WHEN 'open' THEN 'no end stated' "
     "ELSE 'in ' || band || ' days' END AS band, count(*) AS contracts, "
     "count(next_booking_id) AS next_booking_id, "
@@ -93,7 +93,7 @@ _ENDING = Figure(
     "sum(count(*) FILTER (ends_within_14_days)) OVER () || '' AS the_14, "
     "sum(count(*) FILTER (ends_within_30_days)) OVER () || '' AS the_30, "
     "sum(count(*) FILTER (ends_within_90_days)) OVER () || '' AS the_90 "
-    "FROM marts.fct_contractors_ending AS c GROUP BY c.band "
+    "FROM marts.fct_contracts AS c WHERE c.band IS NOT NULL GROUP BY c.band "
     "ORDER BY list_position(['0-14', '15-30', '31-90', 'later', 'open'], c.band)",
     headings=parse_headings(
         "band Ending; contracts Contracts; next_booking_id With a next booking; is_extended "
@@ -116,9 +116,9 @@ _ENDING = Figure(
     more=(
         ExtraTable(
             "Contracts that end within 30 days",
-            "fct_contractors_ending",
+            "fct_contracts",
             "SELECT * REPLACE (left(booking_id::VARCHAR, 8) AS booking_id) "
-            "FROM marts.fct_contractors_ending AS c WHERE ends_within_30_days "
+            "FROM marts.fct_contracts AS c WHERE ends_within_30_days "
             f"ORDER BY days_left, c.booking_id LIMIT {_ROWS_MAX}",
             parse_headings(
                 "booking_id Booking; job_title Job; company_name Client; consultant_name "

@@ -205,7 +205,7 @@ def _placement_fees(published: PublishedFile, period: ReportPeriod) -> FigureVal
             "SELECT currency, count(*) AS placements, count(fee) AS known, sum(fee) AS fee, "
             "count(reporting_fee) AS converted, sum(reporting_fee) AS reporting_fee, "
             "max(reporting_currency) AS reporting_currency FROM marts.fct_placements "
-            "WHERE placed_on {days} GROUP BY currency ORDER BY currency",
+            "WHERE is_placement AND placed_on {days} GROUP BY currency ORDER BY currency",
             published,
             period,
         )
@@ -245,7 +245,7 @@ KEY_FIGURES = (
         "consultants",
         "SELECT count(*) AS value, count(*) FILTER (booking_type = 'permanent') AS permanent, "
         "count(*) FILTER (booking_type = 'contract') AS contract "
-        "FROM marts.fct_placements WHERE placed_on {days}",
+        "FROM marts.fct_placements WHERE is_placement AND placed_on {days}",
         "{permanent} permanent, {contract} on contract",
     ),
     KeyFigureDeclaration(
@@ -273,7 +273,7 @@ KEY_FIGURES = (
         "Jobs opened",
         "time-to-fill",
         "SELECT count(DISTINCT job_id) AS value, count(DISTINCT company_id) AS clients, "
-        "count(DISTINCT job_id) FILTER (outcome = 'filled') AS filled "
+        "count(DISTINCT job_id) FILTER (outcome IN ('filled', 'partly_filled')) AS filled "
         "FROM marts.fct_time_to_fill WHERE opened_on {days}",
         "by {clients client}; {filled} filled by today",
     ),
@@ -283,7 +283,7 @@ KEY_FIGURES = (
         "ending",
         "SELECT count(DISTINCT candidate_id) AS value, "
         "count(DISTINCT company_id) AS clients FROM marts.fct_placements "
-        "WHERE contract_state IS NOT NULL AND start_date <= {last} "
+        "WHERE contract_state IS NOT NULL AND NOT is_fall_off AND start_date <= {last} "
         "AND (last_day >= {last} OR last_day IS NULL) "
         "AND (completed_on > {last} OR completed_on IS NULL)",
         "at {clients client} at the end of the last day",
@@ -373,7 +373,7 @@ PICTURES_OF_PERIOD = (
     FrontChart(
         "Placements agreed, by month",
         "months",
-        "SELECT placed_on AS day FROM marts.fct_placements",
+        "SELECT placed_on AS day FROM marts.fct_placements WHERE is_placement",
         "placements agreed",
         is_by_month=True,
     ),
@@ -452,7 +452,7 @@ LISTS = (
         "ending",
         "SELECT coalesce(job_title, 'unknown job') AS name, "
         f"{_ABOUT}, days_left || if(days_left = 1, ' day', ' days') AS figure, "
-        "count(*) OVER () AS all FROM marts.fct_contractors_ending WHERE ends_within_30_days "
+        "count(*) OVER () AS all FROM marts.fct_contracts WHERE ends_within_30_days "
         "AND next_booking_id IS NULL AND NOT is_replaced ORDER BY days_left, booking_id",
         "No such contracts.",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from connector.report import charts
 from connector.report.figure import Chart, ExtraTable, Figure, Section, parse_headings, value_words
@@ -162,7 +162,7 @@ JOBS_BY_AGE = (
 _PLACED = (
     "SELECT count(DISTINCT p.candidate_id) FROM marts.fct_placements AS p LEFT JOIN "
     "(SELECT DISTINCT candidate_id, job_id FROM marts.fct_interviews WHERE outcome = 'held') AS i "
-    "ON i.candidate_id = p.candidate_id AND i.job_id = p.job_id"
+    "ON i.candidate_id = p.candidate_id AND i.job_id = p.job_id WHERE p.is_placement"
 )
 """Query of placed candidates, and their interviews for the same job."""
 
@@ -178,7 +178,7 @@ _MET = Figure(
     mart="sum_job_funnel",
     further_marts=("fct_job_funnel",),
     sql="SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name), "
-    f"({_PLACED}) AS the_placed, ({_PLACED} WHERE i.candidate_id IS NULL) AS the_unmet "
+    f"({_PLACED}) AS the_placed, ({_PLACED} AND i.candidate_id IS NULL) AS the_unmet "
     "FROM marts.sum_job_funnel AS f WHERE group_by IN ('all', 'consultant') "
     "ORDER BY group_by = 'all', candidate_job_pairs_interviewed DESC, placements DESC, "
     "f.group_name",
@@ -394,16 +394,40 @@ _IN_STAGES = Figure(
 )
 
 
+_SPREAD = ", ".join(
+    f"round(quantile_cont(days_to_hire, {part}), 2) AS {name}"
+    for name, part in zip(_QUANTILES, (0.1, 0.25, 0.5, 0.75, 0.9), strict=True)
+)
+_TIMES: Mapping[str, tuple[str, str, str]] = {
+    "fill": (
+        "sum_time_to_fill",
+        "marts.sum_time_to_fill",
+        "marts.fct_time_to_fill WHERE is_measured",
+    ),
+    "hire": (
+        "fct_placements",
+        "(SELECT CASE WHEN grouping(booking_type) = 0 THEN 'booking_type' "
+        "WHEN grouping(consultant_id) = 0 THEN 'consultant' ELSE 'all' END AS group_by, "
+        "coalesce(booking_type, consultant_name, 'all') AS group_name, count(*) AS placements, "
+        f"count(days_to_hire) AS measured, {_SPREAD} FROM marts.fct_placements WHERE is_placement "
+        "GROUP BY GROUPING SETS ((), (booking_type), (consultant_id, consultant_name)))",
+        "marts.fct_placements WHERE is_placement AND days_to_hire IS NOT NULL",
+    ),
+}
+"""For each event the mart, the query of its groups, and that of the events with known days."""
+
+
 def _count_by_band(published: PublishedFile, event: str) -> Sequence[Row]:
     """Return the number of events in each band of days, with the bands that spread them best.
 
     The last band has no end.
     """
     column = f"days_to_{event}"
+    _, groups, events = _TIMES[event]
     found = published.query_rows(
         f"SELECT {column}::INTEGER AS days, count(*) AS number, "
-        f"(SELECT max(p90_days) FROM marts.sum_time_to_{event} WHERE group_by = 'all') AS p90 "
-        f"FROM marts.fct_time_to_{event} WHERE is_measured GROUP BY ALL"
+        f"(SELECT max(p90_days) FROM {groups} WHERE group_by = 'all') AS p90 "
+        f"FROM {events} GROUP BY ALL"
     )
     if not found:
         return ()
@@ -440,11 +464,11 @@ def _days_until_figure(
     return Figure(
         key=f"time-to-{event}",
         title=title,
-        mart=f"sum_time_to_{event}",
-        further_marts=(f"fct_time_to_{event}",),
+        mart=_TIMES[event][0],
+        further_marts=("fct_time_to_fill",) if event == "fill" else (),
         sql="SELECT * REPLACE (CASE group_by WHEN 'all' THEN 'All' WHEN 'consultant' THEN "
         f"group_name ELSE replace(group_name, '_', ' ') END AS group_name), {constants}, "
-        f"the_{whole} - the_measured AS the_unmeasured FROM marts.sum_time_to_{event} AS s "
+        f"the_{whole} - the_measured AS the_unmeasured FROM {_TIMES[event][1]} AS s "
         f"WHERE {place} > 0 QUALIFY s.group_by <> 'consultant' OR row_number() OVER ("
         f"PARTITION BY s.group_by ORDER BY {whole} DESC, s.group_name) <= {_MEMBERS_MAX} "
         f"ORDER BY {place}, {whole} DESC, s.group_name",
@@ -471,7 +495,7 @@ def _days_until_figure(
         more=(
             ExtraTable(
                 f"{noun.capitalize()}s by days",
-                f"fct_time_to_{event}",
+                "fct_placements" if event == "hire" else "fct_time_to_fill",
                 lambda published: _count_by_band(published, event),
                 {f"days_to_{event}": "Days", "number": "Number"},
             ),

@@ -9,21 +9,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from difflib import get_close_matches
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
-from connector.spreadsheet.columns import normalized_heading
-from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_date, typed_timestamp
-from connector.spreadsheet.numbers import (
-    Decimal,
-    integer_reader,
-    number_reader,
-    typed_integer,
-    typed_number,
+from connector.spreadsheet.dates import (
+    DateForm,
+    date_reader,
+    timestamp_reader,
+    typed_date,
+    typed_timestamp,
 )
+from connector.spreadsheet.numbers import Decimal, NumberForm, number_reader, typed_number
 from connector.spreadsheet.problems import (
     Cell,
     CellError,
@@ -32,7 +30,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     with_note,
 )
-from connector.spreadsheet.target_columns import TargetColumn
+from connector.spreadsheet.targets import TargetColumn
 from connector.spreadsheet.texts import (
     CODED,
     FORMATS,
@@ -46,13 +44,17 @@ from connector.spreadsheet.texts import (
     read_text,
     typed_text,
 )
-from connector.spreadsheet.word_lists import (
+from connector.spreadsheet.words import (
+    DEGREES,
     TRUTHS,
     find_choice,
+    is_typing_error,
     means_ditto,
-    means_empty,
     means_immediately,
+    means_nothing,
     normalized_words,
+    timezone_of_region,
+    without_accents,
 )
 
 ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
@@ -77,9 +79,10 @@ class CellOptions:
     Attributes:
         date_format: Date format, for example `DD/MM/YYYY`.
         timezone: Time zone of times without one.
-        region: Region of telephone numbers without a country code, for example GB.
+        region: Country that decides ambiguous cells, for example GB.
         century: First year of the hundred years to which two-digit years belong.
         month_days: Number of days that a month counts in a column of days.
+        day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
         immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
             "empty" skips the field.
         whole_numbers: True if numbers typed in a text column are correct.
@@ -93,6 +96,7 @@ class CellOptions:
     region: str | None = None
     century: int | None = None
     month_days: int | None = None
+    day_hours: str | None = None
     immediately: Immediately | None = None
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
@@ -103,6 +107,12 @@ class CellOptions:
 AS_WRITTEN = CellOptions()
 
 
+class ChosenText(str):
+    """Text that the user chose for a cell. An id that was chosen need not be known."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class CellReader:
     """Readers of a column's cells: `text` for texts, `typed` for numbers, dates and booleans."""
@@ -111,8 +121,9 @@ class CellReader:
     typed: ReadTyped
 
     def read(self, cell: Cell) -> Any:
-        """Return the JSON value of a cell that is not blank, or `ValueWithNotes`. Raises
-        `CellError`.
+        """Return the JSON value of a cell that is not blank, or `ValueWithNotes`.
+
+        Raises `CellError`.
         """
         return self.text(cell.strip()) if isinstance(cell, str) else self.typed(cell)
 
@@ -120,48 +131,47 @@ class CellReader:
 def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> CellReader:
     """Return the reader of cells for this target column.
 
-    A reference by another field than the id is read as the text of that field; the id is found
-    later. Raises `ValueError` for an invalid date format or time zone.
+    A reference is read as the text that names its record; the id is found later. Raises
+    `ValueError` for an invalid date format or time zone.
     """
-    if column.reference is not None and column.reference.by is not None:
-        read = FORMATS["email"] if column.reference.by == "email" else read_exact_text
-        reader = _reader_from_text(read, True, options)
+    if column.reference is not None:
+        reader = _reader_from_text(_read_reference, column.reference.by is not None, options)
     elif column.field.values:
         reader = _choice_reader(column.field.values, column.accepted_values(mode))
     else:
         reader = _reader_by_kind(column, options)
     if column.is_multiple:
         reader = CellReader(_several_values_reader(reader.text), reader.typed)
-    visible_reader = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
-    return (
-        _mapping_reader(reader, visible_reader, options.values)
-        if options.values
-        else visible_reader
-    )
+    visible = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
+    return _mapping_reader(reader, visible, options.values) if options.values else visible
 
 
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Return a match unless the text has a letter or sign that may look different from its code."""
 
+_NO_NAME = frozenset(each for each in DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
+
 
 def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
     """Return a reader that cleans a text and reads it with `read`; words like "n/a" become None."""
-    field, is_name = column.field, column.reference is not None and column.reference.by is not None
+    field, is_name = column.field, column.reference is not None and column.key != "id"
     is_string = field.kind is Kind.STRING and not field.values
     # In fields that accept any text or any three letters, a word for an empty value would be
     # accepted, so it is checked first. An id may be any word.
-    is_other_id = field.kind is Kind.UUID and column.key != "id"
-    takes_any = is_other_id or (is_string and field.format in (None, "currency"))
+    takes_any = is_name or (is_string and field.format in (None, "currency"))
     is_plain = is_name or (is_string and field.format is None and not column.keeps_digits)
     form = TextForm(is_plain, is_plain and (is_name or field.is_one_line))
+    is_answer = "not_applicable" in field.values
 
     def read_or_nothing(text: str) -> Any:
-        if takes_any and means_empty(text):
+        if takes_any and means_nothing(text):
             return with_note(None, "says_nothing")
         try:
             return read(text)
         except CellError:
-            if means_empty(text):
+            if means_nothing(text) and not (
+                is_answer and normalized_words(text) in _NOT_APPLICABLE
+            ):
                 return with_note(None, "says_nothing")
             raise
 
@@ -169,7 +179,7 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
         if _IS_AS_SEEN(text) and CODED not in text:
             # True for nearly every cell.
             return read_or_nothing(text)
-        if takes_any and means_empty(text):
+        if takes_any and means_nothing(text):
             return with_note(None, "says_nothing")
         if means_ditto(text):
             raise CellError("ditto")
@@ -181,40 +191,74 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
             value = with_note(value, code, message)
         return value
 
-    return read_seen
+    return read_name if (read_name := _name_reader(read_seen, column)) else read_seen
+
+
+_NOT_APPLICABLE = frozenset(("na", "n a"))
+
+
+def _name_reader(read: ReadText, column: TargetColumn) -> ReadText | None:
+    """Return a reader that refuses names without letters and titles; None for other columns."""
+    if column.key not in ("first_name", "last_name"):
+        return None
+
+    def read_name(text: str) -> Any:
+        if text.isalpha() and text.casefold() not in _NO_NAME:
+            return read(text)
+        words = {each for each in without_accents(text).replace("/", "").split() if each}
+        bare = {re.sub(r"\W", "", each) for each in words}
+        if not any(map(str.isalpha, text)) and not means_nothing(text):
+            raise CellError("name_unclear", "The value is no name.")
+        if bare <= _NO_NAME:
+            raise CellError("name_unclear", "The value is a title or a degree, not a name.")
+        return read(text)
+
+    return read_name
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     """Return the reader of cells for the kind of the column's field."""
-    form, century = options.date_format, options.century
-    zone = ZoneInfo(options.timezone) if options.timezone else None
-    match column.field.kind:
-        case Kind.NUMBER:
-            is_share = column.is_percentage
-            is_inferred, period = options.is_decimal_inferred, column.period
-            read = number_reader(options.decimal, is_share, period=period, is_inferred=is_inferred)
-            return CellReader(read, typed_number(is_share))
-        case Kind.INTEGER:
-            is_inferred, period = options.is_decimal_inferred, column.period
-            read = integer_reader(
+    kind = column.field.kind
+    dates = DateForm(
+        options.date_format,
+        options.century,
+        is_birth=column.key == "date_of_birth",
+        zone=_zone(options),
+        hours=options.day_hours,
+        is_end=column.key.startswith("end"),
+    )
+    match kind:
+        case Kind.NUMBER | Kind.INTEGER:
+            form = NumberForm(
                 options.decimal,
-                period=period,
-                is_inferred=is_inferred,
+                options.is_decimal_inferred,
+                is_percentage=kind is Kind.NUMBER and column.is_percentage,
+                is_whole=kind is Kind.INTEGER,
+                is_positive=not column.is_content,
+                period=column.period,
                 month_days=options.month_days,
             )
-            if period == "day":
+            read = number_reader(form)
+            if kind is Kind.INTEGER and column.period == "day":
                 read = _immediately_reader(read, 0, options.immediately)
-            return CellReader(read, typed_integer())
+            return CellReader(read, typed_number(form))
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
-            read = date_reader(form, century)
-            if column.key != "date_of_birth":
-                read = _immediately_reader(read, date.today().isoformat(), options.immediately)
+            read = date_reader(dates)
+            if not dates.is_birth:
+                today = date.today().isoformat()  # the user's own day
+                read = _immediately_reader(read, today, options.immediately)
             return CellReader(read, typed_date)
         case Kind.DATETIME:
-            return CellReader(timestamp_reader(form, zone, century), typed_timestamp(zone))
+            return CellReader(timestamp_reader(dates), typed_timestamp(dates))
     return _string_reader(column, options)
+
+
+def _zone(options: CellOptions) -> ZoneInfo | None:
+    """Return the time zone of times without one, by choice or by country."""
+    name = options.timezone or timezone_of_region(options.region)
+    return ZoneInfo(name) if name else None
 
 
 def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
@@ -254,6 +298,11 @@ def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) 
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
+def _read_reference(text: str) -> str:
+    """Return the text that names a record: its id, its name, its email address or its code."""
+    return FORMATS["email"](text) if "@" in text else read_exact_text(text)
+
+
 def _several_values_reader(read_one: ReadText) -> ReadText:
     """Return a reader that returns a list: one value per line, or separated by semicolons."""
 
@@ -265,27 +314,27 @@ def _several_values_reader(read_one: ReadText) -> ReadText:
 
 
 def _mapping_reader(
-    reader: CellReader, visible_reader: CellReader, values: Mapping[str, str]
+    reader: CellReader, visible: CellReader, values: Mapping[str, str]
 ) -> CellReader:
     """Return a reader that first replaces texts by `values`, regardless of letter case.
 
-    Replacements are read by `reader`, and other cells by `visible_reader`, which may read a word as
-    an empty value.
+    Replacements are read by `reader`, and other cells by `visible`, which may read a word as an
+    empty value.
     """
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
 
+    def chosen(text: str) -> Any:
+        value = reader.text(text) if text else None
+        return ChosenText(value) if isinstance(value, str) else value
+
     def read(text: str) -> Any:
-        value = exact.get(text)
-        if value is None:
-            value = folded.get(text.casefold())
-        if value is None:
-            return visible_reader.text(text)
-        return reader.text(value) if value else None
+        value = exact.get(text, folded.get(text.casefold()))
+        return visible.text(text) if value is None else chosen(value)
 
     def typed(cell: Any) -> Any:
         value = exact.get(str(cell))
-        return reader.typed(cell) if value is None else (reader.text(value) if value else None)
+        return reader.typed(cell) if value is None else chosen(value)
 
     return CellReader(read, typed)
 
@@ -295,6 +344,8 @@ def _mapping_reader(
 
 
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
+_BAND = re.compile(r"([0-9]+)(?:-([0-9]+)|\+)").fullmatch
+_COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3})*").fullmatch
 
 
 def _choice_key(text: str) -> str:
@@ -316,17 +367,19 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
         words[word] = None if word in words else value
     exact = {**words, **{value: value for value in known}}
 
-    def read(text: str) -> str:
+    def read(text: str) -> str | ValueWithNotes:
         value = exact.get(text) or exact.get(_choice_key(text))
         if value is None and find_choice(text) in accepted:
             value = find_choice(text)
+        if value is None and (band := _band_of(text, accepted)) is not None:
+            return with_note(band, "band_chosen", f"The number is imported as {band}.")
         if value is None:
-            closest = _closest_value(text, accepted)
+            closest = closest_value(text, accepted)
             fix = f"Did you mean {closest}? Enter it, or another allowed value."
             raise CellError("unknown_value", allowed=allowed, fix=fix if closest else None)
         return value
 
-    def typed(cell: Any) -> str:
+    def typed(cell: Any) -> str | ValueWithNotes:
         if isinstance(cell, date):
             raise CellError("not_text", STORED.format("a date"), allowed=allowed)
         return read(str(cell))
@@ -334,18 +387,24 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     return CellReader(read, typed)
 
 
-def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
-    """Return the only value that begins with the text, else the most similar one, or None."""
-    normalized = normalized_heading(text)
-    starting = [
-        value
-        for value in accepted
-        if normalized and normalized_heading(value).startswith(normalized)
+def _band_of(text: str, values: Sequence[str]) -> str | None:
+    """Return the only range that contains the number, such as 51-200 for 75; None for others."""
+    if _COUNT(text) is None:
+        return None
+    count = int(text.replace(",", ""))
+    bands = [(value, _BAND(value)) for value in values]
+    fitting = [
+        value for value, band in bands if band and int(band[1]) <= count <= int(band[2] or count)
     ]
-    if len(starting) == 1:
-        return starting[0]
-    close = get_close_matches(_choice_key(text), accepted, n=1, cutoff=0.7)
-    return close[0] if close else None
+    # 1000 is in 501-1000 as well as in 1000+: the narrower one is meant.
+    return fitting[0] if fitting else None
+
+
+def closest_value(text: str, accepted: Sequence[str]) -> str | None:
+    """Return the only value of which the text is a misspelling; None for other texts."""
+    word = normalized_words(text)
+    near = [value for value in accepted if is_typing_error(word, value.replace("_", " "))]
+    return near[0] if len(near) == 1 else None
 
 
 # -- Truth values ----------------------------------------------------------------------------------
@@ -353,7 +412,7 @@ def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
 
 def _read_bool(text: str) -> bool:
     """Return the boolean that a word such as "yes" or "nein" means. Raises `CellError`."""
-    value = TRUTHS.get(normalized_words(text))
+    value = TRUTHS.get(without_accents(text).strip(" ."))
     if value is None:
         raise CellError("not_true_or_false")
     return value

@@ -1,7 +1,6 @@
 """Check of a file before any request: each row becomes a task or has problems.
 
-Rows are processed in batches, so a file of any length only needs the memory of one batch and of a
-digest for each row. Blank rows are skipped.
+Rows are processed in batches, whose lookups are made together. Blank rows are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.matching import (
+from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow, problem_of
+from connector.spreadsheet.records import (
     ClaimedKeys,
     Difference,
     LandedComparison,
@@ -30,23 +30,15 @@ from connector.spreadsheet.matching import (
     join_ids,
     with_article,
 )
-from connector.spreadsheet.problems import (
-    COLUMN_MISSING,
-    DUPLICATES,
-    UNSENT,
-    Cell,
-    SheetRow,
-    problem_of,
-)
 from connector.spreadsheet.row_reader import ColumnMeanings, RowDraft, RowReader
-from connector.spreadsheet.target_columns import (
+from connector.spreadsheet.targets import (
     CONTENT_PREFIX,
     Lookups,
     PushTarget,
     TargetColumn,
     natural_key,
 )
-from connector.spreadsheet.template_sheet import template_columns
+from connector.spreadsheet.template import template_columns
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
@@ -66,6 +58,7 @@ class CheckedRow:
         record_id: Id of the record, if it exists.
         changes: Old and new values by field, for an update.
         warnings: Warnings for a row that is to be sent.
+        remarks: Harmless changes of the row's cells.
     """
 
     row: SheetRow
@@ -75,6 +68,7 @@ class CheckedRow:
     record_id: str | None = None
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+    remarks: tuple[Problem, ...] = ()
 
 
 def check_rows(
@@ -111,12 +105,9 @@ class _RowChecker:
         meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
-        self._suppressed = suppressed
+        self._suppressed, self._resource = suppressed, target.resource.name
         self._reader = RowReader(target, columns, meanings)
-        self._ranges, self._amounts = _range_fields(columns), _pay_fields(columns)
-        self._has_birth = "date_of_birth" in columns.targets
-        self._today = date.today().isoformat()
-        self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
+        self._oddities = _Oddities(columns)
         self._references = ReferenceResolver(columns, lookups)
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
@@ -124,16 +115,15 @@ class _RowChecker:
         self._update = OperationRules(target, columns, "update")
         self._claims = ClaimedKeys()
         self._example = _example_cells(target, columns)
-        self._resource = target.resource.name
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Return the rows of a batch with their tasks or problems; blank rows are left out."""
         # A constant of the mapping does not turn a blank row into a row.
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
-        if self._example:
-            for draft in drafts:
-                if self._is_example_row(draft.row.cells):
-                    draft.add(problem_of("example_row"))
+        for draft in drafts if self._example else ():
+            cells = draft.row.cells
+            if all(i < len(cells) and cells[i] == text for i, text in self._example):
+                draft.add(problem_of("example_row"))
         self._references.resolve(drafts)
         self._finder.find_records(drafts)
         if self._suppressed is not None:
@@ -141,39 +131,32 @@ class _RowChecker:
         self._refuse_existing(drafts)
         return [self._check_row(draft) for draft in drafts]
 
-    def _is_example_row(self, cells: Sequence[Cell]) -> bool:
-        """Return True if the row is the example row of the template."""
-        for index, text in self._example:
-            if index >= len(cells) or cells[index] != text:
-                return False
-        return True
-
     def _check_row(self, draft: RowDraft) -> CheckedRow:
         """Return the checked row, by its operation; invalid if the operation is unknown."""
         if draft.is_misshapen or draft.operation is None:
             return _unsent_row(draft, "invalid")
-        if draft.operation == "create":
-            return self._check_create(draft)
-        return (
-            self._check_convert(draft)
-            if draft.operation == "convert"
-            else self._check_update(draft)
-        )
+        check = {
+            "create": self._check_create,
+            "update": self._check_update,
+            "convert": self._check_convert,
+        }[draft.operation]
+        return check(draft)
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
         """Check the values of a new record, and that no other row or record has its key."""
         values, afterwards = self._create.apply(draft, _NOTHING)
+        self._oddities.warn(draft, values)
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
-            self._warn_of_odd_values(draft, values)
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, self._duplicate_keys(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.natural_key
         fields = _as_body(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
-        self._warn_of_odd_values(draft, values)
         if not draft.problems:
-            return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
+            return CheckedRow(
+                draft.row, None, (), task, warnings=draft.warnings, remarks=draft.remarks
+            )
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
         return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
 
@@ -181,45 +164,29 @@ class _RowChecker:
         """Check the values of an update; unchanged if they equal the loaded record."""
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
+        self._oddities.warn(draft, values)
         if landed is None or draft.problems:
-            self._warn_of_odd_values(draft, values)
             return _unsent_row(draft, "invalid")
-        difference = self._comparison.difference(values, landed)
+        difference = self._comparison.difference(draft, values)
         if difference.unknown_key is not None:
             draft.add(self._record_not_read_problem(difference.unknown_key))
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
+        self._refuse_key_of_another(draft, landed, difference)
         if draft.problems:
             return _unsent_row(draft, "duplicate")
         if not difference.new_values:
             return _unsent_row(draft, "unchanged")
         task = self._change_task(draft, landed, difference)
-        self._warn_of_odd_values(draft, values)
-        changes = difference.changes()
-        return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
-
-    def _warn_of_odd_values(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Add warnings for unusual pay, reversed ranges, and impossible dates of birth."""
-        if not (self._ranges or self._has_birth or self._amounts):
-            return
-        for key, minimum, maximum in self._amounts:
-            amount = values.get(key)
-            # The row may declare that a salary is per hour.
-            is_known = minimum and values.get("salary_type") not in (None, "annual")
-            if amount and not minimum <= amount <= maximum and not is_known:
-                message = f"The value is unusually {'low' if amount < minimum else 'high'}."
-                draft.warn("odd_amount", message, self._columns.heading_of(key), str(amount))
-        for code, low, high in self._ranges:
-            first, last = values.get(low), values.get(high)
-            if first is not None and last is not None and first > last:
-                names = [self._columns.display_name(key) for key in (low, high)]
-                message = f"{names[0]} is {first}, but {names[1]} is {last}."
-                draft.warn(code, message, self._columns.heading_of(low), str(first))
-        born = values.get("date_of_birth")
-        if born is not None and not self._century_ago < born <= self._today:
-            reason = "in the future" if born > self._today else "more than 100 years ago"
-            column = self._columns.heading_of("date_of_birth")
-            draft.warn("born_later", f"The value is {reason}.", column, born)
+        return CheckedRow(
+            draft.row,
+            None,
+            task=task,
+            record_id=draft.record_id,
+            changes=difference.changes(),
+            warnings=draft.warnings,
+            remarks=draft.remarks,
+        )
 
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
         """Check the conversion of a lead; unchanged if it is already converted."""
@@ -230,8 +197,7 @@ class _RowChecker:
         if draft.problems:
             return _unsent_row(draft, "duplicate")
         # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
-        record = landed.record
-        if record.get("converted_at") is not None or record.get("status") == "active":
+        if landed.record.get("converted_at") is not None or landed.record.get("status") == "active":
             draft.add(problem_of("converted_already"))
             return _unsent_row(draft, "unchanged")
         task = self._change_task(draft, landed, Difference())
@@ -257,11 +223,10 @@ class _RowChecker:
 
     def _record_not_read_problem(self, key: str) -> Problem:
         """Return the problem that the loaded record has no value for this key."""
-        resource = self._target.resource
         return problem_of(
             "record_not_read",
-            f"The local copy does not have the whole {resource.singular}, so the current value is "
-            f"not known.",
+            f"The local copy does not have the whole {self._target.resource.singular}, so the"
+            " current value is not known.",
             self._columns.heading_of(key),
         )
 
@@ -308,6 +273,22 @@ class _RowChecker:
                     draft.record_id = ids[0] if len(ids) == 1 else None
                     draft.add(self._existing_record_problem(fields, values, ids))
 
+    def _refuse_key_of_another(
+        self, draft: RowDraft, landed: LandedRecord, difference: Difference
+    ) -> None:
+        """Add a problem to an update that takes the natural key of another record or row."""
+        after = {**landed.record, **difference.new_values}
+        key = natural_key(self._resource, after)
+        if not key or key.keys().isdisjoint(difference.new_values):
+            return
+        values = tuple(key.values())
+        (ids,) = self._lookups.find_ids(self._resource, tuple(key), [values], self._target.parent)
+        others = [id for id in ids if id != draft.record_id]
+        if others:
+            draft.add(self._existing_record_problem(tuple(key), values, others))
+        else:
+            self._claim_keys(draft, [f"{','.join(key)}\x1f{comparison_key(values)}"])
+
     def _existing_record_problem(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
@@ -324,30 +305,18 @@ class _RowChecker:
         )
 
 
-def _range_fields(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
-    """Return (warning code, lower field, upper field) for pairs like `salary_min`/`salary_max`."""
-    keys = columns.targets.keys()
-    words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
-    return tuple(
-        (code, key, partner)
-        for code, low, high in words
-        for key in keys
-        if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
-    )
-
-
-def _pay_fields(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
-    """Return (field, usual minimum, usual maximum) for each number field for pay."""
-    pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
-    numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
-    return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
-
-
 def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     """Return the checked row with this outcome and without a task."""
     # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
-    return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
+    return CheckedRow(
+        draft.row,
+        outcome,
+        draft.problems,
+        record_id=draft.record_id,
+        warnings=warnings,
+        remarks=draft.remarks,
+    )
 
 
 def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
@@ -392,6 +361,53 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
             draft.is_misshapen = True
 
 
+class _Oddities:
+    """Warnings for unusual pay, reversed ranges, and impossible dates of birth."""
+
+    def __init__(self, columns: ColumnMap) -> None:
+        self._columns = columns
+        keys = columns.targets
+        pairs = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
+        self._ranges = [
+            (code, key, partner)
+            for code, low, high in pairs
+            for key in keys
+            if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
+        ]
+        pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
+        numbers = [key for key, each in keys.items() if each.field.kind is Kind.NUMBER]
+        self._pay = [(key, *limits) for key in numbers for word, *limits in pay if word in key]
+        today = date.today().isoformat()  # the user's own day
+        self._births = f"{int(today[:4]) - 100}{today[4:]}", today
+
+    def warn(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+        """Add the warnings of a row."""
+        for key, minimum, maximum in self._pay:
+            amount = values.get(key)
+            # The row may declare that a salary is per hour.
+            is_known = minimum and values.get("salary_type") not in (None, "annual")
+            if amount and not minimum <= amount <= maximum and not is_known:
+                message = f"The value is unusually {'low' if amount < minimum else 'high'}."
+                self._add(draft, "odd_amount", message, key, amount)
+        for code, low, high in self._ranges:
+            first, last = values.get(low), values.get(high)
+            if first is not None and last is not None and first > last:
+                names = [self._columns.display_name(key) for key in (low, high)]
+                self._add(
+                    draft, code, f"{names[0]} is {first}, but {names[1]} is {last}.", low, first
+                )
+        born = values.get("date_of_birth")
+        if born is not None and not self._births[0] < born <= self._births[1]:
+            reason = "in the future" if born > self._births[1] else "more than 100 years ago"
+            self._add(draft, "born_later", f"The value is {reason}.", "date_of_birth", born)
+
+    def _add(self, draft: RowDraft, code: str, message: str, key: str, value: Any) -> None:
+        """Add a warning about a value, with the cell as it is in the file."""
+        heading = self._columns.heading_of(key)
+        index = next((e.index for e in self._columns.columns if e.heading == heading), None)
+        draft.warn(code, message, heading, str(value) if index is None else draft.row.cells[index])
+
+
 # -- Rules -----------------------------------------------------------------------------------------
 # The declarations contain all rules (API 2, 3, 4): accepted values, required fields and conditions.
 # This module names no resource.
@@ -409,7 +425,6 @@ class OperationRules:
         self._is_create = operation == "create"
         self._may_clear = target.clear is not None
         filled = columns.targets
-        self._filled = filled.keys()
         # Only these columns are checked in each row; the others accept every value that was read.
         self._special = [column for column in filled.values() if self._restricts_values(column)]
         # A field that no row can fill is an error of the file, reported once for each create.
@@ -424,7 +439,7 @@ class OperationRules:
         self._groups = [
             each.fields
             for each in rules
-            if isinstance(each, AtLeastOneOf) and not self._filled.isdisjoint(each.fields)
+            if isinstance(each, AtLeastOneOf) and not filled.keys().isdisjoint(each.fields)
         ]
 
     def apply(
@@ -449,9 +464,8 @@ class OperationRules:
                 draft.add(self._missing_columns_problem())
             if not self._required_set <= values.keys():
                 for key in self._required:
-                    self._require_value(
-                        draft, "required", key, values, f"{self._record} needs a value"
-                    )
+                    why = f"{self._record} needs a value"
+                    self._require_value(draft, "required", key, values, why)
             self._check_conditionally_required(draft, values)
         for rule in self._conditions:
             self._check_conditionally_accepted(rule, draft, {**values, **afterwards}, landed)
@@ -481,11 +495,12 @@ class OperationRules:
         if self._is_create and not column.create.required and _accepts_value(column.update, value):
             afterwards[key] = value
             return
+        doing = "creating" if self._is_create else "changing"
         draft.fail(
             key,
             problem_of(
                 "value_not_accepted",
-                f"The value is not allowed when {_DOING[self._operation]} {self._record}.",
+                f"The value is not allowed when {doing} {self._record}.",
                 self._columns.heading_of(key),
                 received=str(value),
                 allowed=", ".join(column.accepted_values(self._operation)),
@@ -494,10 +509,11 @@ class OperationRules:
 
     def _missing_columns_problem(self) -> Problem:
         """Return the problem that no column fills the required fields."""
+        first = self._absent.split(", ")[0]
         return problem_of(
             COLUMN_MISSING,
             f"The file has no column for {self._absent}, but {self._record} needs it.",
-            fix=f"Add a column for {self._absent}.",
+            fix=f"Add a column for {self._absent}, or give all rows a value (--set {first}=VALUE).",
         )
 
     def _require_value(
@@ -507,13 +523,15 @@ class OperationRules:
         if key in values or key in draft.failed_keys:
             return
         column = self._columns.heading_of(key)
-        for each in draft.warnings:
+        for each in draft.remarks:
             if each.code == "says_nothing" and each.column == column:
                 word = problem_of("word_for_nothing", None, column, received=each.received)
                 draft.fail(key, word)
                 return
         empty = "The cell is empty" if column else f"The file has no column {key}"
-        fix = None if column else f"Add a column {key}."
+        fix = (
+            None if column else f"Add a column {key}, or give all rows a value (--set {key}=VALUE)."
+        )
         allowed = ", ".join(self._targets[key].accepted_values(self._operation)) or None
         message = f"{empty}, but {why}."
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
@@ -521,11 +539,10 @@ class OperationRules:
     def _check_conditionally_required(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Add problems for fields that a create requires because of the values of other fields."""
         for rule in self._needs:
-            if values.get(rule.on) in rule.values:
-                for key in rule.fields:
-                    other = self._columns.display_name(rule.on)
-                    why = f"a value is required when {other} is {values[rule.on]}"
-                    self._require_value(draft, "required_when", key, values, why)
+            for key in rule.fields if values.get(rule.on) in rule.values else ():
+                other = self._columns.display_name(rule.on)
+                why = f"a value is required when {other} is {values[rule.on]}"
+                self._require_value(draft, "required_when", key, values, why)
         for fields in self._groups:
             if not any(key in values or key in draft.failed_keys for key in fields):
                 names = " and ".join(map(self._columns.display_name, fields))
@@ -557,15 +574,10 @@ class OperationRules:
             )
 
 
-_DOING = {"create": "creating", "update": "changing"}
-
-
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
     """Return True if the input accepts this value, or all values of a list."""
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
-    return (
-        set(value) <= {*field_input.values}
-        if isinstance(value, list)
-        else value in field_input.values
-    )
+    if isinstance(value, list):
+        return {*value} <= {*field_input.values}
+    return value in field_input.values

@@ -1,7 +1,7 @@
 """Mapping of columns to fields, by name or by a decision of the user.
 
-No column is guessed. A heading that only resembles a field is suggested with a reason, and a column
-without a field is reported and ignored.
+No column is guessed. A heading that is a misspelling of a field, or that fits several, is suggested
+with a reason, and a column without a field is reported and ignored.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -17,16 +16,20 @@ from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, cell_reader
-from connector.spreadsheet.columns import HINTS, heading_words, normalized_heading
+from connector.spreadsheet.headings import heading_words, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import CellError
-from connector.spreadsheet.target_columns import PushTarget, TargetColumn
+from connector.spreadsheet.problems import CellError, ValueWithNotes
+from connector.spreadsheet.targets import PushTarget, TargetColumn
+from connector.spreadsheet.words import is_typing_error
 
 MatchKind = Literal["name", "alias", "given"]
 """How a column found its field: by name, by an alias, or by a decision of the user."""
 
 WHOLE_NAME = "full_name"
-"""Target of a column with first and last name, which are split with a warning."""
+"""Target of a column with first and last name, which are split with a remark."""
+
+EVERY_COLUMN = "*"
+"""Value of `--ignore` for all columns without a field."""
 
 _NAMES = (
     "name fullname candidatename candidate applicant applicantname person vollstandigername"
@@ -42,15 +45,38 @@ _LAST_NAMES = frozenset(("name", "nom", "naam"))
 _NAME_PARTS = ("first_name", "last_name")
 _REMARK = re.compile(
     r"\((?:required|mandatory|optional|pflichtfeld|pflicht|obligatoire|facultatif|obligatorio"
-    r"|opcional|verplicht|optioneel|obbligatorio)\)",
+    r"|opcional|verplicht|optioneel|obbligatorio|[£€$]|[A-Z]{3})\)",
     re.IGNORECASE,
 )
-EVERY_COLUMN = "*"
-"""Value of `--ignore` for all columns without a field."""
-
 _SUGGESTIONS_MAX = 3
-_ALIKE_MIN = 0.8
-"""Minimum similarity, from 0 to 1, at which a heading is suggested as a misspelling."""
+_RATES = "expected_day_rate current_day_rate day_rate_min day_rate_max day_rate"
+_SALARIES = "expected_salary current_salary salary_min salary_max annual_salary"
+_SEVERAL: Mapping[str, str] = {
+    "company": "current_company limited_company_name",
+    "salary": _SALARIES,
+    "rate": _RATES,
+    "dayrate": _RATES,
+    "currency": "salary_currency rate_currency",
+    "experience": "years_of_experience experience_level",
+    "type": "employment_type booking_type customer_type contract_type",
+    "contract": "employment_type contract_type",
+    "contracttype": "employment_type contract_type",
+    "jobtype": "employment_type",
+    "date": "start_datetime start_date available_from",
+    "start": "start_datetime start_date available_from",
+    "startdate": "start_datetime available_from",
+    "end": "end_datetime contract_end_date",
+    "enddate": "end_datetime contract_end_date",
+    "contact": "contact_name primary_contact_name",
+    "job": "job_reference_code job_title current_job_title",
+    "role": "current_job_title title",
+    "state": "status county state_province",
+    "title": "current_job_title",
+    "url": "network_url website portfolio_url",
+}
+"""By normalized heading, fields that it may mean. They are suggested and never used
+automatically.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,39 +164,47 @@ def map_headings(
     skipped = {
         by_normalized.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)
     }
-    matching = _HeadingMatcher(target, headings)
+    matcher = _HeadingMatcher(target, headings)
     columns: list[MappedColumn] = []
     unmapped: list[UnmappedColumn] = []
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
         chosen_name, options = decided.get(heading, (None, saved.options))
-        column: TargetColumn | None
-        match_kind: MatchKind
         if chosen_name is not None:
-            column, match_kind = matching.find_by_name(chosen_name, heading), "given"
-        else:
-            column, match_kind = matching.find_by_heading(heading)
+            _add_mapped(
+                columns,
+                target,
+                MappedColumn(
+                    heading, index, matcher.find_by_name(chosen_name, heading), "given", options
+                ),
+            )
+            continue
+        column, match_kind = matcher.find_by_heading(heading)
         if column is None:
             unmapped.append(_unmapped_column(heading, target))
         else:
-            _check_options(options, column, target)
-            columns.append(MappedColumn(heading, index, column, match_kind, options))
-    mapped, duplicates = _without_duplicates(columns)
+            _add_mapped(columns, target, MappedColumn(heading, index, column, match_kind, options))
+    mapped, duplicates = _without_duplicates(columns, {*saved.constants})
     unmapped = sorted((*unmapped, *duplicates), key=lambda each: headings.index(each.heading))
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
         unmapped = []
-    constants = _constant_values(saved, mapped, target)
     found = ColumnMap(
         resource,
         tuple(mapped),
-        constants,
+        _constant_values(saved, mapped, target),
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
-        name_parts=matching.name_parts,
+        name_parts=matcher.name_parts,
     )
     return replace(found, missing=_unfilled_required_fields(target, found.targets.keys()))
+
+
+def _add_mapped(columns: list[MappedColumn], target: PushTarget, column: MappedColumn) -> None:
+    """Add a column after checking its options. Raises `Misused`."""
+    _check_options(column.options, column.target, target)
+    columns.append(column)
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
@@ -211,42 +245,8 @@ def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tupl
 # -- Names -----------------------------------------------------------------------------------------
 
 
-_name_words = lru_cache(maxsize=1_024)(heading_words)
-"""Words of a field's name or alias. They are cached because every file compares all of them."""
-
-
-def _normalized_name(name: str) -> str:
-    """Return the normalized heading, cached because names are compared with every heading."""
-    return "".join(_name_words(name))
-
-
-def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
-    """Map the normalized names and unique labels of target columns to the columns; names win."""
-    own = {_normalized_name(each.name): each for each in target.columns}
-    labels: dict[str, TargetColumn | None] = {}
-    for column in target.columns:
-        for label in column.labels:
-            # A name that two fields of a content type share is ambiguous and not used.
-            labels[_normalized_name(label)] = None if _normalized_name(label) in labels else column
-    return {**{name: column for name, column in labels.items() if column is not None}, **own}
-
-
-def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
-    """Map the normalized aliases of target columns to the columns; the first column wins."""
-    found: dict[str, TargetColumn] = {}
-    for column in target.columns:
-        for alias in column.aliases:
-            found.setdefault(_normalized_name(alias), column)
-    return found
-
-
-def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
-    """Return the target column of that name. Raises `UnknownName`, which names the `heading`."""
-    for column in target.columns:
-        if column.name == name or (column.is_content and column.key == name):
-            return column
-    allowed = [each.name for each in target.columns]
-    raise UnknownName(f"field of {target.resource.name} for the column {heading!r}", name, allowed)
+_normalized_name = lru_cache(maxsize=2_048)(normalized_heading)
+"""The normalized heading, cached because names are compared with every heading."""
 
 
 class _HeadingMatcher:
@@ -254,7 +254,18 @@ class _HeadingMatcher:
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        self._names, self._aliases = _columns_by_name(target), _columns_by_alias(target)
+        self._names: dict[str, TargetColumn] = {}
+        self._aliases: dict[str, TargetColumn] = {}
+        labels: dict[str, list[TargetColumn]] = {}
+        for column in target.columns:
+            self._names.setdefault(_normalized_name(column.name), column)
+            for label in column.labels:
+                labels.setdefault(_normalized_name(label), []).append(column)
+            for alias in column.aliases:
+                self._aliases.setdefault(_normalized_name(alias), column)
+        # A label that two fields share is ambiguous and not used.
+        unique = {label: found[0] for label, found in labels.items() if len(found) == 1}
+        self._names = {**unique, **self._names}
         parts = [each for each in target.columns if each.key in _NAME_PARTS]
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = tuple(parts) if is_split else ()
@@ -265,7 +276,7 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._find_by_name_or_alias, plains) if each}
+        filled = {each.key for each in map(self._find, plains) if each}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
@@ -273,7 +284,7 @@ class _HeadingMatcher:
         """Return the target column that the user named. Raises `UnknownName`."""
         if name == WHOLE_NAME and self.name_parts:
             return self._whole_name_column()
-        return _column_named(self._target, name, heading)
+        return _column_named(self._target, name, f"the column {heading!r}")
 
     def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
         """Return the target column of a heading, or None, and how it was found."""
@@ -287,15 +298,24 @@ class _HeadingMatcher:
             return self.name_parts[1], "alias"
         if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
             return self._whole_name_column(), "alias"
-        return self._find_by_name_or_alias(normalized), "alias"
+        return self._find(normalized) or self._find(normalized_heading(heading)), "alias"
 
-    def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
+    def _find(self, normalized: str) -> TargetColumn | None:
         """Return the target column with this normalized name or alias; None for other names."""
         return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name_column(self) -> TargetColumn:
         """Return a target column for a first and a last name in one cell."""
-        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
+        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=(), labels=())
+
+
+def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
+    """Return the target column of that name. Raises `UnknownName`, which names the place."""
+    for column in target.columns:
+        if column.name == name or (column.is_content and column.key == name):
+            return column
+    allowed = [each.name for each in target.columns]
+    raise UnknownName(f"field of {target.resource.name} for {place}", name, allowed)
 
 
 # -- Decisions -------------------------------------------------------------------------------------
@@ -350,7 +370,8 @@ def _parse_mapped_text(
     if not text.strip():
         return None
     try:
-        return cell_reader(column, target.mode).read(text)
+        value = cell_reader(column, target.mode).read(text)
+        return value.value if isinstance(value, ValueWithNotes) else value
     except CellError as error:
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
@@ -361,7 +382,7 @@ def _parse_mapped_text(
 
 
 def _without_duplicates(
-    columns: Sequence[MappedColumn],
+    columns: Sequence[MappedColumn], constants: Set[str]
 ) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
     """Return the preferred column of each field, and the other columns as unmapped.
 
@@ -394,15 +415,15 @@ def _constant_values(
     filled = {each.target.key: each.heading for each in columns}
     constants = []
     for name, text in saved.constants.items():
-        column = _column_named(target, name, "a constant")
+        column = _column_named(target, name, "a value for all rows")
         if column.key in filled:
             raise Misused(
-                f"the mapping has a constant for {column.key}, but the column"
+                f"{column.key} has a value for all rows, but the column"
                 f" {filled[column.key]!r} also fills it",
-                action="Ignore the column, or remove the constant.",
+                action="Ignore the column, or remove the value.",
             )
-        filled[column.key] = f"the constant {name}"
-        value = _parse_mapped_text(text, column, target, f"the constant {name} is {text!r}")
+        filled[column.key] = f"the value {name}"
+        value = _parse_mapped_text(text, column, target, f"the value of {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 
@@ -415,28 +436,23 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
     fields = {_normalized_name(name): name for name in target.resource.fields}
     name = fields.get(normalized_heading(heading))
     if name is not None:
+        if any(each.name == name for each in target.columns):
+            return UnmappedColumn(heading, f"no value of this export fits the field {name}")
         return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
-    suggestions: dict[str, str] = {}
-    for column, reason in _suggestions(heading, target):
-        suggestions.setdefault(column, reason)
-    likeliest = tuple(suggestions.items())[:_SUGGESTIONS_MAX]
-    return UnmappedColumn(heading, "no field has this name", likeliest)
+    found = dict(_suggestions(heading, target))
+    return UnmappedColumn(
+        heading, "no field has this name", tuple(found.items())[:_SUGGESTIONS_MAX]
+    )
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Yield (field, reason) for fields that the heading may mean, the likeliest first."""
-    normalized = normalized_heading(heading)
-    hint_keys, reason = HINTS.get(normalized, ((), ""))
     there = {each.name for each in target.columns}
-    yield from ((name, reason) for name in hint_keys if name in there)
-    words = set(heading_words(heading))
-    scored = []
+    for name in _SEVERAL.get(normalized_heading(heading), "").split():
+        if name in there:
+            yield name, "the heading is often used for this field"
+    words = " ".join(heading_words(heading))
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            matcher = SequenceMatcher(None, normalized, _normalized_name(name), autojunk=False)
-            # The quick ratio is an upper bound of the slow one.
-            if matcher.real_quick_ratio() >= _ALIKE_MIN <= (similarity := matcher.ratio()):
-                scored.append((-similarity, column.name, f"the spelling is close to {name!r}"))
-            elif {*_name_words(name)} < words and len(_normalized_name(name)) > 2:
-                scored.append((-0.5, column.name, f"it contains the words of {name!r}"))
-    yield from ((name, reason) for _, name, reason in sorted(scored))
+            if is_typing_error(words, " ".join(heading_words(name))):
+                yield column.name, f"the spelling is close to {name!r}"

@@ -22,7 +22,6 @@ from openpyxl.utils import get_column_letter
 
 from connector.atomic_files import write_atomically
 from connector.errors import DamagedSpreadsheet, file_error
-from connector.spreadsheet.source_file import measure_archive, open_source
 from connector.spreadsheet.table import WORKBOOK_SUFFIX, open_table
 
 _CELLS = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
@@ -123,13 +122,16 @@ def _read_text_file(path: Path) -> tuple[str, list[str], list[tuple[int, list[st
 
 def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the position and the cells of every row, also in hidden sheets."""
-    source = open_source(path)
-    measure_archive(source)
-    with source.open() as file:
-        content = io.BytesIO(file.read())
     try:
-        workbook = load_workbook(content, read_only=True)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        workbook = load_workbook(io.BytesIO(path.read_bytes()), read_only=True)
+    except (
+        zipfile.BadZipFile,
+        AttributeError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:
         # The library raises arbitrary errors for a workbook that lacks a part.
         raise DamagedSpreadsheet(f"the workbook is damaged: {error}") from error
     try:

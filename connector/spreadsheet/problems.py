@@ -56,8 +56,8 @@ Cell = str | int | float | bool | date | datetime | time | Amount | PartlyVisibl
 a date, as typed or as shown. An empty cell is the empty string.
 """
 
-Flaw = tuple[Literal["error", "not_calculated", "unreadable"], str]
-"""Reason why a cell has no value: the name of an error, a formula, or a stored number."""
+Flaw = tuple[Literal["error", "not_calculated", "unreadable", "unusual_format"], str]
+"""Reason why a cell has no value, and its content: an error, a formula, or a stored number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " in a spreadsheet program and save it, or enter the value.",
         "unreadable_cell": "The value is formatted as a date, but is not a date: enter a date, or"
         " clear the cell.",
+        "unusual_format": "The number format of the cell shows something else than its number:"
+        " enter the visible value as text.",
         "cell_too_long": "The text is longer than any field allows: shorten the text.",
         "example_row": "The row is the example row of the template: delete the row or fill it in.",
         # Required values.
@@ -172,6 +174,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "not_a_number": "The value is not a number: enter digits, for example 45000, or clear"
         " the cell.",
         "not_whole": "The value is not a whole number: round the number.",
+        "negative": "The value is negative, which this column does not allow: correct the number.",
         "too_large": "The value is too large: enter at most 18 digits, or clear the cell.",
         "ambiguous_number": "The value can be two numbers: write the number without a"
         " separator, or choose the decimal separator of the column.",
@@ -232,24 +235,23 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
 
 WARNINGS: Mapping[str, str] = MappingProxyType(
     {
-        "says_nothing": "The value is imported as empty: enter a value if there is one.",
         "mojibake": "The value was damaged by a wrong encoding and is repaired: check the"
         " spelling.",
         "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
         " the spelling.",
-        "line_break": "The value has a line break or a tab, which is imported as a space: check "
-        "the text.",
         "escaped_signs": "The value contains backslashes that another program added. They are "
         "removed: check the text.",
-        "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"
         " the number format to import the value.",
-        "scheme_added": "The value is imported with https:// at the beginning: check the address.",
         "maybe_cut": "The text may be cut off: check the text against its source.",
-        "name_split": "The value is split into first and last name: check both names.",
-        "currency_taken": "The currency in the cell is imported as the currency of the row:"
-        " check the currency.",
+        "odd_phone": "The value is not a number in use in its country, perhaps because a digit is"
+        " missing: check the number.",
+        "lost_zero": "The value may have lost a zero at its beginning: check the postal code.",
+        "weekday_differs": "The value has a day of the week that does not belong to its date: check"
+        " the date.",
+        "other_currency": "The value has another currency than usual, and the record has no field"
+        " for it: check the amount.",
         "rounded": "The cell shows a rounded number, but the exact number is imported: check"
         " the number.",
         "small_percentage": "The value is an unusually low percentage: enter 17.5 for 17.5 %.",
@@ -266,6 +268,24 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 """By code: warnings for a row that is sent after the user has confirmed."""
+
+REMARKS: Mapping[str, str] = MappingProxyType(
+    {
+        "says_nothing": "The value is imported as empty: enter a value if there is one.",
+        "line_break": "The value has a line break or a tab, which is imported as a space: check "
+        "the text.",
+        "invisible": "The cell contains invisible characters, which are removed: check the text.",
+        "scheme_added": "The value is imported with https:// at the beginning: check the address.",
+        "country_code_added": "The value is imported with its country code: check the number.",
+        "name_split": "The value is split into first and last name: check both names.",
+        "currency_taken": "The currency of the value is imported, too: check the currency.",
+        "currency_left_out": "The value is imported without its currency, because the record has no"
+        " field for it: check the amount.",
+        "band_chosen": "The number is imported as the range that contains it: check the range.",
+        "age_assumed": "The century of a year of two digits is assumed: check the date.",
+    }
+)
+"""By code: changes of cells that are reported once for a column, and hold no row back."""
 
 DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
 
@@ -298,15 +318,20 @@ def problem_of(
 
 def message_of(code: str) -> str | None:
     """Return the general text of a code; None for an unknown code."""
-    text = PROBLEMS.get(code) or WARNINGS.get(code)
+    text = _text_of_code(code)
     return f"{text.partition(': ')[0]}." if text else None
 
 
 def fix_of(code: str) -> str | None:
     """Return the general action for a code; None for an unknown code."""
-    text = PROBLEMS.get(code) or WARNINGS.get(code)
+    text = _text_of_code(code)
     cure = text.partition(": ")[2] if text else None
     return f"{cure[0].upper()}{cure[1:]}" if cure else None
+
+
+def _text_of_code(code: str) -> str | None:
+    """Return the entry of a code in one of the catalogues."""
+    return PROBLEMS.get(code) or WARNINGS.get(code) or REMARKS.get(code)
 
 
 ReadText = Callable[[str], Any]

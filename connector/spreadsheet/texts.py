@@ -1,7 +1,7 @@
-"""Reading of texts in cells, and refusal of damaged texts.
+"""Texts in cells: contacts, codes, free text, and text that no program may run.
 
 `00123`, `+44...`, `NA` and `TRUE` are not changed. A text that looks damaged is refused, with a
-fix.
+fix. Invisible damage is removed, and the user is informed.
 """
 
 from __future__ import annotations
@@ -33,25 +33,15 @@ from connector.spreadsheet.problems import (
     text_of,
     with_note,
 )
+from connector.spreadsheet.words import CURRENCY_CODES, DEFAULT_REGION, EXAMPLE_NUMBERS
 
-# -- Contacts -------------------------------------------------------------------------------------
-# Reading of email addresses and telephone numbers in cells.
-#
-# Only invisible or redundant parts are removed: `mailto:`, a name around an address, an apostrophe
-# that marks a number as text. The phonenumbers library decides whether a number is possible. A
-# number without a country code is checked for the region that the user declared, or else by its
-# number of digits.
+# -- Email addresses -------------------------------------------------------------------------------
 
-
-# Most addresses consist of these characters; others are checked in detail.
-_PLAIN_EMAIL = re.compile(
-    r"[A-Za-z0-9.!#$%&*+/=?^_`{|}~-][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]*@(?:[A-Za-z0-9-]+\.)+"
-    r"[A-Za-z][A-Za-z0-9-]+"
-).fullmatch
-_LOCAL = r"[^@\s,;<>/|\"'():\[\]](?:[^@\s,;<>/|\"():\[\]]*[^@\s,;<>/|\"'():\[\]])?"
-_EMAIL = re.compile(rf"{_LOCAL}@(?:[\w-]+\.)+[^\W\d_][\w-]+")
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~À-ɏ-]+"
+_LABEL = r"[A-Za-z0-9À-ɏ](?:[A-Za-z0-9À-ɏ-]*[A-Za-z0-9À-ɏ])?"
+_EMAIL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@(?:{_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]")
 _EMAIL_CHARACTERS_MAX = 1_000
-_HAS_MAIL_WORD = re.compile(r"\b(?:mailto:)", re.IGNORECASE)
+_MAIL_WORD = re.compile(r"\bmailto:", re.IGNORECASE)
 # A name is separated from its address: `ann lee@b.example` may be an address with a blank.
 _BEFORE = re.compile(
     r"[\s\"']*|[^\d@]*(?:[<(\[\"]\s*'?|[:\u2013-]\s+)|(?:e-?)?mail\s*:", re.IGNORECASE
@@ -60,17 +50,14 @@ _BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
 def _read_email(text: str) -> str:
-    """Return one email address, without `mailto:` and without a name around it.
-
-    Raises `CellError`.
-    """
-    if _PLAIN_EMAIL(text) is not None:
+    """Return one email address, without `mailto:` and without a name around it."""
+    if _EMAIL.fullmatch(text) and text[0] not in "'/|":
         return text
     _refuse_invisible_characters(text)
-    bare = _HAS_MAIL_WORD.sub(" ", without_text_marks(text))
+    bare = _MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
-    found = list({each.lower(): each for each in near}.values())
+    found = list({each.lower(): each.strip("'/|") for each in near}.values())
     if len(found) > 1:
         raise CellError(
             "several_emails",
@@ -79,32 +66,33 @@ def _read_email(text: str) -> str:
         )
     if found:
         before, _, behind = bare.partition(found[0])
-        if _BEFORE(before) and _BEHIND(
-            re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
-        ):
+        rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
+        # A sign that cannot be in an address must not be next to one: a..b@x, .a@x and a@x.-y.
+        is_whole = before[-1:] != "." and not re.match(r"[-@\w]|\.[\w-]", rest)
+        if is_whole and _BEFORE(before) and _BEHIND(rest):
             return found[0]
-    raise CellError("email_format", fix=f"Enter {found[0]}, if that is right." if found else None)
+    raise CellError("email_format")
 
 
 # -- Telephone numbers -----------------------------------------------------------------------------
 
-
 _PHONE = re.compile(
     r"(?:\(\+[0-9]{1,3}\)|\+?[0-9(])[0-9\s().\-/\u2013]*[0-9)]"
-    r"(?:\s*(?:,|;)?\s*(?:ext\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
+    r"(?:\s*(?:,|;)?\s*(?:ext\.?|extn\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
     re.IGNORECASE,
 ).fullmatch
 _SEVERAL = re.compile(r"\s+(?:or|oder|ou|and|und|et)\s+|[;\n|,]|\s/\s|/(?=\s*\+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
 _WORD = (
     r"(?:mob(?:ile|il|iel|ilnummer)?|cell(?:ulare)?|handy|portable|móvil|m|tel(?:efon|efono|éfono"
-    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline)"
+    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline"
+    r"|text only)"
 )
 _LABELS = re.compile(rf"^{_WORD}\s*[.:]\s*(?=[+0-9(])|\s*\({_WORD}\.?\)$", re.IGNORECASE)
 _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
-_DIGITS_MIN, _DIGITS_MAX = 6, 15
+_DIGITS_MIN = 6
 
 REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """Regions whose numbers are known, by country code (two letters)."""
@@ -122,14 +110,14 @@ def without_text_marks(text: str) -> str:
 
 
 def phone_reader(region: str | None) -> ReadText:
-    """Return the reader of telephone numbers; `region` applies to numbers without country code.
+    """Return the reader of telephone numbers; numbers without country code belong to the region.
 
-    With a region, numbers are read in E.164: 0161 555 0123 is +441615550123.
+    They get the country code: 0161 555 0123 is +441615550123. With a region that the user named,
+    all numbers are read in this form (E.164).
     """
+    home = region or DEFAULT_REGION
 
-    def read(text: str) -> str:
-        if _is_plain_phone(text):
-            return text if region is None else text.replace(" ", "")
+    def read(text: str) -> str | ValueWithNotes:
         marked = without_text_marks(read_exact_text(text))
         tidy = _LABELS.sub("", " ".join(marked.split(" "))).strip()
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
@@ -145,80 +133,52 @@ def phone_reader(region: str | None) -> ReadText:
                 f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
                 fix=f"Keep one number, for example {parts[0].strip()}",
             )
-        if _PHONE(tidy) is None or not _is_possible_phone(tidy, region):
+        if _PHONE(tidy) is None or len({*_DIGIT.findall(tidy)}) == 1:
             raise CellError("phone_format")
-        return tidy if region is None else _to_e164(tidy, region)
+        try:
+            number = phonenumbers.parse(tidy, home)
+        except phonenumbers.NumberParseException:
+            raise CellError("phone_format") from None
+        reason = phonenumbers.is_possible_number_with_reason(number)
+        if reason == phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY:
+            # Without the area code, it is no number of the country.
+            return with_note(tidy, "odd_phone")
+        if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
+            raise CellError("phone_format")
+        has_code = tidy.startswith(("+", "(+"))
+        found: str | ValueWithNotes = tidy
+        if not has_code or region is not None:
+            message = f"The value is imported as {_to_e164(number)}."
+            found = with_note(_to_e164(number), "country_code_added", message)
+        return found if _is_in_use(number) else with_note(found, "odd_phone")
 
     return read
 
 
-def _to_e164(text: str, region: str) -> str:
-    """Return the number in E.164, or unchanged if the conversion would lose a part of it."""
-    number = phonenumbers.parse(text, region)
-    reason = phonenumbers.is_possible_number_with_reason(number)
-    if number.extension or reason != phonenumbers.ValidationResult.IS_POSSIBLE:
-        return text
-    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+def _to_e164(number: phonenumbers.PhoneNumber) -> str:
+    """Return the number in E.164, followed by its extension."""
+    bare = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    return f"{bare} ext. {number.extension}" if number.extension else bare
 
 
-_PLAIN_PHONE = re.compile(r"\+[0-9 ]+").fullmatch
-_COUNTRY_DIGITS_MAX = 3
+def _is_in_use(number: phonenumbers.PhoneNumber) -> bool:
+    """Return True if the number is valid, or is one of those that are reserved for examples."""
+    if phonenumbers.is_valid_number(number):
+        return True
+    digits = f"{number.country_code}{number.national_number}"
+    return any(digits.startswith(each) and len(digits) == 12 for each in EXAMPLE_NUMBERS)
 
 
-@lru_cache
-def _possible_lengths(country: str) -> frozenset[int]:
-    """Return the possible numbers of digits after a country code such as "44"; empty if unknown."""
-    region = phonenumbers.region_code_for_country_code(int(country))
-    known = phonenumbers.PhoneMetadata.metadata_for_region(region, None)
-    described = known.general_desc if known is not None else None
-    return frozenset(described.possible_length if described is not None else ())
-
-
-def _is_plain_phone(text: str) -> bool:
-    """Return True if it is a plain number with country code and a possible length.
-
-    The library takes forty times as long and is only called if this returns False.
-    """
-    if _PLAIN_PHONE(text) is None:
-        return False
-    digits = text[1:].replace(" ", "")
-    for size in range(1, _COUNTRY_DIGITS_MAX + 1):
-        lengths = _possible_lengths(digits[:size])
-        if lengths:
-            # A zero after the country code may not belong to the number.
-            return len(digits) - size in lengths and digits[size] != "0"
-    return False
-
-
-def _is_possible_phone(text: str, region: str | None) -> bool:
-    """Return True if the number of digits is possible and the digits differ."""
-    digits = _DIGIT.findall(text)
-    # A repeated single digit is not a number but a filler of a required field.
-    if len(digits) < _DIGITS_MIN or len(set(digits)) == 1:
-        return False
-    if region is None and not text.startswith(("+", "(+")):
-        return len(digits) <= _DIGITS_MAX
-    try:
-        number = phonenumbers.parse(text, region)
-    except phonenumbers.NumberParseException:
-        return False
-    reason = phonenumbers.is_possible_number_with_reason(number)
-    return reason in (
-        phonenumbers.ValidationResult.IS_POSSIBLE,
-        phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY,
-    )
-
-
-# -- Texts ----------------------------------------------------------------------------------------
-
+# -- Plain texts -----------------------------------------------------------------------------------
 
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
 _TOO_NARROW = re.compile("#{3,}").fullmatch
-_URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
+_URL = re.compile(r"https?://[^\s/\\]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
-
+_CUT_ENDS = ("…", "...", "[truncated]")
+_CUT_LENGTHS = frozenset((255, 32_767))
 _DIGITS_SAFE = 15
 """Number of digits of a whole number that a spreadsheet program keeps."""
 
@@ -239,7 +199,7 @@ def read_text(text: str) -> str | ValueWithNotes:
                     "control_character",
                     f"The cell contains an invalid character: {character_name(character)}.",
                 )
-    return with_note(text, "maybe_cut", _cut_warning(text)) if may_be_cut(text) else text
+    return _note_cut(text)
 
 
 def read_exact_text(text: str) -> str:
@@ -254,8 +214,16 @@ def read_exact_text(text: str) -> str:
 
 def read_code(text: str) -> str | ValueWithNotes:
     """Return a text in which each character counts, with a warning if it may have been cut."""
-    code = read_exact_text(text)
-    return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
+    return _note_cut(read_exact_text(text))
+
+
+def _note_cut(text: str) -> str | ValueWithNotes:
+    """Return the text, with a warning if it ends in "..." or is as long as programs cut texts."""
+    end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
+    if end is None and len(text) not in _CUT_LENGTHS:
+        return text
+    reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
+    return with_note(text, "maybe_cut", f"The text {reason} and may be cut off.")
 
 
 def _refuse_shortened_number(text: str) -> None:
@@ -283,16 +251,119 @@ def _refuse_invisible_characters(text: str) -> None:
     )
 
 
-# -- Clean text ------------------------------------------------------------------------------------
-# Invisible damage in a cell is removed, and the user is informed: zero-width characters, special
-# blanks, and letters broken by a wrong encoding. Directional marks are kept, and refused if they
-# could deceive.
+def _read_url(text: str) -> str | ValueWithNotes:
+    """Return a web address; `www.` gets https:// and a note."""
+    _refuse_invisible_characters(text)
+    if _URL(text) is not None:
+        return text
+    if _HOST(text) is not None and text.lower().startswith("www."):
+        return with_note(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
+    raise CellError(
+        "url_format",
+        fix=f"Enter https://{text}" if _HOST(text) else "Enter an address, or clear the cell.",
+    )
 
 
-_UNSEEN_SIGNS = re.compile("[\u00ad\u200b\u2060\ufeff]")
-_JOINERS = re.compile("[\u200c\u200d]")
+def _read_currency(text: str) -> str:
+    """Return the code of a currency code or sign."""
+    code = text.upper() if _CURRENCY(text) else unit_of(text)
+    if code not in CURRENCY_CODES:
+        raise CellError("currency_format")
+    return code
+
+
+@lru_cache(maxsize=1024)
+def is_timezone(name: str) -> bool:
+    """Return True if this is the name of a time zone."""
+    try:
+        ZoneInfo(name)
+    # The library raises various errors for names of folders and odd characters.
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _read_timezone(text: str) -> str:
+    """Return the name of a time zone unchanged."""
+    if is_timezone(text):
+        return text
+    raise CellError("timezone_format")
+
+
+def _read_json(text: str) -> str:
+    """Return valid JSON unchanged."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        raise CellError("json_format") from None
+    return text
+
+
+def read_id(text: str) -> str:
+    """Return a text that can be an id: one word of letters, digits, _ and -."""
+    if _ID(text) is not None:
+        return text
+    _refuse_invisible_characters(text)
+    raise CellError("id_format")
+
+
+FORMATS: Mapping[Format, ReadText] = {
+    "email": _read_email,
+    "url": _read_url,
+    "currency": _read_currency,
+    "timezone": _read_timezone,
+    "json": _read_json,
+}
+"""Readers of texts that have a format. They raise `CellError`."""
+
+STORED = "The value is stored as {}, not as text, so its spelling may be lost."
+
+
+def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
+    """Return the reader of cells with numbers, dates or booleans in a text column.
+
+    A whole number of at most 15 digits becomes its digits. If `keeps_digits`, this requires
+    `whole_numbers`, because typing removes leading zeros and a plus. Other cells raise `CellError`.
+    """
+
+    def read(cell: Any) -> str:
+        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if isinstance(cell, PartlyVisibleCell):
+            return cell.shown
+        if isinstance(cell, Amount):
+            return text_of(cell)
+        if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
+            raise CellError("not_text", STORED.format(_type_in_words(cell)))
+        if keeps_digits and not whole_numbers:
+            raise CellError("number_in_text")
+        return str(int(cell))
+
+    return read
+
+
+def _type_in_words(cell: Any) -> str:
+    """Return the type of a cell in words, as in "a date"."""
+    match cell:
+        case bool():
+            return "true or false"
+        case time():
+            return "a time"
+        case datetime() | date():
+            return "a date"
+    return "a number"
+
+
+# -- Damaged texts ---------------------------------------------------------------------------------
+# Invisible signs, special blanks, and letters broken by a wrong encoding. Directional marks are
+# kept, and refused if they could deceive.
+
+
 _ODD_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f]")
+_UNSEEN_SIGNS = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u180b-\u180e\u200b\u2060-\u2065\u2800\u3164\ufeff\uffa0\U000e0000-\U000e007f]"
+)
+_JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]")
+_JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f\ufe00-\ufe0f]")
 # First of two bytes of UTF-8, as an old encoding shows it, before another such letter.
 _BROKEN = re.compile("[ÂÃÄÅÐÑâĂĹĐŃ¬√ƒ≈┬├─┼╨╤ðВГДЕРС][^\x00-\x7f]")
 _SHOWN_IN = ("cp1252", "cp1250", "cp437", "cp850", "cp1251", "mac-roman")
@@ -310,9 +381,6 @@ _STRAY_QUOTE_TOLD = 'The value has a quote (") that may not belong there.'
 _INCHES = re.compile(r'(?<=[0-9])"')
 _QUOTE_IN_WORD = re.compile(r'[^\W\d_]"[^\W\d_]|""').search
 _QUOTED_CHARACTERS_MAX = 200
-_CUT_ENDS = ("…", "...", "[truncated]")
-_CUT_LENGTHS = frozenset((255, 32_767))
-
 
 CODED = "_x00"
 """Beginning of an escaped control character in a workbook: _x000D_ is a carriage return."""
@@ -320,7 +388,7 @@ CODED = "_x00"
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """Restrictions of a column's texts, which decide how they are cleaned.
+    """How a column's texts are cleaned.
 
     Attributes:
         is_plain: The field allows any text. Escaped signs are restored.
@@ -331,10 +399,7 @@ class TextForm:
     is_one_line: bool = False
 
 
-ANY_FORM = TextForm()
-
-
-def clean_text(text: str, form: TextForm = ANY_FORM) -> str | ValueWithNotes:
+def clean_text(text: str, form: TextForm = TextForm()) -> str | ValueWithNotes:  # frozen
     """Return the text without invisible damage, with notes on visible changes."""
     text = without_formula_quotes(text)
     notes: list[tuple[str, str | None]] = []
@@ -393,137 +458,17 @@ def _repair_text(text: str) -> str:
     return repaired
 
 
-def may_be_cut(text: str) -> bool:
-    """Return True if the text ends in "..." or has the length at which programs cut texts."""
-    return len(text) in _CUT_LENGTHS or text.endswith(_CUT_ENDS)
-
-
-def _cut_warning(text: str) -> str:
-    """Return the sentence that a text may be cut off, with its end or its length as the reason."""
-    end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
-    reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
-    return f"The text {reason} and may be cut off."
-
-
-def _read_url(text: str) -> str | ValueWithNotes:
-    """Return a web address; `www.` gets https:// and a note. Raises `CellError`."""
-    _refuse_invisible_characters(text)
-    if _URL(text) is not None:
-        return text
-    if _HOST(text) is not None and text.lower().startswith("www."):
-        return with_note(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
-    raise CellError(
-        "url_format",
-        fix=f"Enter https://{text}" if _HOST(text) else "Enter an address, or clear the cell.",
-    )
-
-
-def _read_currency(text: str) -> str:
-    """Return the code of a currency code or sign. Raises `CellError`."""
-    code = text.upper() if _CURRENCY(text) else unit_of(text)
-    if code is None or not _CURRENCY(code):
-        raise CellError("currency_format")
-    return code
-
-
-@lru_cache(maxsize=1024)
-def is_timezone(name: str) -> bool:
-    """Return True if this is the name of a time zone."""
-    try:
-        ZoneInfo(name)
-    # The library raises various errors for names of folders and odd characters.
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
-
-
-def _read_timezone(text: str) -> str:
-    """Return the name of a time zone unchanged. Raises `CellError`."""
-    if is_timezone(text):
-        return text
-    raise CellError("timezone_format")
-
-
-def _read_json(text: str) -> str:
-    """Return valid JSON unchanged. Raises `CellError`."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        raise CellError("json_format") from None
-    return text
-
-
-def read_id(text: str) -> str:
-    """Return a text that can be an id: one word of letters, digits, _ and -. Raises `CellError`."""
-    if _ID(text) is not None:
-        return text
-    _refuse_invisible_characters(text)
-    raise CellError("id_format")
-
-
-FORMATS: Mapping[Format, ReadText] = {
-    "email": _read_email,
-    "url": _read_url,
-    "currency": _read_currency,
-    "timezone": _read_timezone,
-    "json": _read_json,
-}
-"""Readers of texts that have a format."""
-
-
-def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
-    """Return the reader of cells with numbers, dates or booleans in a text column.
-
-    A whole number of at most 15 digits becomes its digits. If `keeps_digits`, this requires
-    `whole_numbers`, because typing removes leading zeros and a plus. Other cells raise `CellError`.
-    """
-
-    def read(cell: Any) -> str:
-        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
-        if isinstance(cell, PartlyVisibleCell):
-            return cell.shown
-        if isinstance(cell, Amount):
-            return text_of(cell)
-        if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
-            raise CellError("not_text", STORED.format(_type_in_words(cell)))
-        if keeps_digits and not whole_numbers:
-            raise CellError("number_in_text")
-        return str(int(cell))
-
-    return read
-
-
-STORED = "The value is stored as {}, not as text, so its spelling may be lost."
-
-
-def _type_in_words(cell: Any) -> str:
-    """Return the type of a cell in words, as in "a date"."""
-    match cell:
-        case bool():
-            return "true or false"
-        case time():
-            return "a time"
-        case datetime() | date():
-            return "a date"
-    return "a number"
-
-
 # -- Inert text ------------------------------------------------------------------------------------
 # Text that a spreadsheet program would run as a formula, and how a report makes it inert and
 # restores it.
 #
 # A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, even if it is
-# quoted in the csv. Some programs treat the full-width forms of these signs like the signs, some
-# drop blanks before them, and a tab, a line break or a NUL at the start can have the same effect.
-# All of these are called *hazards* here. An apostrophe before a hazard makes the cell text.
+# quoted in the csv. Some treat the full-width forms of these signs like the signs, some drop blanks
+# before them, and a tab, a line break or a NUL at the start can have the same effect. All of these
+# are called *hazards* here. An apostrophe before a hazard makes the cell text.
 #
 # Marking and unmarking are inverse for every cell: a cell is marked if it is a hazard after any
-# number of apostrophes, including zero, and unmarked if it is a hazard after at least one. A marked
-# cell therefore always has an apostrophe to remove, and an unmarked cell has none before a hazard.
-#
-# The cells of a workbook have a type, so a hazard needs no mark in a text cell. A cell with its own
-# apostrophes before a hazard still gets one more. The same rule then reads reports of both formats,
-# even after a user saved one as the other.
+# number of apostrophes, including zero, and unmarked if it is a hazard after at least one.
 
 
 MISSING = "(missing)"
@@ -537,36 +482,35 @@ too wide.
 NOT_CALCULATED = "(not calculated) "
 """Precedes a formula whose value the workbook does not contain."""
 
-# Some programs drop blanks and invisible marks before the sign.
-_UNSEEN = r"[\s\u200b-\u200f\u2060\ufeff]*"
-# The full-width forms of the four signs follow them, by number.
-_SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
-_STANDS_IN = r"\(not calculated\) |\((?:missing|empty)\)\Z"
-_HAZARD = rf"(?:[\t\r\n\0]|{_UNSEEN}{_SIGN}|{_STANDS_IN})"
-_PERHAPS_MARKED = re.compile(rf"'*{_HAZARD}")
-_MARKED = re.compile(rf"'+{_HAZARD}")
-_HAZARDOUS = re.compile(_HAZARD)
+# Some programs drop blanks and invisible marks before the sign, or its full-width form.
+_HAZARD = (
+    r"(?:[\t\r\n\0]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]"
+    r"|\(not calculated\) |\((?:missing|empty)\)\Z)"
+)
+_PERHAPS_MARKED = re.compile(rf"'*{_HAZARD}").match
+_MARKED = re.compile(rf"'+{_HAZARD}").match
+_HAZARDOUS = re.compile(_HAZARD).match
 
 
 def escape_cell(text: str) -> str:
     """Return the cell for a csv report, with an apostrophe before a text that `is_hazard`."""
-    return f"'{text}" if _PERHAPS_MARKED.match(text) else text
+    return f"'{text}" if _PERHAPS_MARKED(text) else text
 
 
 def escape_workbook_cell(text: str) -> str:
     """Return the text for a text cell in a report; `unescape_cell` restores the original."""
-    if _MARKED.match(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
+    if _MARKED(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text
 
 
 def unescape_cell(text: str) -> str:
     """Return the original cell from a report of either format."""
-    return text[1:] if _MARKED.match(text) else text
+    return text[1:] if _MARKED(text) else text
 
 
 def is_hazard(text: str) -> bool:
-    """Return True if a spreadsheet program might run the text, or if it is one of the report's
+    """Return True if a spreadsheet program might run the text, or if it is one of a report's
     marks.
     """
-    return _HAZARDOUS.match(text) is not None
+    return _HAZARDOUS(text) is not None

@@ -20,16 +20,7 @@ import pyarrow as pa
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.ledger.person import SuppressionList
-from connector.warehouse import pull_commands
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
-from connector.warehouse.pull_commands import (
-    Commit,
-    DeletionProof,
-    Event,
-    FoundDetail,
-    Stream,
-    UnreadableDetail,
-)
 from connector.warehouse.queries import ExistingRow, created_condition, queue_condition, stored_rows
 from connector.warehouse.schema import (
     HISTORY_COLUMNS,
@@ -43,6 +34,14 @@ from connector.warehouse.schema import (
     replace_surrogates,
     rowids_table,
     timestamp_array,
+)
+from connector.warehouse.stream import (
+    Commit,
+    DeletionProof,
+    Event,
+    FoundDetail,
+    Stream,
+    UnreadableDetail,
 )
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
@@ -620,15 +619,3 @@ def _suppression_events(
         is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
         if not is_seen_before:
             yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
-
-
-def query_without_erased_people(
-    query: pull_commands.Query[Any], folder: Path
-) -> pull_commands.Query[Any]:
-    """Return the query without data of erased people. Raises a `WarehouseError`."""
-    if not isinstance(query, pull_commands.DifferingFields):
-        return query
-    suppressed = SuppressionList.read_from(folder)
-    if suppressed is None:
-        return query
-    return replace(query, answers=tuple(map(suppressed.strip, query.answers)))

@@ -20,7 +20,7 @@ from duckdb import DuckDBPyConnection as Connection
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.ledger.ledger import Identity
-from connector.warehouse import pull_commands, runs, state
+from connector.warehouse import runs, state
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
     convert_errors,
@@ -30,17 +30,12 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
-from connector.warehouse.landing import (
-    LandedCounts,
-    LandingTable,
-    query_without_erased_people,
-    without_erased_people,
-)
-from connector.warehouse.pull_commands import Commit, Event, Stream
+from connector.warehouse.landing import LandedCounts, LandingTable, without_erased_people
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables
 from connector.warehouse.state import ResourceState
+from connector.warehouse.stream import Commit, Event, Stream
 from connector.warehouse.work_file import compact, create_work_file, is_missing
 
 P = ParamSpec("P")
@@ -156,11 +151,10 @@ class Warehouse:
             self._close()
         return counts
 
-    def query(self, stream: Stream, query: pull_commands.Query[Any]) -> Any:
-        """Return the result of a pull's query, without data of erased people in its responses."""
+    def query(self, stream: Stream, query: Callable[[StreamQueries], T]) -> T:
+        """Call a function with the queries of one stream."""
         with self.open_connection() as connection:
-            stripped_query = query_without_erased_people(query, self.folder)
-            return StreamQueries(connection, stream).run(stripped_query)
+            return query(StreamQueries(connection, stream, self.folder))
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
         """Return the number of live records for each value of the field, most frequent first."""

@@ -7,11 +7,9 @@ writer waits.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,125 +34,33 @@ from connector.warehouse.duckdb_file import (
     wal_path,
 )
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
     end_interrupted_publications,
-    find_publication,
-    last_resource_runs,
     read_data_time,
     read_own_publication,
     write_publication,
 )
-from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
-from connector.warehouse.state import last_copied_change, write_notice
-
-# -- Fingerprint -----------------------------------------------------------------------------------
-# Fingerprint of everything that a publication shows, except how recently it was verified.
-#
-# If two fingerprints are equal, a new publication would show analysts the same figures. Every pull
-# changes the time of verification, the list of runs and the number of requests, so these are not
-# included. The current day in the account's time zone is included, and so is whether a timestamp
-# has passed, because models compare both with "now".
-
-
-_MOVES = frozenset(("_seen_at", "_hydrated_at", "_observed_to"))
-"""Columns that a pull changes although the record is unchanged."""
-
-
-def publication_fingerprint(
-    connection: duckdb.DuckDBPyConnection,
-    at: datetime | None,
-    time_zone: str,
-    settings_fingerprint: str,
-) -> str:
-    """Return a hash that changes if a new publication would show other records or figures.
-
-    `at` is the time of the data, and days begin in the time zone. `settings_fingerprint` covers the
-    version, models, seeds and settings.
-    """
-    timestamp = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
-    digest = hashlib.sha256(settings_fingerprint.encode())
-    for sql in (*_row_queries(timestamp, time_zone), *_state_queries(timestamp, time_zone)):
-        found = connection.execute(sql).fetchall()
-        digest.update(json.dumps(found, default=str).encode())
-    outcomes = [
-        (name, e.outcome, e.proven, e.live, e.total, e.pending, e.error_code)
-        for name, (_, e) in sorted(last_resource_runs(connection).items())
-    ]
-    digest.update(json.dumps([*outcomes, last_copied_change(connection)]).encode())
-    return digest.hexdigest()
-
-
-def _row_queries(timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield a query for the number and a hash of all rows, for each landing and history table."""
-    for table in declared_tables():
-        if table.schema in ("landing", "history"):
-            hashed = ", ".join(_value_expressions(table, timestamp, time_zone))
-            yield f"SELECT count(*), sum(hash({hashed})::HUGEINT) FROM {table.quoted}"
-
-
-def _value_expressions(table: TableSchema, timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield SQL for the parts of a row that models use; `timestamp` is the data's time."""
-    for column in table.columns:
-        name = quoted(column.name)
-        if column.name not in _MOVES:
-            yield name
-            if column.field is not None and column.type == "TIMESTAMPTZ":
-                yield f"{name} <= {timestamp}"
-    if table.schema == "landing":
-        yield _local_day_expression("_hydrated_at", time_zone)
-    else:
-        # A version that only lists have shown counts as observed once a second list shows it.
-        yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
-
-
-def _state_queries(timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield queries for other state that models and analysts see, such as queues and erasures."""
-    yield f"SELECT {_local_day_expression(timestamp, time_zone)}"
-    proven = _local_day_expression("proven_at", time_zone)
-    yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
-    yield "SELECT resource, count(*) FROM sync.queue GROUP BY ALL ORDER BY ALL"
-    yield "SELECT folder, address FROM sync.folder ORDER BY ALL"
-    yield "SELECT resource, id, erasure FROM sync.erased ORDER BY ALL"
-
-
-def _local_day_expression(timestamp: str, time_zone: str) -> str:
-    """Return the SQL for the day of a timestamp expression in the time zone."""
-    return f"timezone({literal(time_zone)}, {timestamp})::DATE"
-
+from connector.warehouse.schema import complete_tables, schema_version
+from connector.warehouse.state import write_notice
+from connector.warehouse.stream import Event
 
 # -- Work file -------------------------------------------------------------------------------------
 
 
 def begin_publication(
-    work: Path,
-    draft: Path,
-    publication: Publication,
-    published: Path,
-    *,
-    settings_fingerprint: str,
-    if_changed: bool = False,
+    work: Path, draft: Path, publication: Publication, published: Path
 ) -> Publication:
     """Record in the work file that a publication begins, and copy the file to `draft`.
 
-    Returns the publication with the time of its data and its fingerprint. With `if_changed`,
-    nothing is copied if the file `published` has this fingerprint, and the outcome is `unchanged`.
-    The work file is locked during the copy. Raises a `WarehouseError`.
+    Returns the publication with the time of its data. The work file is locked during the copy.
+    Raises a `WarehouseError`.
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
-        data_at = read_data_time(connection)
-        zone = publication.time_zone or "UTC"
-        publication = replace(
-            publication,
-            true_of=data_at,
-            fingerprint=publication_fingerprint(connection, data_at, zone, settings_fingerprint),
-        )
+        publication = replace(publication, true_of=read_data_time(connection))
         with transaction(connection):
             end_interrupted_publications(connection, published)
-            if if_changed and find_publication(connection, published, publication.fingerprint):
-                return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
         # After a checkpoint all data is in the file and none in a log next to it.
         connection.execute("CHECKPOINT")

@@ -12,7 +12,7 @@ forecast as (
 placements as (
     select currency, coalesce(sum(fee), 0) as fee, count(*) as placements
     from {{ ref('fct_placements') }}
-    where start_date is not null
+    where is_placement and start_date is not null
     group by currency
 )
 

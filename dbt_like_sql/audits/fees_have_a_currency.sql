@@ -4,4 +4,4 @@
 
 select booking_id, job_id
 from {{ ref('fct_placements') }}
-where fee is not null and currency is null
+where is_placement and fee is not null and currency is null

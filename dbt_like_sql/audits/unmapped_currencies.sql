@@ -4,5 +4,5 @@
 
 select currency, count(*) as placements
 from {{ ref('fct_placements') }}
-where fee is not null and currency is not null and reporting_currency is null
+where is_placement and fee is not null and currency is not null and reporting_currency is null
 group by currency

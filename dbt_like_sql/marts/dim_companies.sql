@@ -13,6 +13,7 @@ jobs as (
 placements as (
     select company_id, count(*) as placements
     from {{ ref('fct_placements') }}
+    where is_placement
     group by company_id
 )
 

@@ -7,7 +7,8 @@ select
     bookings.booking_type,
     bookings.status as booking_status,
     case
-        when placements.booking_id is not null then 'placement'
+        when placements.is_placement then 'placement'
+        when placements.is_extension then 'extension'
         when bookings.booking_type = 'interview' and bookings.meeting_state is not null
             then 'interview_' || bookings.meeting_state
         when bookings.booking_type = 'interview' and bookings.status = 'cancelled'

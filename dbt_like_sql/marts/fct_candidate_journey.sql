@@ -41,6 +41,7 @@ followed as (
 placed as (
     select candidate_id, count(*) as placements, min(placed_on) as first_placed_on
     from {{ ref('fct_placements') }}
+    where is_placement
     group by candidate_id
 ),
 

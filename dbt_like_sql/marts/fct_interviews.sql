@@ -20,6 +20,7 @@ interviews as (
 placed as (
     select candidate_id, job_id, max(placed_on) as placed_on
     from {{ ref('fct_placements') }}
+    where is_placement
     group by candidate_id, job_id
 )
 

@@ -12,7 +12,7 @@ openings as (
 bookings as (
     select job_id, created_at from {{ ref('stg_interviews') }}
     union all
-    select job_id, created_at from {{ ref('stg_placements') }}
+    select job_id, created_at from {{ ref('stg_placements') }} where not is_fall_off
 ),
 
 booked as (

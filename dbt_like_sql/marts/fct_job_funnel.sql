@@ -9,6 +9,7 @@ meetings as (
     from {{ ref('stg_interviews') }}
     union all
     select job_id, candidate_id, 0, 0, 1 from {{ ref('fct_placements') }}
+    where is_placement
 ),
 
 candidates as (

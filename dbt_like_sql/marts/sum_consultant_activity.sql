@@ -43,6 +43,7 @@ dated as (
     union all
     select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
     from {{ ref('fct_placements') }}
+    where is_placement
 ),
 
 -- Days are counted first, since there are far fewer of them than records.

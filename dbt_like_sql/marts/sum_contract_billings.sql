@@ -9,7 +9,7 @@ summed as (
         month_start,
         currency,
         count(*) as contracts,
-        count(day_rate) as contracts_with_rate,
+        count(billings) as contracts_with_rate,
         sum(working_days)::bigint as working_days,
         sum(billings) as billings,
         sum(reporting_billings) as reporting_billings,

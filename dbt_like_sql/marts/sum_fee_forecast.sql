@@ -7,6 +7,7 @@ with
 placements as (
     select *, date_trunc('month', start_date)::date as month_start
     from {{ ref('fct_placements') }}
+    where is_placement
 ),
 
 summed as (

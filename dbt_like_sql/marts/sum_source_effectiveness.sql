@@ -18,6 +18,7 @@ placed as (
         sum(reporting_fee) as reporting_fee,
         max(reporting_currency) as reporting_currency
     from {{ ref('fct_placements') }}
+    where is_placement
     group by candidate_id
 ),
 

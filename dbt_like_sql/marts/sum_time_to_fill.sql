@@ -13,7 +13,7 @@ openings as (
             as open_days
     from {{ ref('fct_time_to_fill') }} as fills
     cross join {{ ref('as_of') }} as as_of
-    where fills.outcome in ('filled', 'open')
+    where fills.outcome in ('filled', 'partly_filled', 'open')
 )
 
 select
@@ -34,7 +34,7 @@ select
         else coalesce(consultant_name, company_name, 'all')
     end as group_name,
     coalesce(consultant_id, company_id) as group_id,
-    count(*) filter (where outcome = 'filled') as openings_filled,
+    count(*) filter (where outcome <> 'open') as openings_filled,
     count(days_to_fill) as measured,
     count(days_to_fill) / nullif(openings_filled, 0) as measured_share,
     round(avg(days_to_fill), 2) as mean_days,

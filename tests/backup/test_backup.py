@@ -110,9 +110,9 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
     } == names
     assert KEY.encode() not in made.file.read_bytes()
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).latest_backup()
-    assert last is not None
-    assert (AT, made.file) == (last.made_at, last.file)
+        (last,) = Backups(ledger).latest_backups()
+    assert (AT, made.file) == (last.began_at, last.file)
+    assert last.ended_at is not None
 
 
 def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> None:

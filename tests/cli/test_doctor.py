@@ -35,7 +35,9 @@ def test_doctor_reports_no_failure_for_a_working_account(tmp_path: Path) -> None
         spent = [served.path for served in sandbox.log]
 
     assert (0, 0) == (called.status, shown.status)
-    assert {"alerts": "warning"} == {n: s for n, s in map_check_states(called).items() if s != "ok"}
+    assert {"notifications": "warning"} == {
+        n: s for n, s in map_check_states(called).items() if s != "ok"
+    }
     assert [f"scope {scope}.read" for scope in SCOPES] == [
         n for n in map_check_states(called) if "." in n
     ]
@@ -61,9 +63,12 @@ def test_doctor_strict_exits_with_3_on_warnings(tmp_path: Path) -> None:
 
     assert (0, 3, 3) == (plain.status, strict.status, every.status)
     found = {check["name"]: check for check in plain.object["checks"]}
-    assert ("warning", "warning") == (found["permissions"]["state"], found["alerts"]["state"])
+    assert ("warning", "warning") == (
+        found["permissions"]["state"],
+        found["notifications"]["state"],
+    )
     assert f"{key} can be opened by other users (mode 0644)" in found["permissions"]["found"]
-    assert "nobody is notified" in found["alerts"]["found"]
+    assert "nobody is notified" in found["notifications"]["found"]
 
 
 @pytest.mark.parametrize(

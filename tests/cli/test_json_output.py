@@ -58,12 +58,11 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
         ("pull", "", "pull jobs", {"CONNECTOR_API_KEY": "refused"}),
         ("pull", "--all", "pull --all jobs", {}),
         ("sweep", "", "sweep jobs", {}),
-        ("status", "", "status --max-age 1h", MONTH),
+        ("status", "", "status", MONTH),
         ("status", "--all", "status --all", {}),
         ("status", "--check", "status --check", {}),
         ("doctor", "", "doctor", {}),
         ("doctor", "--all", "doctor --all", {}),
-        ("alerts", "", "alerts", {}),
     ],
 )
 def test_reading_commands_print_the_documented_json_fields(

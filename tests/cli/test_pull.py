@@ -36,24 +36,6 @@ def test_a_pull_loads_all_records_and_the_next_one_finds_no_changes(tmp_path: Pa
         assert ((count,),) == landed
     assert f"Done: {sum(COUNTS.values())} new, 0 changed, 0 deleted (" in first.err
     assert "No changes since the last pull (" in second.err
-    assert "Nothing to publish: recruitment.duckdb is up to date." not in first.err
-    assert "Nothing to publish: recruitment.duckdb is up to date." in second.err
-
-
-def test_status_shows_that_the_published_file_is_up_to_date(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path)
-        first, second = call(["pull", "--json"], environ), call(["pull", "--json"], environ)
-        with_json, shown = call(["status", "--json"], environ), call(["status"], environ)
-
-    assert "published" == first.object["published"]["outcome"]
-    assert "unchanged" == second.object["published"]["outcome"]
-    published = with_json.object["published"]
-    assert first.object["published"]["true_of"] == published["true_of"]
-    assert second.object["published"]["true_of"] == published["unchanged_at"]
-    assert with_json.object["unpublished"] is None
-    assert "no changes found since" in shown.out
-    assert "the latest records are not published. The last attempt (" not in shown.err
 
 
 def test_a_pull_reads_only_the_named_resources(tmp_path: Path) -> None:

@@ -36,12 +36,11 @@ def test_commands_require_an_account_if_several_exist_and_create_no_files(tmp_pa
     project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
     environ = variables(None, tmp_path / "data", None) | {"CONNECTOR_CONFIG": str(project)}
 
-    alerting = environ | {"CONNECTOR_ALERT_WEBHOOK": "http://127.0.0.1:9/hook"}
-    for command in ("status", "pull", "alerts"):
+    alerting = environ | {"CONNECTOR_NOTIFY_URLS": "json://127.0.0.1:9/hook"}
+    for command in ("status", "pull"):
         refused = call([command], alerting)
         assert (2, "") == (refused.status, refused.out)
         assert "Choose one with --account: acme, globex." in refused.err
-        assert "alert" not in refused.err
     assert not (tmp_path / "data").exists()
     whole = environ | {"CONNECTOR_API_KEY": KEY}
     output = call(["status", "--account", "globex"], whole).err

@@ -136,7 +136,6 @@ def test_deletions_in_small_steps_are_held_too(large: World, tmp_path: Path) -> 
         assert statuses[-1] in (0, 1, 3)
 
 
-@pytest.mark.xfail(reason="a small resource is emptied by a pull today")
 def test_all_records_of_a_small_resource_are_held(account: Account) -> None:
     before = account.live_ids("companies")
     for id in account.server.ids("companies"):
@@ -148,7 +147,6 @@ def test_all_records_of_a_small_resource_are_held(account: Account) -> None:
     assert set() == account.live_ids("companies")
 
 
-@pytest.mark.xfail(reason="new records of a refused list are loaded today")
 def test_a_refused_list_lands_nothing_new(large: World, tmp_path: Path) -> None:
     with large.copy(tmp_path) as account:
         delete(account, 30)

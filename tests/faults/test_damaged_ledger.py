@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from connector.errors import LedgerError
-from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
@@ -75,11 +74,10 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: ledger.read_month(Allowance(None, 0, 1), AT.date()),
     lambda ledger, batch: ledger.read_uses(),
     lambda ledger, batch: ledger.identity(),
-    lambda ledger, batch: read_alerts(ledger),
     lambda ledger, batch: Erasures(ledger).unfinished_erasures(),
     lambda ledger, batch: Erasures(ledger).restored_hash_counts(),
     lambda ledger, batch: [*Erasures(ledger).listed_hashes()],
-    lambda ledger, batch: Backups(ledger).latest_backup(),
+    lambda ledger, batch: Backups(ledger).latest_backups(),
     lambda ledger, batch: Backups(ledger).latest_restore(),
 )
 """Every read of the ledger that returns its values."""
@@ -105,9 +103,7 @@ FILLED = (
     f"INSERT INTO exhaustion VALUES (1, {_A}, '2027-01-01T00:00:00+00:00', 1)",
     f"INSERT INTO leases VALUES ('pull', 'r', 'pull', 1, '1', 'h', 'b', 's', {_A}, {_A}, 3)",
     f"INSERT INTO erasures VALUES ('e', {_A}, NULL, '[]', '{{}}')",
-    f"INSERT INTO alerts VALUES ('c', 'a', {_A}, {_A}, 'opened', {_A}, 't', 'h', 'a', '[\"x\"]',"
-    f" {_A})",
-    f"INSERT INTO backups VALUES ({_A}, '/f', 9)",
+    f"INSERT INTO backups VALUES ({_A}, {_A}, '/f', 9, 'm')",
     f"INSERT INTO restores VALUES ({_A}, {_A}, 1, '{{}}')",
     f"INSERT INTO relisted VALUES ({_A}, 1)",
     f"INSERT INTO push_people SELECT batch, 'sent', 'Ann', {_A} FROM push_batches",

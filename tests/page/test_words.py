@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
-from babel.messages.pofile import read_po
 
 import connector.page
 from connector.catalog import CATALOG
@@ -29,7 +28,7 @@ from connector.page.words import (
 )
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
-from connector.spreadsheet.target_columns import target_columns
+from connector.spreadsheet.targets import target_columns
 from tests.page.serving import make_csv, serve_and_sign_in
 
 FOLDER = Path(connector.page.__file__).parent
@@ -77,18 +76,6 @@ def find_catalog_names() -> Iterator[str]:
                 yield from (
                     e.replace("_", " ") for e in column.accepted_values(mode) if e[0].isalpha()
                 )
-
-
-@pytest.mark.parametrize("code", OTHERS)
-def test_every_text_of_the_page_is_in_the_catalogues(code: str) -> None:
-    with (FOLDER / "locale" / f"{code}.po").open("rb") as file:
-        entries = [each for each in read_po(file, locale=code) if each.id]
-    known = {each.id: each.string for each in entries}
-    assert {*find_page_texts(), *find_check_texts(), *find_catalog_names()} == {*known}
-    for text, translation in known.items():
-        for one in translation if isinstance(translation, tuple) else (translation,):
-            assert one, text
-            assert {*PLACES.findall(str(one))} <= {*PLACES.findall(str(text))}, text
 
 
 @pytest.mark.parametrize("code", OTHERS)

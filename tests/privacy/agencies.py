@@ -20,8 +20,8 @@ from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import open_file, quoted
-from connector.warehouse.pull_commands import Commit, DeletionProof, Event, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run
+from connector.warehouse.stream import Commit, DeletionProof, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import load_folder_settings
 

@@ -31,7 +31,7 @@ from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
+from connector.warehouse.stream import Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import AT, load_generated_records
 

@@ -19,8 +19,8 @@ from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.pull_commands import Bookmark, Commit, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run, write_run
+from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)

@@ -152,18 +152,6 @@ class SmallProject:
         assert old in text, f"{old!r} is not in {name}"
         return self.write(name, text.replace(old, new))
 
-    def build_earlier_file(self, *select: str) -> Path:
-        """Build all or the selected models in the file `earlier.duckdb`, and return its path.
-
-        The project's own file stays as it was.
-        """
-        earlier = self.file.with_name("earlier.duckdb")
-        fresh = self.file.read_bytes()
-        self.build(*select)
-        self.file.rename(earlier)
-        self.file.write_bytes(fresh)
-        return earlier
-
     def load_project(self, seeds: Path | None = None) -> Project:
         """Load the project, with the user's seeds if a folder is given."""
         return load_project(self.folder, seeds=seeds)
@@ -179,11 +167,10 @@ class SmallProject:
 
 
 class BuildRecorder:
-    """Observer of a build that records its messages and the names of rebuilt models."""
+    """Observer of a build that records its messages."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
-        self.rebuilt: list[str] = []
 
     def on_plan(self, models: int, checks: int) -> None:
         """Record the number of models and checks."""
@@ -194,9 +181,7 @@ class BuildRecorder:
         self.messages.append(name)
 
     def on_model_end(self, model: BuiltModel) -> None:
-        """Record the model as rebuilt, unless it was copied from an earlier file."""
-        if not model.is_copied:
-            self.rebuilt.append(model.name)
+        """Record nothing: the start of the model is recorded."""
 
     def on_check_end(self, check: CheckResult) -> None:
         """Record the name of the check."""

@@ -194,30 +194,6 @@ def test_a_selection_without_its_parents_fails_and_suggests_a_plus(small: SmallP
     )
 
 
-def test_unselected_tables_are_copied_from_the_earlier_file(small: SmallProject) -> None:
-    earlier = small.build_earlier_file()
-    with duckdb.connect(str(small.file)) as connection:
-        connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
-    built = small.build("sum_jobs", earlier=earlier)
-
-    assert ["fct_jobs"] == [each.name for each in built.models if each.is_copied]
-    assert [(3,)] == small.query("SELECT count(*) FROM marts.fct_jobs")
-    assert [(2,)] == small.query("SELECT count(*) FROM staging.stg_jobs")
-    assert "relationships_fct_jobs_person_id" not in [each.name for each in built.checks]
-    assert "unique_fct_jobs_job_id" in [each.name for each in built.checks]
-
-
-def test_an_unselected_table_with_other_columns_or_without_a_copy_is_built(
-    small: SmallProject,
-) -> None:
-    earlier = small.build_earlier_file("+fct_jobs")
-    small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
-    built = small.build("stg_jobs", earlier=earlier)
-
-    assert [] == [each.name for each in built.models if each.is_copied]
-    assert ("fct_jobs", "sum_jobs") == tuple(each.name for each in built.models)[-2:]
-
-
 def test_checks_of_a_built_file_give_the_build_results_and_change_nothing(
     small: SmallProject,
 ) -> None:

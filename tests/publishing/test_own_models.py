@@ -29,7 +29,7 @@ from connector.publishing.publication import load_account_project, publish
 from connector.publishing.starter import OWN_FILES
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.pull_commands import Bookmark, Commit, FoundDetail, Stream
+from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from tests.publishing.agency import PublishingAccount, list_columns
 from tests.repository import ROOT
 from tests.support.command import call

@@ -12,7 +12,7 @@ from tests.support.agency import published, rows
 from tests.support.command import COUNTS, KEY, call, variables
 
 pytestmark = pytest.mark.slow
-AUDIT = "landing_agrees_with_the_api"
+AUDIT = "copy_is_fresh"
 
 
 def test_a_push_and_its_undo_do_not_fail_the_comparison_with_the_api(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.publishing.publication import prepare_draft, publication_lock, publish
+from connector.publishing.publication import publication_lock, publish
 from connector.settings.model import load_settings
 from connector.warehouse.runs import last_publications, read_own_publication
 from tests.publishing.agency import LONG, PublishingAccount, list_columns
-from tests.publishing.small import BuildRecorder
 
 
 def test_a_published_file_has_the_loaded_records_and_the_built_models(
@@ -76,19 +75,6 @@ def test_a_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_a_refused_draft_is_kept_if_keeps_draft_is_set(agency: PublishingAccount) -> None:
-    agency.insert_rows("jobs", {"id": "j3", "title": LONG})
-
-    with pytest.raises(PublishingRefused):
-        agency.publish(keeps_draft=True)
-
-    assert not agency.published_file.exists()
-    draft = agency.published_file.with_name("recruitment.duckdb.publishing")
-    assert "marts.fct_jobs" in list_columns(draft)
-    publish(agency.settings(CONNECTOR_MODELS="off"))
-    assert [] == agency.list_leftover_files()
-
-
 def test_a_model_error_keeps_the_old_file_and_is_recorded_as_failed(
     agency: PublishingAccount,
 ) -> None:
@@ -121,62 +107,6 @@ def test_files_left_by_a_crash_are_overwritten(agency: PublishingAccount) -> Non
     assert [] == agency.list_leftover_files()
     outcomes = [each.outcome for each in agency.warehouse.read(last_publications, 5)]
     assert ["published", "interrupted"] == outcomes
-
-
-def test_unselected_models_are_copied_and_landing_is_updated(agency: PublishingAccount) -> None:
-    agency.publish()
-    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
-    watch = BuildRecorder()
-
-    agency.publish(select=("dim_people",), watch=watch)
-
-    assert "fct_jobs" not in watch.rebuilt
-    assert [{"n": 2}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
-    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM landing.jobs")
-
-
-def test_a_prepared_draft_is_published_once_without_a_new_build(agency: PublishingAccount) -> None:
-    """Publishing it a second time builds the file from the beginning."""
-    made = prepare_draft(agency.settings())
-    assert not agency.published_file.exists()
-    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
-
-    first, watch = agency.publish(prepared=made.publication), BuildRecorder()
-    counts = agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
-    second_outcome = agency.publish(prepared=made.publication, watch=watch)
-
-    assert (None, [{"n": 2}]) == (first.built, counts)
-    assert made.publication == first.publication.publication
-    assert made.publication != second_outcome.publication.publication
-    assert "fct_jobs" in watch.rebuilt
-    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
-
-
-def test_a_prepared_draft_older_than_the_published_file_is_rebuilt(
-    agency: PublishingAccount,
-) -> None:
-    made = prepare_draft(agency.settings())
-    draft = made.file.read_bytes()
-    agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
-    agency.publish()
-    made.file.write_bytes(draft)
-
-    agency.publish(prepared=made.publication)
-
-    assert [{"n": 3}] == agency.query("SELECT count(*) AS n FROM marts.fct_jobs")
-
-
-def test_a_prepared_draft_with_a_failed_check_is_refused(agency: PublishingAccount) -> None:
-    agency.insert_rows("jobs", {"id": "j3", "title": LONG})
-
-    made = prepare_draft(agency.settings())
-    recorded = agency.last_publication
-
-    assert ["titles_are_short"] == [each.name for each in made.built.blocking]
-    assert ("refused", "publishing_refused") == (recorded.outcome, recorded.error_code)
-    with pytest.raises(PublishingRefused, match="titles_are_short"):
-        agency.publish(prepared=made.publication)
-    assert not agency.published_file.exists()
 
 
 def test_two_publications_run_one_after_the_other(agency: PublishingAccount) -> None:

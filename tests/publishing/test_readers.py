@@ -152,13 +152,8 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("reader_mode", ["read only", "default", "with its own table"])
-@pytest.mark.parametrize(
-    "selected_models",
-    [(), pytest.param(("dim_people",), marks=pytest.mark.slow)],
-    ids=["all", "selected"],
-)
 def test_publications_succeed_while_a_reader_has_the_file(
-    agency: PublishingAccount, reader_mode: str, selected_models: tuple[str, ...]
+    agency: PublishingAccount, reader_mode: str
 ) -> None:
     insert_into_two_tables(agency, 0)
     agency.publish()
@@ -171,7 +166,7 @@ def test_publications_succeed_while_a_reader_has_the_file(
             assert reader.stdin is not None
             assert "open\n" == reader.stdout.readline()
             insert_into_two_tables(agency, number)
-            agency.publish(select=selected_models)
+            agency.publish()
             reader.stdin.close()
 
     assert "0002" in {row["id"] for row in agency.query("SELECT id FROM landing.jobs")}

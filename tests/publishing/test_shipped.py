@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from connector.catalog import CATALOG
 from connector.publishing.columns import column_descriptions, describe_project
 from connector.publishing.dictionary import ModelDescription, describe_models
 from connector.publishing.project import Project, shipped_folder
@@ -73,23 +72,6 @@ def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
     assert [] == [
         each.table for each in project.models.values() if wanted[each.schema] != each.kind
     ]
-
-
-def test_lineage_of_mart_columns_ends_at_fields_of_the_api(
-    catalog_entries: Mapping[str, ModelDescription],
-) -> None:
-    landed = {f"landing.{name}" for name in (*CATALOG, "content_type_fields")}
-    # A booking's days are by the account's clock where it names no zone, and before now or after.
-    landed |= {"sync.publications", "sync.bookmarks", "sync.runs"}
-    columns = {each.name: each for each in catalog_entries["fct_placements"].columns}
-
-    for name in ("jobs", "candidates", "companies", "bookings", "leads"):
-        for column in catalog_entries[f"stg_{name}"].columns:
-            assert {table for table, _ in column.origins} <= landed, column.name
-            assert column.origins, column.name
-    assert (("landing.bookings", "id"),) == columns["booking_id"].origins
-    assert ("landing.bookings", "placement_fee") in columns["fee"].origins
-    assert ("seeds.exchange_rates", "rate") in columns["reporting_fee"].origins
 
 
 def test_no_model_or_audit_uses_the_clock_or_random_values(project: Project) -> None:

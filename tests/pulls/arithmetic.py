@@ -78,7 +78,7 @@ class ComputedClient(Client):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._connections = ComputedConnection(  # type: ignore[assignment]
+        self._session = ComputedConnection(  # type: ignore[assignment]
             self.candidates_count, self.candidates_changed
         )
 

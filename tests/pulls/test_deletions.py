@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.pulls.outcome import next_action
-from connector.pulls.resource_pull import PullOptions
+from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, NotJson
@@ -129,7 +129,7 @@ def test_changes_are_loaded_while_deletions_are_refused(tmp_path: Path) -> None:
         for _ in range(2):
             after = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
 
-            assert ("partial", "list_shrank") == (after.outcome, after.error_code)
+            assert ("partial", "deletions_held") == (after.outcome, after.error_code)
             assert "--accept-deletes" in next_action(after)
             assert "59 of " in (after.message or "")
             assert not parse_missing_ids(after) & sandbox.store.records("candidates").keys()

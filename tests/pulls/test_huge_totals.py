@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.cost_estimate import estimate_cost
+from connector.pulls.plan import estimate_cost
 from connector.sandbox.faults import SamePage, TotalHuge
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, settings_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.cost_estimate import CostEstimate, estimate_cost
+from connector.pulls.plan import CostEstimate, estimate_cost
 from connector.sandbox.server import Sandbox
 from tests.support.agency import SMALL, published, pulled, settings_of
 from tests.tiers import first_fast

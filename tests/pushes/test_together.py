@@ -110,7 +110,11 @@ def test_a_preview_of_several_files_expects_records_of_earlier_files(tmp_path: P
     ("resource", "text", "named"),
     [
         ("candidates", "Forename,Surname,Mood\nAnn,Lee,good\n", ("email, employment_type", "Mood")),
-        ("leads", "email,lead_status_id\na@b.example,x\n", ("first_name",)),
+        (
+            "leads",
+            "email,lead_status_id\na@b.example,9f0c0f6e-6a2e-4c1e-9a57-1f2d3c4b5a69\n",
+            ("first_name",),
+        ),
     ],
 )
 def test_a_missing_required_column_is_reported_once(

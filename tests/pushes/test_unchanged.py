@@ -21,7 +21,7 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import SheetRow
-from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
+from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import CANDIDATES, Pusher, list_writes, make_create
 

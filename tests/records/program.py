@@ -6,6 +6,8 @@ functions below that run one simulated pull or push.
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import httpx
 
 from connector.errors import ConnectorError
@@ -53,6 +56,7 @@ class Account:
     """An account of a sandbox whose clock, like the command's, shows `now`."""
 
     folder: Path
+    builds_models: bool = True
     sandbox: Sandbox = field(init=False)
     now: datetime = START
 
@@ -72,6 +76,8 @@ class Account:
             "CONNECTOR_API_KEY": self.sandbox.key,
             "CONNECTOR_DATA_DIR": str(self.data),
         }
+        if not self.builds_models:
+            environ["CONNECTOR_MODELS"] = "off"
         return run_command(*arguments, environ=environ, now=self.now, expects=expects)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -93,9 +99,11 @@ class Account:
 
 
 @contextmanager
-def open_account(folder: Path, counts: Mapping[str, int]) -> Iterator[Account]:
+def open_account(
+    folder: Path, counts: Mapping[str, int], *, builds_models: bool = True
+) -> Iterator[Account]:
     """Start a sandbox with these numbers of records, for an account in this folder."""
-    account = Account(folder)
+    account = Account(folder, builds_models)
     account.sandbox = Sandbox(counts=counts, rate_limit=10**6, clock=lambda: account.now)
     with account.sandbox:
         yield account
@@ -129,6 +137,48 @@ def run_command(
     )
     assert done.returncode in expects, f"{arguments} ended {done.returncode}:\n{done.stderr}"
     return done.stdout
+
+
+@dataclass(frozen=True)
+class ReportedRow:
+    """Result of a row of a file, as the report of its push has it."""
+
+    number: int
+    outcome: str
+    codes: tuple[str, ...]
+    id: str
+
+
+def push_file(account: Account, path: Path) -> list[ReportedRow]:
+    """Send a file of candidates to be created, and return the rows of its report."""
+    output = account.run(
+        *("push", "candidates", path, "--mode", "create", "--apply", "--json"), expects=(0, 1, 2, 3)
+    )
+    report = path.parent / json.loads(output)["report"]
+    # A report has the delimiter of its file.
+    delimiter = ";" if b";" in path.read_bytes().splitlines()[0] else ","
+    with report.open(encoding="utf-8-sig", newline="") as file:
+        return [
+            ReportedRow(
+                int(row["_row"]),
+                row["_outcome"],
+                tuple(sorted(filter(None, row["_code"].split(", ")))),
+                row["_id"],
+            )
+            for row in csv.DictReader(file, delimiter=delimiter)
+        ]
+
+
+def count_published(account: Account, resource: str) -> int:
+    """Return the number of live records in the published file."""
+    with duckdb.connect(str(account.data / PUBLISHED), read_only=True) as connection:
+        query = f"SELECT count(*) FROM landing.{resource} WHERE _deleted_at IS NULL"
+        return int(connection.execute(query).fetchall()[0][0])
+
+
+def remove_person(account: Account, person: str) -> None:
+    """Remove a person, who was deleted on the platform, from the data folder."""
+    account.run("erase", person, "--apply")
 
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]

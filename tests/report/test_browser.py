@@ -235,7 +235,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
     browser: Browser, change_file: Callable[[Change], Path], tmp_path: Path
 ) -> None:
     def lengthen(connection: duckdb.DuckDBPyConnection) -> None:
-        for mart in ("fct_contractors_ending", "fct_job_ageing"):
+        for mart in ("fct_contracts", "fct_job_ageing"):
             long = "repeat(job_title || ' of the Northern Region ', 4)"
             connection.execute(
                 f"CREATE TABLE one AS FROM marts.{mart} LIMIT 1; DELETE FROM marts.{mart}; "
@@ -244,7 +244,7 @@ def test_the_first_printed_page_contains_the_whole_summary(
                 "DROP TABLE one"
             )
         connection.execute(
-            "UPDATE marts.fct_contractors_ending SET ends_within_30_days = true, "
+            "UPDATE marts.fct_contracts SET ends_within_30_days = true, "
             "next_booking_id = NULL, is_replaced = false; UPDATE marts.fct_job_ageing SET "
             "job_status = 'published', days_since_last_booking = 1234; "
             "CREATE TABLE one AS FROM marts.fct_placements LIMIT 1"

@@ -62,7 +62,7 @@ def test_figures_of_a_period_equal_the_counts_in_the_marts(published_file: Path)
     results = {each.declaration.key: each for each in page.front.figures}
     days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
     counted = {
-        "placements": "marts.fct_placements WHERE placed_on",
+        "placements": "marts.fct_placements WHERE is_placement AND placed_on",
         "interviews": "marts.fct_interviews WHERE outcome = 'held' AND start_date",
         "candidates_added": "marts.fct_pipeline_candidates WHERE created_at::DATE",
         "jobs_opened": "marts.fct_time_to_fill WHERE opened_on",
@@ -94,7 +94,7 @@ def test_figures_of_today_equal_the_counts_in_the_marts(published_file: Path) ->
     )
     assert results["contractors"].value == query_value(
         published_file,
-        "SELECT count(DISTINCT candidate_id) FROM marts.fct_contractors_ending "
+        "SELECT count(DISTINCT candidate_id) FROM marts.fct_contracts "
         "WHERE contract_state = 'running'",
     )
 
@@ -189,8 +189,7 @@ def test_fees_without_an_exchange_rate_are_not_added(change_file: Callable[[Chan
 
 def test_lists_account_for_every_row_of_the_marts(published_file: Path, page: ReportPage) -> None:
     counts = (
-        "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
-        "AND NOT is_replaced",
+        "fct_contracts WHERE ends_within_30_days AND next_booking_id IS NULL AND NOT is_replaced",
         "fct_job_ageing WHERE job_status = 'published' AND days_since_last_booking >= 30",
         "(SELECT DISTINCT consultant_id FROM marts.fct_pipeline_candidates "
         "WHERE stage = 'offer_made')",

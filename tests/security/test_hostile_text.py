@@ -14,8 +14,7 @@ import openpyxl
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.messages import Response, build_get_request
-from connector.client.response_parsing import response_error
+from connector.client.messages import Response, build_get_request, response_error
 from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
@@ -117,7 +116,6 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
             ((*template, plain, "--out", str(folder / "new.csv")), environ),
             ((*template, odd, "--out", str(folder / "odd.csv")), environ),
             (("publish", "--parquet", str(folder / "parquet"), "--schema", "marts"), with_models),
-            (("alerts",), environ),
         ):
             results.append(call(words, environment))
             is_refused = "odd.csv" in words[-1]

@@ -70,7 +70,7 @@ def test_no_command_leaves_the_key_in_output_or_files(
         )
         assert 0 == run_command("verify", "jobs").status
         assert 0 == run_command("status", "--json").status
-        assert 0 == run_command("alerts").status
+        assert 0 == run_command("status").status
         assert 0 == run_command("backup", str(tmp_path / "backups"), CONNECTOR_LOG="json").status
         assert (
             0 == run_command("erase", "ann@new.example", "--apply").status or calls[-1].status == 3

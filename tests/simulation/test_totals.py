@@ -23,7 +23,7 @@ def _make_mirror(records: int, total_offset: int) -> Mirror:
 
 def test_a_late_deletion_is_found_although_the_total_is_one_too_high() -> None:
     """A record is deleted at the end of a first load, so that the loaded rows equal the wrong
-    total. The same pull finds the deletion, and the next one sends two requests.
+    total. The same pull finds the deletion, and the next one compares all pages again.
     """
     mirror = _make_mirror(25, total_offset=1)
     world = mirror.world
@@ -39,7 +39,7 @@ def test_a_late_deletion_is_found_although_the_total_is_one_too_high() -> None:
     before = world.requests
     world.pass_time(3600)
     mirror.pull()
-    assert 2 == world.requests - before
+    assert 2 + 3 == world.requests - before
 
 
 @pytest.mark.parametrize("total_offset", [-1, 0, 1])

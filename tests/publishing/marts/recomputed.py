@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,10 @@ class SimulatedMonth:
             self._classified_bookings(),
         )
         self.companies = self._observed_companies()
-        self.placements = self._placements_with_fees()
+        self.contracts = self._placements_with_fees()
+        is_placement = self.bookings.counts_as[self.contracts.index] == "placement"
+        self.placements = self.contracts[is_placement]
+        self.contracts = self.contracts[self.contracts.booking_type == "contract"]
 
     def mart(self, name: str, where: str = "true") -> Frame:
         """Return the rows of a mart that meet an SQL condition."""
@@ -130,7 +133,24 @@ class SimulatedMonth:
         )
         either = [min(pair) for pair in zip(frame.created_date, frame.start_date, strict=True)]
         frame["placed_on"] = agreed.where(agreed.notna(), pd.Series(either, frame.index))
-        return self._with_contract_states(frame)
+        frame = self._with_contract_states(frame)
+        frame["billed_from"] = frame.start_date
+        extensions: list[Any] = []
+        for _, group in frame.groupby(["booking_type", "candidate_id", "job_id"]):
+            covered: date | None = None
+            ordered = group.rename_axis("id").sort_values(["start_date", "id"])
+            for place, (id, row) in enumerate(ordered.iterrows(), 1):
+                if covered and (row.start_date - covered).days <= 30:
+                    extensions.append(id)
+                if covered:
+                    frame.loc[id, "billed_from"] = max(row.start_date, covered + timedelta(1))
+                later = ordered.start_date.iloc[place:]
+                until = row.start_date if row.booking_type == "permanent" else row.last_day
+                until = until or (later.iloc[0] - timedelta(1) if len(later) else date.max)
+                frame.loc[id, "billed_until"] = min(row.last_day or TODAY, until)
+                covered = max(covered or until, until)
+        self.bookings.loc[extensions, "counts_as"] = "extension"
+        return frame
 
     def _with_contract_states(self, frame: Frame) -> Frame:
         """Add the state of each contract, its last day, and the day a pull saw it completed."""

@@ -109,7 +109,7 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
     )
     done = {"status": "completed", "updated": "2026-02-06 12:00"}
     world.load_details("2026-02-09 09:00", bookings={"open-ended": done, "ended-early": done})
-    shown = build_models(world, "fct_placements", "fct_contract_months", "fct_contractors_ending")
+    shown = build_models(world, "fct_placements", "fct_contract_months", "fct_contracts")
 
     assert [
         ("ended-early", "ended", "2026-02-06"),
@@ -127,7 +127,7 @@ def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWor
         "WHERE booking_id <> 'running' ORDER BY booking_id"
     )
     assert [("running",)] == shown.query_tuples(
-        "SELECT booking_id FROM marts.fct_contractors_ending"
+        "SELECT booking_id FROM marts.fct_contracts WHERE contract_state <> 'ended'"
     )
 
 

@@ -230,13 +230,16 @@ def test_openings_and_their_fill_dates_equal_the_truth(month: SimulatedMonth) ->
             seen = [local_date(v.entered_at) for v in marked if v.number > 1]
             on = ours[0] if ours else seen[0] if seen else None
             end = last[-1].status
-            outcome = "filled" if ours or marked else end if end in OVER else "open"
+            positions = month.jobs.positions_available[id]
+            wanted = 1 if pd.isna(positions) else int(positions)
+            outcome = "partly_filled" if ours else end if end in OVER else "open"
+            outcome = "filled" if marked or len(ours) >= wanted else outcome
             rows.append((id, number, opened, len(ours), outcome, on))
     columns = ["job_id", "opening_number", "opened_on", "placements", "outcome", "filled_on"]
     truth = pd.DataFrame(rows, columns=columns, dtype=object)
     assert_same_rows(month.mart("fct_time_to_fill"), truth, *columns)
     (whole,) = month.mart("sum_time_to_fill", "group_by = 'all'").itertuples()
-    assert (truth.outcome == "filled").sum() == whole.openings_filled
+    assert truth.outcome.isin(("filled", "partly_filled")).sum() == whole.openings_filled
     waiting = truth[truth.outcome == "open"]
     assert len(waiting) == whole.openings_open > 0
 

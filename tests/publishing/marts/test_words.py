@@ -240,7 +240,7 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         "fct_pipeline_jobs",
         "fct_job_funnel",
         "fct_lead_conversion",
-        "fct_contractors_ending",
+        "fct_contracts",
         "sum_fee_forecast",
     )
 
@@ -260,8 +260,12 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         return "held" if held else "to come" if coming else "cancelled" if cancelled else "no"
 
     for status, documented in records.items():
-        placed = f"p-{status}" in of("SELECT booking_id FROM marts.fct_placements")
-        ending = f"contract-{status}" in of("SELECT booking_id FROM marts.fct_contractors_ending")
+        placed = f"p-{status}" in of(
+            "SELECT booking_id FROM marts.fct_placements WHERE is_placement"
+        )
+        ending = f"contract-{status}" in of(
+            "SELECT booking_id FROM marts.fct_contracts WHERE band IS NOT NULL"
+        )
         talked = f"l-{status}" in of(
             "SELECT lead_id FROM marts.fct_lead_conversion WHERE consultations > 0"
         )
@@ -296,7 +300,7 @@ def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
             "after": contract("bob", "b", "2026-05-04", "2026-12-31"),
         },
     )
-    shown = build_models(world, "fct_contractors_ending")
+    shown = build_models(world, "fct_contracts")
 
     assert [
         ("after", None, False),
@@ -304,7 +308,7 @@ def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
         ("first", "after", True),
         ("one", None, False),
     ] == shown.query_tuples(
-        "SELECT booking_id, next_booking_id, is_redeployed FROM marts.fct_contractors_ending "
+        "SELECT booking_id, next_booking_id, is_redeployed FROM marts.fct_contracts "
         "ORDER BY booking_id"
     )
 

@@ -18,8 +18,8 @@ from connector.catalog import CATALOG
 from connector.publishing.build import build
 from connector.publishing.project import BuildResult, Project
 from connector.publishing.project_loader import load_project
-from connector.warehouse.pull_commands import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run
+from connector.warehouse.stream import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 
 RUN = "run-1"

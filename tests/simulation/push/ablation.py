@@ -15,7 +15,7 @@ import pytest
 
 from connector.catalog.field_comparison import unapplied_fields
 from connector.catalog.resource import Resource
-from connector.client import response_parsing
+from connector.client import messages
 from connector.errors import ConnectorError
 from connector.ledger import journal_writer, push_plan
 from connector.ledger.journal_records import Transition
@@ -182,7 +182,7 @@ def the_sent_body_differs(patch: pytest.MonkeyPatch) -> None:
 
 def any_response_is_accepted(patch: pytest.MonkeyPatch) -> None:
     """The record of a response is accepted without a check."""
-    patch.setattr(response_parsing, "_describe_mismatch", lambda *_: None)
+    patch.setattr(messages, "_describe_mismatch", lambda *_: None)
     known_records_are_accepted(patch)
 
 

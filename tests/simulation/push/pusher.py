@@ -25,9 +25,10 @@ from connector.client.messages import (
     build_convert_request,
     build_create_request,
     build_update_request,
+    read_written,
+    response_error,
     served_at,
 )
-from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
@@ -58,7 +59,7 @@ from connector.pushes.push_row import (
     WaitUntil,
     answer_from_error,
 )
-from connector.warehouse.pull_commands import UnreadableDetail
+from connector.warehouse.stream import UnreadableDetail
 from tests.simulation import engines
 from tests.simulation.harness import Steps, TooManySteps
 from tests.simulation.push.world import PushWorld

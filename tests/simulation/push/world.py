@@ -18,14 +18,14 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
-from connector.client.answer_fit import misfit_of_id
+from connector.client.fit import misfit_of_id
 from connector.client.messages import Request, Response
 from connector.errors_api import InDoubt, Unreachable
 from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.harness import START, LateWrite, WorldClock
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (

@@ -19,7 +19,7 @@ from connector.catalog import CATALOG
 from connector.catalog.field import Kind
 from connector.errors import ConnectorError
 from connector.settings.model import Settings
-from connector.spreadsheet.target_columns import TargetColumn, target_columns
+from connector.spreadsheet.targets import TargetColumn, target_columns
 from tests.spreadsheet.corpus.cases import HEAD, person_cells
 from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_ods, make_workbook
 from tests.spreadsheet.corpus.judge import preview_file

@@ -20,10 +20,9 @@ from openpyxl.worksheet.worksheet import Worksheet
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import Operation, RowOutcome
-from connector.spreadsheet.columns import REPORT_HEADINGS
+from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.report import report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.workbook_writer import row_xml
 from tests.spreadsheet.files.made import list_cells, make_text_row, write_file, write_workbook_file
 from tests.spreadsheet.files.reported import HOSTILE, make_csv, make_results, report_and_reopen
 from tests.support.errors import has_code
@@ -310,8 +309,3 @@ def test_each_problem_and_action_in_a_report_ends_with_a_full_stop(
     _, _, _, problems, fixes, _ = report_cells(RowResult(2, "held", (problem,)))
 
     assert (message, fix) == (problems, fixes)
-
-
-def test_a_workbook_row_with_more_cells_than_columns_is_refused() -> None:
-    with pytest.raises(AssertionError, match="row 7 has more cells than columns"):
-        row_xml(7, ["A"], ["><v>1</v></c>", "><v>2</v></c>"])

@@ -9,8 +9,8 @@ from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import ClaimedKeys
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
+from connector.spreadsheet.records import ClaimedKeys
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     InMemoryLanding,
@@ -22,6 +22,7 @@ from tests.spreadsheet.meaning.sheet import (
     make_target,
 )
 
+STATUS = "9f0c0f6e-6a2e-4c1e-9a57-1f2d3c4b5a69"
 JOB = {"title": "Nurse", "location": "Leeds", "employment_type": "interim", "description": "Care."}
 BOOKING = {"booking_type": "internal", "start_datetime": "2026-05-04T09:30:00Z"}
 RELATED = make_landing(
@@ -105,7 +106,7 @@ def test_fields_that_create_rejects_are_set_by_a_following_update() -> None:
         ("bookings", {**BOOKING, "cancellation_reason": "Ill"}, "only_with", "cancellation_reason"),
         (
             "leads",
-            {"email": "a@b.example", "lead_status_id": "s", "first_name": ""},
+            {"email": "a@b.example", "lead_status_id": STATUS, "first_name": ""},
             "one_of_required",
             None,
         ),
@@ -142,7 +143,8 @@ def test_ambiguous_references_are_rejected_and_single_ones_resolved() -> None:
         (4, "job_reference_code", "reference_unknown"),
         (4, "company_name", "reference_ambiguous"),
     ] == list_problems(found)
-    assert "k2, k3" in found[2].problems[1].message
+    assert "k2 (" in found[2].problems[1].message
+    assert "k3 (" in found[2].problems[1].message
     assert "k2 k3" == found[2].problems[1].found
 
 

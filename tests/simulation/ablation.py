@@ -21,6 +21,7 @@ from connector.pulls import audit, reading, scan, sweep
 from connector.pulls import pull as pulls
 from connector.pulls.reading import Pull
 from connector.pulls.scan import Listing, Scan
+from connector.warehouse import stream
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof
 from tests.simulation import world
 from tests.simulation.harness import START
@@ -51,8 +52,9 @@ def patch_source(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple
 def _multiply_lateness(patch: pytest.MonkeyPatch, factor: str) -> None:
     """Multiply the allowance for late writes by a factor, given as source text."""
     whole = "timedelta(seconds=bookmark.lateness_seconds)"
-    patch_source(patch, scan, "floor_of", (whole, f"{whole} * {factor}"))
-    patch.setattr(reading, "floor_of", scan.floor_of)
+    patch_source(patch, stream, "floor_of", (whole, f"{whole} * {factor}"))
+    for module in (reading, scan):
+        patch.setattr(module, "floor_of", stream.floor_of)
 
 
 def no_lookback(patch: pytest.MonkeyPatch) -> None:
@@ -157,7 +159,7 @@ def resumed_pull_is_dated_by_its_last_list(patch: pytest.MonkeyPatch) -> None:
     """The bookmark is the time of the last list, although records were read before the kill."""
     opening = "max(before.proven_at, mark.opened_at)"
     last = "max(before.proven_at, with_pass_start(listing.pages[0], Bookmark()).opened_at)"
-    patch.setattr(scan, "with_pass_start", reading.with_pass_start, raising=False)
+    patch.setattr(scan, "with_pass_start", stream.with_pass_start, raising=False)
     patch_source(patch, Scan, "verified", (opening, last))
 
 

@@ -31,6 +31,7 @@ from connector.warehouse.stream import (
     FoundDetail,
     LandedRow,
     Outcome,
+    Purpose,
     UnreadableDetail,
 )
 from tests.simulation.harness import TooManySteps, Trace
@@ -105,7 +106,7 @@ class Mirror:
         self.kill: KillPoint | None = None
         self.trace: Trace | None = None
         self.requests_max = 10**9
-        self.purpose = "pull"
+        self.purpose: Purpose = "pull"
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
         self.histories: list[MemoryHistory | WarehouseHistory] = []

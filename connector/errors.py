@@ -183,10 +183,9 @@ class WarehouseError(ConnectorError):
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
     codes: ClassVar = {
         "work_lost": (
-            "Restore a backup with 'connector restore FILE --replace'. Without a backup, move "
-            "recruitment.duckdb to another folder and pull: the history starts again from today."
+            "Move the account's files to another folder, and restore a backup with 'connector"
+            " restore FROM'. Without a backup, pull: the history starts again from today."
         ),
-        "erasures_unknown": "Restore the file from a backup, then run the command again.",
         "no_file_locks": (
             "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network"
             " share (for NFS: start the lock service, and remove the mount option 'nolock')."
@@ -201,8 +200,9 @@ class NotAWarehouse(WarehouseError):
     """The file is not a DuckDB database, or the connector did not create it."""
 
     action = (
-        "Restore a backup with 'connector restore FILE --replace'. Without a backup, move the file "
-        "away and pull: the pull recovers the records from recruitment.duckdb or the API."
+        "Move the account's files to another folder, and restore a backup with 'connector restore"
+        " FROM'. Without a backup, move only this file away and pull: the pull recovers the records"
+        " from recruitment.duckdb or the API."
     )
 
 
@@ -210,14 +210,15 @@ class DamagedLog(WarehouseError):
     """DuckDB's log of the last commits cannot be read. The database file itself is not damaged."""
 
     action = (
-        "Run 'connector doctor --repair'. It moves the log to another file, and the next pull "
-        "reads the lost records again."
+        "Move this log to another folder, then run 'connector pull': it reads the lost records"
+        " again."
     )
 
 
 _NEW_LEDGER = (
-    "Restore a backup with 'connector restore FILE --replace'. Without a backup, run 'connector"
-    " doctor --new-ledger': it keeps the old file and lists the information that is lost."
+    "Move the account's files to another folder, and restore a backup with 'connector restore"
+    " FROM'. Without a backup, pull into the empty folder: the history starts again. Do not push"
+    " earlier files again, because their rows may be created twice."
 )
 
 
@@ -230,9 +231,9 @@ class LedgerError(WarehouseError):
         "not_a_ledger": _NEW_LEDGER,
         "ledger_lost": _NEW_LEDGER,
         "folder_mixed": (
-            "Copy the file that belongs to this account back to the folder, or restore a backup"
-            " with 'connector restore FILE --replace'. If this account's ledger is lost, run"
-            " 'connector doctor --new-ledger'."
+            "Copy the file that belongs to this account back to the folder. If it is lost, move"
+            " the account's files to another folder, and restore a backup with 'connector restore"
+            " FROM'."
         ),
     }
 

@@ -18,11 +18,6 @@ _PULL = (
     "outcome run_id seconds waited_seconds requests rate_limited resources notices? month?"
     " published? unpublished? error? exit_status?"
 )
-_PERSON = (
-    "found records places batches by_hand not_searched rows_in_doubt shared_identifiers mentions"
-    " whole_files"
-)
-_RECEIPTS = "applied unended receipts files"
 
 JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "demo": {
@@ -60,17 +55,12 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         " parquet? xlsx?"
     },
     "report": {"": "file as_of period key_figures"},
-    "whereis": {"": _PERSON},
-    "erase": {
-        "": f"{_PERSON} {_RECEIPTS}",
-        "--apply without a person": _RECEIPTS,
-        "--release": "released",
-    },
-    "retention": {"": "rules erased"},
+    "person find": {"": "places not_searched"},
+    "person purge": {"": "ids applied rows files places not_searched backups"},
     "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},
     "restore": {
-        "": "made_at version files ledger lost aside erased_again waiting error",
-        "--check": "whole made_at account version work ledger entries format digest",
+        "": "made_at version files waiting purges published",
+        "--check": "whole made_at account version work ledger files format digest",
     },
     "status": {
         "": "folder resources runs problems is_lost? published? unpublished?"

@@ -38,11 +38,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "publish": "Build the models, check them, and publish recruitment.duckdb.",
         "report": "Write a report for an agency's director from the published file.",
     },
-    "Privacy": {
-        "whereis": "List every place in the account's folder that contains data of a person.",
-        "erase": "Erase a person's data and keep anonymous rows for statistics.",
-        "retention": "Erase people whose retention period has expired.",
-    },
+    "Privacy": {"person": "Find a person in the account's folder, and purge deleted people."},
     "Operations": {
         "status": "Show the state and the problems of the copy, and notify you of them.",
         "backup": "Back up an account's folder to one file.",
@@ -66,9 +62,6 @@ _MODULES: Mapping[str, str] = {
     "doctor": "operations",
     "backup": "operations",
     "restore": "operations",
-    "erase": "privacy",
-    "whereis": "privacy",
-    "retention": "privacy",
 }
 """Modules of commands that share one. Other commands have a module of their name."""
 

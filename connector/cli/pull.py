@@ -49,7 +49,6 @@ from connector.settings.model import (
     Settings,
     refuse_shared_credentials,
 )
-from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
@@ -260,13 +259,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
     for name, each in report.resources.items():
         if each.outcome == "done" and (differs := describe_row_difference(each)):
             yield differs
-        if erased := each.anomalies.get("suppressed"):
-            yield (
-                f"{name}: {count_noun(erased, 'record')} of erased people, saved without "
-                "personal data. Erase these people on the platform too"
-            )
-        # Records of erased people have their own line.
-        if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:
+        if odd := report.anomalies.get(name):
             yield f"{describe_anomalies(name, odd)} {_ODD_ACTION}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:

@@ -370,7 +370,6 @@ _HINTS: Mapping[str, str] = {
     "record_not_read": "Run 'connector pull' first.",
     "reference_unknown": "If the record is new, run 'connector pull' first.",
     "duplicate_in_warehouse": "--mode upsert with --match updates records that exist.",
-    "person_erased": "'connector erase --release' removes the person from the list of erasures.",
 }
 """Options that help with a problem, by its code."""
 

@@ -113,17 +113,11 @@ CREATE TABLE push_before (
     PRIMARY KEY (batch, number, step)
 );
 
--- Erasures ------------------------------------------------------------------------------------
+-- Purges --------------------------------------------------------------------------------------
 
--- Erasures, recorded before anything is erased. `who` are the people, and is wiped at the end.
-CREATE TABLE erasures (
-    erasure TEXT PRIMARY KEY, begun_at TEXT NOT NULL, ended_at TEXT, who TEXT, found TEXT
-);
--- Keyed hashes of the ids, addresses and numbers of erased people. Those of one person have the
--- same `person`, so that all are released together.
-CREATE TABLE suppressed (
-    token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
-) WITHOUT ROWID;
+-- One row for each purge of people: the ids of their records, and the emptied rows by table. A row
+-- without `ended_at` is of an interrupted purge, which the next purge completes.
+CREATE TABLE purges (at TEXT PRIMARY KEY, ids TEXT NOT NULL, ended_at TEXT, rows TEXT);
 
 -- Backups -------------------------------------------------------------------------------------
 
@@ -132,17 +126,11 @@ CREATE TABLE suppressed (
 CREATE TABLE backups (
     began_at TEXT PRIMARY KEY, ended_at TEXT, file TEXT, bytes INTEGER, message TEXT
 ) WITHOUT ROWID;
--- One row for each restore of this folder: time of the backup, whether this ledger is that of the
--- backup (1) or was in the folder (0), and the server time up to which each resource was verified.
+-- One row for each restore of this folder: time of the backup, and the server time up to which each
+-- resource was verified then.
 CREATE TABLE restores (
-    restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, is_ledger_older INTEGER NOT NULL,
-    proven TEXT NOT NULL
+    restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, proven TEXT NOT NULL
 ) WITHOUT ROWID;
-
--- Receipts ------------------------------------------------------------------------------------
-
--- Times at which hashes of erased people were missing here and were restored from the receipts.
-CREATE TABLE relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
 
 -- Previews ------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from connector.errors import ConnectorError, WarehouseError, count_noun, end_sentence
 from connector.errors_api import TryAgain
-from connector.ledger.erasures import Backup, Backups
+from connector.ledger.backups import Backup, Backups
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import PushHealth
 from connector.ledger.journal_writer import PUSH_LEASE

@@ -249,7 +249,7 @@ _NOT_BY_VALUE = frozenset(
     (
         *("required", "match_missing", "ambiguous_date", "ambiguous_number", "two_digit_year"),
         *("no_time_zone", "month_length", "immediately", "record_unknown", "record_ambiguous"),
-        *("record_deleted", "record_not_read", "converted_already", "person_erased"),
+        *("record_deleted", "record_not_read", "converted_already"),
         *("duplicate_in_file", "duplicate_in_warehouse", "only_with", "currency_differs"),
         *("required_when", "one_of_required", COLUMN_MISSING),
     )

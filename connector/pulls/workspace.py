@@ -89,8 +89,7 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
         f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
         f"{address}. Nothing was read, because records of two workspaces must not be mixed",
         action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR to"
-        " an empty folder. If the same workspace has moved, run"
-        f" 'connector doctor --moved-to {address}'.",
+        " an empty folder. If the same workspace has moved, run 'connector doctor --accept-move'.",
         code="other_workspace",
     )
 

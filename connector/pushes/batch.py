@@ -22,7 +22,7 @@ from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
 from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
-from connector.ledger.erasures import Backups
+from connector.ledger.backups import Backups
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.journal_records import (
     UNFINISHED,
@@ -282,7 +282,7 @@ def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: s
     """Raise `ConnectorError` if the ledger was replaced and no pull has verified the resource
     since.
     """
-    restored = Backups(ledger).latest_restore(is_ledger_older=True)
+    restored = Backups(ledger).latest_restore()
     if restored is None:
         return
     before = restored.proven.get(resource)

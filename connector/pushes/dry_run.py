@@ -13,10 +13,8 @@ from typing import Any, get_args
 
 from connector.catalog.content import ContentTypeField
 from connector.errors import ConnectorError, Misused
-from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
-from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import (
     Problem,
     PushPlan,
@@ -464,8 +462,6 @@ def preview(
     table = table or open_push_file(push_file)
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
-        # The list of erased people must be complete before the file is read.
-        Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
         seen_at = (
             journal.previewed_at(table.digest, push_file.resource) if compares_as_seen else None
@@ -496,9 +492,8 @@ def preview(
         if not only_if_pushed or (
             looks_back and journal.has_batch(push_file.resource, table.digest)
         ):
-            known = SuppressionList.read_from(settings.folder)
             read = lost.yield_rows() if only_rows is None else only_rows
-            checked = check_rows(read, columns, target, lookups, known, meanings=meanings)
+            checked = check_rows(read, columns, target, lookups, meanings=meanings)
             with _rare_garbage_collection():
                 _add_rows_in_batches(rows, checked, journal if looks_back else None)
         elif columns.unmapped:

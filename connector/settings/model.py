@@ -149,11 +149,6 @@ class Settings:
     approvals: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
     record_url: Annotated[Setting[str | None], SettingRule(values.parse_record_url)]
     page_commands: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
-    retention: Annotated[
-        Setting[Mapping[str, str]],
-        SettingRule(values.parse_retention, MappingProxyType({}), is_table=True),
-    ]
-    """Rules in text, by resource; `connector/privacy` reads them."""
 
     accounts: tuple[str, ...] = ()
     """The names that the project file has tables for."""
@@ -243,7 +238,7 @@ class Settings:
     def display_rows(self) -> Iterator[tuple[str, str, str]]:
         """Yield each setting's name, its value or "set" for a secret, and its origin."""
         for name, rule in RULES.items():
-            if rule.place_of or rule.is_table:
+            if rule.place_of:
                 continue
             found: Setting[Any] = getattr(self, name)
             if found.value in (None, ()):
@@ -270,9 +265,7 @@ def _declared_rules() -> Iterator[tuple[str, SettingRule]]:
 RULES: Mapping[str, SettingRule] = MappingProxyType(dict(_declared_rules()))
 """The rule of each setting, and of each place of a secret, by name."""
 
-ENVIRONMENT: Mapping[str, str] = MappingProxyType(
-    {name: variable_name(name) for name, rule in RULES.items() if not rule.is_table}
-)
+ENVIRONMENT: Mapping[str, str] = MappingProxyType({name: variable_name(name) for name in RULES})
 """The environment variable of each setting."""
 
 _HIDDEN = frozenset(name for name, rule in RULES.items() if rule.is_secret or rule.place_of)
@@ -507,17 +500,6 @@ def refuse_shared_credentials(settings: Settings) -> Settings:
                     "each account in the project file.",
                 )
     return settings
-
-
-def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
-    """Return folders in the data folder with databases of an account that is not configured.
-
-    Return none if no accounts are named: the data folder then belongs to the unnamed account.
-    """
-    if not settings.accounts:
-        return ()
-    found = {each.parent for each in settings.data_dir.value.glob("*/*.duckdb") if each.is_file()}
-    return tuple(sorted(each for each in found if _is_unclaimed(each.name, settings.accounts)))
 
 
 def _is_unclaimed(name: str, accounts: tuple[str, ...]) -> bool:

@@ -7,13 +7,12 @@ It opens no files and sends nothing; only names of time zones are looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -132,13 +131,6 @@ def schema_name_parser(taken: tuple[str, ...]) -> Callable[[object], str]:
         return name
 
     return read
-
-
-def parse_retention(raw: object) -> Mapping[str, str]:
-    """Validate that retention rules are texts by resource; `connector/privacy` parses the texts."""
-    if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
-        raise ValueError("a table of rules in text, by resource")
-    return MappingProxyType(raw)
 
 
 def _split_list(raw: object) -> list[str] | None:

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, Kind, RequiredWhen
-from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
@@ -76,18 +75,17 @@ def check_rows(
     columns: ColumnMap,
     target: PushTarget,
     lookups: Lookups,
-    suppressed: SuppressionList | None = None,
     *,
     meanings: ColumnMeanings | None = None,
 ) -> Iterator[CheckedRow]:
     """Check every row that is not blank, in the order of the file.
 
-    Rows about people who are `suppressed` are refused. `meanings` decide ambiguous cells; without
+    `meanings` decide ambiguous cells; without
     them an ambiguous cell is a problem.
 
     Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
     """
-    checking = _RowChecker(target, columns, lookups, suppressed, meanings)
+    checking = _RowChecker(target, columns, lookups, meanings)
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.check_batch(batch)
@@ -101,11 +99,10 @@ class _RowChecker:
         target: PushTarget,
         columns: ColumnMap,
         lookups: Lookups,
-        suppressed: SuppressionList | None,
         meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
-        self._suppressed, self._resource = suppressed, target.resource.name
+        self._resource = target.resource.name
         self._reader = RowReader(target, columns, meanings)
         self._oddities = _Oddities(columns)
         self._references = ReferenceResolver(columns, lookups)
@@ -126,8 +123,6 @@ class _RowChecker:
                 draft.add(problem_of("example_row"))
         self._references.resolve(drafts)
         self._finder.find_records(drafts)
-        if self._suppressed is not None:
-            _refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
         return [self._check_row(draft) for draft in drafts]
 
@@ -341,24 +336,6 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             body[key] = value
     return body
-
-
-def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
-    """Refuse rows that contain an erased person's id, email address or phone number.
-
-    Other problems of such a row are removed, and no cell is shown, because the journal stores
-    problems.
-    """
-    for draft in drafts:
-        values = draft.values
-        if draft.record_id is not None:
-            values = {**values, "id": draft.record_id}
-        # A telephone number may be typed as a number.
-        texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
-        if suppressed.describes_erased(resource, values) or suppressed.is_in_row(texts):
-            draft.problems = (problem_of("person_erased"),)
-            # No other problem is reported, as for a row whose cells cannot be matched to columns.
-            draft.is_misshapen = True
 
 
 class _Oddities:

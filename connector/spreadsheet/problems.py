@@ -221,7 +221,6 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "record_not_read": "The local copy does not have the whole record, so the changes are"
         " not known: ask an administrator to update the local copy.",
         "converted_already": "The lead is already converted: no action is needed.",
-        "person_erased": "The row is about a person who was erased: delete the row.",
         VALUE_ERASED: f"The cell contains {MARK}, the placeholder for erased data: enter the"
         " whole value, or clear the cell.",
         # Duplicates.

@@ -215,15 +215,6 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seconds DOUBLE": "Duration.",
         },
     ),
-    "sync.erased": (
-        "One row per record whose personal data was erased.",
-        {
-            "resource VARCHAR": _RESOURCE,
-            "id VARCHAR": "Id of the record; its anonymous row is kept for statistics.",
-            "erasure VARCHAR": "Id of the erasure, which is the name of its receipt.",
-            "erased_at TIMESTAMPTZ": "Time of the erasure.",
-        },
-    ),
     "push.batches": (
         (
             "One row per pushed file, with its options, the outcome of its last run, and the "

@@ -15,7 +15,6 @@ from typing import Any
 import duckdb
 
 from connector.catalog.resource import Declaration, Resource
-from connector.ledger.person import SuppressionList
 from connector.warehouse.duckdb_file import (
     from_microseconds,
     literal,
@@ -205,13 +204,7 @@ class StreamQueries:
         return found
 
     def differing(self, answers: Collection[Resource]) -> dict[str, tuple[str, ...]]:
-        """Return, by id, the fields in which responses differ from loaded details.
-
-        Data of erased people in a response is ignored.
-        """
-        suppressed = SuppressionList.read_from(self._folder)
-        if suppressed is not None:
-            answers = tuple(map(suppressed.strip, answers))
+        """Return, by id, the fields in which responses differ from loaded details."""
         ids, created = [each.id for each in answers], [each.created_at for each in answers]
         stored = stored_rows(self._connection, self._stream.resource, ids, created)
         names = {

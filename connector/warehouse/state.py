@@ -235,12 +235,8 @@ def write_notice(
     )
 
 
-def report_notices(
-    connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
-) -> tuple[str, ...]:
-    """Return the texts of unreported notices and of `more`, and mark them as reported."""
-    for event, at in more:
-        write_notice(connection, event, at)
+def report_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[str, ...]:
+    """Return the texts of unreported notices, and mark them as reported."""
     rows = connection.execute(
         "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
     ).fetchall()

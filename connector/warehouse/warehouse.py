@@ -30,7 +30,7 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
-from connector.warehouse.landing import LandedCounts, LandingTable, without_erased_people
+from connector.warehouse.landing import LandedCounts, LandingTable
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables
@@ -45,10 +45,7 @@ WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
 
 LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists"
-LOST_ACTION = (
-    f"Run 'connector pull', which restores the history from {PUBLISHED_FILE} first. Or "
-    "restore a newer backup with 'connector restore FILE --replace'."
-)
+LOST_ACTION = f"Run 'connector pull', which restores the history from {PUBLISHED_FILE} first."
 
 COMPACTED = "compacted"
 """Kind of the event for a compaction of the work file."""
@@ -139,7 +136,6 @@ class Warehouse:
         if commit == Commit():
             return LandedCounts()
         with self._open_transaction() as connection:
-            commit = without_erased_people(connection, stream, commit, self.folder)
             counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
             if commit.bookmark is not None:

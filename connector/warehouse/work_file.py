@@ -19,7 +19,6 @@ import duckdb
 from connector.atomic_files import create_private_file, sync_folder
 from connector.errors import WarehouseError
 from connector.ledger.ledger import Identity
-from connector.ledger.person import SuppressionList
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
@@ -227,7 +226,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 
 
 def _restore_tables(published: Path, fresh: Path) -> None:
-    """Write the connector's own tables of the published file to `fresh`, without erased people."""
+    """Write the connector's own tables of the published file to `fresh`."""
     true_of = _check_restorable(published)
     with convert_errors(fresh):
         copy_file(published, fresh)
@@ -236,20 +235,12 @@ def _restore_tables(published: Path, fresh: Path) -> None:
         with transaction(connection):
             for schema in _model_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
-        is_reduced = False
         with transaction(connection):
-            if suppressed := SuppressionList.read_from(published.parent):
-                # Only folders with erased people need this module.
-                from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
-
-                is_reduced = remove_listed_persons(connection, suppressed, TAKEN_BACK, now)
             detail = (
                 "the work file was missing. Records and history were restored from "
                 f"{published.name} (data as of {true_of})"
             )
             write_notice(connection, Event(TAKEN_BACK, detail), now)
-    if is_reduced:
-        compact(fresh)
 
 
 def _check_same_folder(published: Path, identity: Identity | None) -> None:

@@ -40,7 +40,7 @@ def test_every_kind_of_event_is_documented() -> None:
     explained = [list_quoted_words(row["Kind"])[0] for row in table.rows_as_dicts()]
 
     assert sorted(noted) == sorted(explained)
-    assert {"deleted", "unknown_field", "unknown_value", "suppressed"} <= noted
+    assert {"deleted", "unknown_field", "unknown_value"} <= noted
     for row in table.rows_as_dicts():
         assert row["What was found"].endswith(".")
         assert len(row["What to do"]) > 10

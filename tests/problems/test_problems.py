@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.ledger.erasures import Backup
+from connector.ledger.backups import Backup
 from connector.ledger.journal_records import PushHealth, UnknownRows
 from connector.operations.problems import AccountState, find_problems
 from connector.settings.values import parse_age

@@ -178,7 +178,7 @@ def count_published(account: Account, resource: str) -> int:
 
 def remove_person(account: Account, person: str) -> None:
     """Remove a person, who was deleted on the platform, from the data folder."""
-    account.run("erase", person, "--apply")
+    account.run("person", "purge", person, "--apply")
 
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]

@@ -104,7 +104,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
             (("pull",), environ),
             (push, environ),
             ((*push, "--apply", "--json"), environ),
-            (("whereis", "ann@new.example"), environ),
+            (("person", "find", "ann@new.example"), environ),
             (("undo", "last", "--apply"), environ),
             (("pull", "--reverify", "40", "--json", "--debug"), with_models),
             (("status",), with_models),

@@ -442,8 +442,8 @@ def unfinished_purges(ledger: Ledger) -> dict[str, list[str]]:
     if not ledger.exists:
         return {}
     with ledger.reading() as connection:
-        rows = connection.execute("SELECT at, ids FROM purges WHERE ended_at IS NULL").fetchall()
-    return {at: json.loads(ids) for at, ids in rows}
+        rows = connection.execute("SELECT at, ids FROM purges WHERE ended_at IS NULL")
+        return {at: json.loads(ids) for at, ids in rows}
 
 
 class _Purge:

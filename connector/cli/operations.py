@@ -177,11 +177,11 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     ),
     if_interrupted="Run the same command again. Until then no command uses the folder.",
 )
-@click.argument("source", type=click.Path(path_type=Path, exists=True), metavar="FROM")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
 @click.option("--check", "checks", is_flag=True, help="Only check that the backup is complete.")
 @click.option(
     "--former",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
     help="Former folder of the account. The next 'person purge' repeats its later purges.",
 )

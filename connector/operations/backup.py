@@ -310,8 +310,8 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
             manifest = _read_manifest(tar, path)
             unread = dict(manifest.files)
             while (member := tar.next()) is not None:
-                content = tar.extractfile(member)
-                if content is None or not member.isreg() or member.name not in unread:
+                content = tar.extractfile(member) if member.isreg() else None
+                if content is None or member.name not in unread:
                     raise _damaged(path, f"{member.name!r} is not in its list of files")
                 digest = hashlib.sha256()
                 with _target(folder, member.name) as target:
@@ -323,7 +323,12 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     except (tarfile.TarError, EOFError, UnicodeDecodeError):
         raise _damaged(path, "it is no tar file, or is cut off") from None
     except OSError as error:
-        raise file_error(path, error) from error
+        if folder is not None and path.exists():
+            raise file_error(folder, error) from error
+        raise BackupError(
+            f"{path} cannot be read: {error.strerror}",
+            action="Give the backup file, or the folder that 'connector backup' wrote to.",
+        ) from error
     if unread:
         raise _damaged(path, f"{', '.join(unread)} is missing")
     return manifest
@@ -439,11 +444,20 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
         _prepare_ledger(staging, manifest, source, at)
         with Ledger(staging) as ledger, ledger.writing() as connection:
             connection.executemany("INSERT INTO purges (at, ids) VALUES (?, ?)", purges)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        if is_interrupted:
+            # It marks the files of the earlier restore.
+            make_folder(staging)
+        raise
+    try:
         for name in there:
             # Remains of the interrupted restore. A log would be applied to the restored file.
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        for path in sorted(staging.iterdir(), key=lambda each: each.name == LEDGER_FILE):
+        # The work file without a ledger refuses every command until the ledger is here, too.
+        order = {WORK_FILE: 0, LEDGER_FILE: 2}
+        for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
             if path.name == LEDGER_FILE:
                 sync_folder(folder)
             path.rename(folder / path.name)

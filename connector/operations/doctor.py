@@ -145,6 +145,7 @@ def _local_checks(settings: Settings, sends_test: bool) -> Iterator[DoctorCheck]
         "workspace": lambda: _check_workspace(settings),
         "room": lambda: _check_room(settings.folder),
         "permissions": lambda: _check_permissions(settings),
+        "requests": lambda: _check_requests(settings),
         "backup": lambda: _check_backup(settings),
         "purges": lambda: _check_purges(settings),
         "notifications": lambda: _check_notifications(settings, sends_test),
@@ -244,6 +245,16 @@ def _check_permissions(settings: Settings) -> DoctorCheck:
     more = f"; {len(shown) - 3} more" if len(shown) > 3 else ""
     action = "Run chmod 600 on the key file." if keys else found[0].action
     return _warning("; ".join(shown[:3]) + more, action)
+
+
+def _check_requests(settings: Settings) -> DoctorCheck:
+    """Report the requests of the month."""
+    with Ledger(settings.folder) as ledger:
+        if not ledger.exists:
+            return _ok("no requests are counted yet")
+        month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
+    limit = "" if month.limit is None else f", of {month.limit:,} until {month.period.ends}"
+    return _ok(f"{month.used:,} counted since {month.period.begins}{limit}")
 
 
 def _check_backup(settings: Settings) -> DoctorCheck:

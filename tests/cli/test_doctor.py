@@ -124,7 +124,7 @@ def test_doctor_fails_on_a_rejected_key(tmp_path: Path) -> None:
 def test_doctor_without_settings_fails_and_checks_no_address(tmp_path: Path) -> None:
     called = call(["doctor", "--json"], variables(None, tmp_path, None))
 
-    assert 2 == called.status
+    assert 1 == called.status
     assert ("failed", "not checked") == (
         map_check_states(called)["settings"],
         map_check_states(called)["address"],

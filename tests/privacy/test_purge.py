@@ -86,10 +86,8 @@ class World:
         made = [{**each, "employment_type": "permanent"} for each in (*people, other, wrong)]
         self.random.shuffle(made)
         name = f"{people[0]['first_name']} {people[0]['last_name']}.csv"
-        path = str(self.account.write_csv(name, made))
-        done = self.account.call(
-            "push", "candidates", path, "--mode", "create", "--apply", "--accept-warnings"
-        )
+        self.file = self.account.write_csv(name, made)
+        done = self.push_file()
         assert "created\t3" in done.out, (done.err, done.out)
         for each in people:
             ((id, _),) = (
@@ -98,6 +96,11 @@ class World:
                 if record["email"].lower() == each["email"].lower()
             )
             self.gone[id] = each
+
+    def push_file(self) -> CommandResult:
+        """Push the file with the people."""
+        options = ("--mode", "create", "--apply", "--accept-warnings")
+        return self.account.call("push", "candidates", str(self.file), *options)
 
     def _add_lead(self, surname: str) -> None:
         """Add a lead on the server, who was never pushed."""
@@ -218,3 +221,7 @@ def test_a_purge_leaves_no_byte_of_the_people_and_changes_nothing_else(world: Wo
     assert 0 == world.account.call("verify").status
     assert [] == world.traces()
     assert 0 == world.purge("--apply").status
+    people = {*world.store.records("candidates")}
+    again, undone = world.push_file(), world.account.call("undo", "last")
+    assert people == {*world.store.records("candidates")}, again.out
+    assert 1 != undone.status, undone.err

@@ -2,7 +2,7 @@
 
 A spreadsheet column is matched to a field by the field name or by one of these headings. Headings
 of a field that only one resource has are declared with the resource. All headings here are used
-without asking the user; uncertain headings are in `connector/spreadsheet/columns.py`.
+without asking the user; uncertain headings are in `connector/spreadsheet/words.toml`.
 """
 
 from __future__ import annotations

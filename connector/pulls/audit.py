@@ -111,7 +111,7 @@ class Search:
     ) -> None:
         """Note loaded ids created strictly between two times that are not listed there."""
         self.absent |= await self.pull.copy.live(after, before) - listed
-        self.pull.check(len(self.absent), "are missing in the list")
+        self.pull.check(len(self.absent), "are missing in the list", self.absent)
 
 
 async def audit(pull: Pull, listing: Listing, gone: int) -> str | None:

@@ -1,7 +1,7 @@
 """Estimated cost of a pull, and of scheduled pulls until the end of the month.
 
-An estimate sends one request for each stream. Changes are those of the last pull; deletions and new
-records follow from the total of the list. It loads no records.
+An estimate sends one request for each stream and loads nothing. It expects as many changes as the
+last pull found. New and deleted records follow from the total of the list, unless totals are wrong.
 """
 
 from __future__ import annotations
@@ -173,10 +173,11 @@ async def _estimate_stream(context: RunContext, stream: Stream, state: ResourceS
     mark, live = await context.bookmark(stream), await copy.count()
     api = StreamApi(context, stream, copy)
     page = await api.page(1, "created_at" if resource.sortable else None, "asc")
-    pages = max(1, ceil(page.total / page.per_page))
-    closing = 0 if resource.lists_updated_at or not page.total else 1
-    new, deleted = max(0, page.total - live), max(0, live - page.total)
-    queued = len(await copy.queued(page.total + live, frozenset()))
+    total = page.total if mark.is_total_exact or mark.proven_at is None else live
+    pages = max(1, ceil(total / page.per_page))
+    closing = 0 if resource.lists_updated_at or not total else 1
+    new, deleted = max(0, total - live), max(0, live - total)
+    queued = len(await copy.queued(total + live, frozenset()))
     if mark.proven_at is None or mark.unsorted_at is not None or not resource.sortable:
         # Pages that an interrupted load has read are not read again.
         swept = pages if mark.verify_page is not None else max(0, (mark.load_page or 1) - 1)
@@ -185,15 +186,15 @@ async def _estimate_stream(context: RunContext, stream: Stream, state: ResourceS
         scan = int(bool(resource.sortable) and mark.unsorted_at is None)
         details = new + queued + deleted + (closing if scan else 0)
         return PullCost(
-            page.total, new, deleted, queued, lists + scan, details,
+            total, new, deleted, queued, lists + scan, details,
             is_first=mark.proven_at is None,
         )  # fmt: skip
-    last = state.last.new + state.last.changed if state.last is not None and state.live else 0
-    changed = max(new, round(last * live / state.live) if state.live else 0)
+    last = state.last.changed if state.last is not None else 0
+    changed = new + (round(last * live / state.live) if state.live else 0)
     lists = min(pages, changed // page.per_page + 1)
     searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
     details = changed + closing + deleted + queued
-    return PullCost(page.total, changed, deleted, queued, lists + searched, details)
+    return PullCost(total, changed, deleted, queued, lists + searched, details)
 
 
 async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:

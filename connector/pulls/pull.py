@@ -127,7 +127,8 @@ async def read_ids(
     rows = await copy.rows_by_id(ids)
     reason = ONLY_THESE
     if pull.unread:
-        reason = f"{NOT_READ} {', '.join(sorted(pull.unread))}"
+        reasons = (f"{id} ({why})" for id, why in sorted(pull.unread.items()))
+        reason = f"{NOT_READ} {', '.join(reasons)}"
     elif absent := [id for id in ids if id not in rows]:
         reason = f"the API has no record {', '.join(absent)}"
     elif gone := sorted(id for id, row in rows.items() if row.is_deleted):
@@ -155,7 +156,8 @@ async def end_stream(
         else:
             reason = "the content type is deleted, but the API still lists its items"
             return PullResult(False, reason, page.total)
-        if len(live) > DELETIONS_MIN and not pull.check(len(live), "belong to a deleted parent"):
+        why = "belong to a deleted parent"
+        if len(live) > DELETIONS_MIN and not pull.check(len(live), why, live):
             await copy.commit(Commit(events=(Event("mass_deletion", str(pull.refused)),)))
             return PullResult(False, pull.refused, 0, HELD)
     proofs = {id: gone for id in sorted(live) if gone is not None}

@@ -38,6 +38,9 @@ SAME_PAGES_MAX = 2
 DELETIONS_MIN, DELETIONS_SHARE = 20, 0.05
 """Number, and share of the live records, of deletions that need no consent."""
 
+EXAMPLES_MAX = 3
+"""Number of records that the reason of held deletions names."""
+
 
 class Api(Protocol):
     """Reads of one stream from the API. `purpose` is what the requests are counted as."""
@@ -130,7 +133,7 @@ class Pull:
         known: Number of live rows before the pull.
         refused: Reason why deletions are held; nothing is loaded afterwards.
         gone: Proofs of deletions that are not committed yet.
-        unread: Ids whose details could not be read.
+        unread: Reason by id for details that could not be read.
         reads: `updated_at` of each detail read in this scan, and the number of the request.
         step: Number of requests so far.
         served_at: Server time of the last list.
@@ -146,7 +149,7 @@ class Pull:
     total: int = 0
     refused: str | None = None
     gone: dict[str, DeletionProof] = field(default_factory=dict)
-    unread: set[str] = field(default_factory=set)
+    unread: dict[str, str] = field(default_factory=dict)
     reads: dict[str, tuple[datetime | None, int]] = field(default_factory=dict)
     step: int = 0
     is_open: bool = False
@@ -159,10 +162,11 @@ class Pull:
         """L as a time span."""
         return timedelta(seconds=self.mark.lateness_seconds)
 
-    def check(self, deleted: int, why: str) -> bool:
+    def check(self, deleted: int, why: str, ids: Iterable[str] = ()) -> bool:
         """Return True if so many deletions are plausible; else hold all deletions of this pull.
 
-        They are counted since the last accepted state. The whole of a resource is never few.
+        They are counted since the last accepted state. The whole of a resource is never few. The
+        reason names three of the ids, so that a person can look for them on the platform.
         """
         if self.options.accepts_deletes or self.refused is not None:
             return self.refused is None
@@ -170,6 +174,8 @@ class Pull:
         known = self.known + self.mark.deletions
         if deleted > max(DELETIONS_MIN, DELETIONS_SHARE * known) or 0 < known <= deleted:
             self.refused = f"{deleted} of {known} loaded records {why}"
+            if examples := sorted(ids)[:EXAMPLES_MAX]:
+                self.refused += f", for example {', '.join(examples)}"
         return self.refused is None
 
     def updated_at(self, id: str) -> datetime | None:
@@ -217,7 +223,7 @@ async def read(pull: Pull, ids: Iterable[str], *, measures: bool = True) -> None
         found, unread = list[FoundDetail](), dict[str, UnreadableDetail]()
         for id, outcome in outcomes.items():
             del todo[id]
-            pull.unread.discard(id)
+            pull.unread.pop(id, None)
             pull.gone.pop(id, None)
             if isinstance(outcome, FoundDetail):
                 found.append(outcome)
@@ -227,7 +233,7 @@ async def read(pull: Pull, ids: Iterable[str], *, measures: bool = True) -> None
                 pull.reads.pop(id, None)
             else:
                 unread[id] = outcome
-        pull.unread |= unread.keys()
+        pull.unread |= {id: each.message or each.reason for id, each in unread.items()}
         events = [event for each in found if (event := learn_lateness(pull, each, rows))]
         events += await find_silent_changes(pull, found, rows)
         queue = {id: each.reason for id, each in unread.items()}
@@ -283,7 +289,7 @@ async def settle(pull: Pull) -> None:
     gone, pull.gone = pull.gone, {}
     rows = await pull.copy.rows_by_id(tuple(gone)) if gone else {}
     live = sum(not row.is_deleted for row in rows.values())
-    if pull.check(live, "were answered with 404"):
+    if pull.check(live, "were answered with 404", gone):
         pull.mark = replace(pull.mark, deletions=pull.mark.deletions + live)
         await pull.copy.commit(Commit(gone=gone, bookmark=pull.mark if gone else None))
     else:
@@ -293,7 +299,7 @@ async def settle(pull: Pull) -> None:
 async def drain(pull: Pull) -> None:
     """Read the queue, newest first, and settle the deletions that it proves."""
     while ids := await pull.copy.queued(
-        BATCH_RECORDS_MAX, frozenset(pull.unread | pull.gone.keys())
+        BATCH_RECORDS_MAX, frozenset(pull.unread.keys() | pull.gone.keys())
     ):
         await read(pull, ids)
     await settle(pull)

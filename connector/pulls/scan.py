@@ -109,7 +109,7 @@ class Scan:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             listing = Listing()
             await self.list_down(listing)
-            if not self.is_plausible(listing):
+            if not await self.is_plausible(listing):
                 return pull.refused, listing
             if attempt < ATTEMPTS_MAX and self.lacks_ids(listing):
                 continue  # Only the lists are read again.
@@ -134,10 +134,16 @@ class Scan:
         """Return True if the scan has read the record, or tried to."""
         return id in self.pull.reads or id in self.pull.gone or id in self.pull.unread
 
-    def is_plausible(self, listing: Listing) -> bool:
+    async def is_plausible(self, listing: Listing) -> bool:
         """Return True if the list does not lack suspiciously many loaded records."""
         missing = self.pull.known + listing.unknown - listing.last.record_count()
-        return self.pull.check(missing, "are missing in the list")
+        if missing <= 0:
+            return True
+        last = listing.rows.get(listing.order[-1].id) if listing.last.is_full else None
+        after = last.updated_at if last is not None else None
+        newer = await self.pull.copy.updated(after or datetime.min.replace(tzinfo=UTC), self.future)
+        absent = newer - listing.rank.keys()
+        return self.pull.check(missing, "are missing in the list", absent)
 
     # -- The boundary --
 
@@ -257,7 +263,7 @@ class Scan:
         need, until = self.needed(listing), last.timestamp - SECOND
         alive = {id for id in self.above.keys() - pull.gone.keys()
                  if self.was_above(id, listing, need, until)}  # fmt: skip
-        unread = {id for id in alive & pull.unread if listing.step.get(id) != last_step}
+        unread = {id for id in alive & pull.unread.keys() if listing.step.get(id) != last_step}
         if len(alive) >= need and unread:
             shown = set[str]()
             ranks = (listing.rank[id] for id in unread & listing.rank.keys())
@@ -400,7 +406,11 @@ async def scan(pull: Pull) -> tuple[str | None, Listing]:
         at = listing.last.timestamp if alarms >= ALARMS_MAX else None
         pull.mark = replace(pull.mark, alarms=alarms, unsorted_at=at)
     pull.mark = replace(pull.mark, opened_at=None)
-    events = (Event("unproven", reason),) if reason is not None else ()
-    await pull.copy.commit(Commit(bookmark=pull.mark, enqueue=suspects, events=events))
+    events = {
+        None: (),
+        UNSORTED: (Event("unsorted", UNSORTED),),
+        CHANGES_TOO_FAST: (Event("unproven", CHANGES_TOO_FAST),),
+    }
+    await pull.copy.commit(Commit(bookmark=pull.mark, enqueue=suspects, events=events[reason]))
     await read(pull, suspects)
     return reason, listing

@@ -163,7 +163,7 @@ async def compare_all(pull: Pull, *, reads_all: bool = False) -> str | None:
         before, swept = await pull.copy.live(None, None), Sweep()
         await swept.run(pull, rereads="all" if reads_all else "")
         absent = before - swept.seen
-        if not pull.check(len(absent), "are missing in the list"):
+        if not pull.check(len(absent), "are missing in the list", absent):
             return pull.refused
         await swept.land(pull)
         if not swept.is_sorted:
@@ -179,7 +179,7 @@ async def compare_all(pull: Pull, *, reads_all: bool = False) -> str | None:
             await drain(pull)
         if pull.refused is not None:
             return pull.refused
-        live = await pull.copy.live(None, None) - (pull.unread - swept.seen)
+        live = await pull.copy.live(None, None) - (pull.unread.keys() - swept.seen)
         # A tie may hide a record while another is deleted, so that the count agrees. But then fewer
         # records were seen than existed at the first page.
         existed = len(swept.seen | live) - len(swept.new)
@@ -258,7 +258,7 @@ async def pull_whole(pull: Pull, *, reads_all: bool = False) -> str | None:
         is_whole = swept.seen <= again.seen
     absent = before - swept.seen if is_whole else set()
     missing = len(before) + len(swept.items) - swept.count()
-    if pull.check(max(len(absent), missing), "are missing in the list"):
+    if pull.check(max(len(absent), missing), "are missing in the list", absent):
         await swept.land(pull)
         await read(pull, sorted(absent))
         await drain(pull)
@@ -298,7 +298,7 @@ async def reverify(pull: Pull, requests: int) -> None:
         is_stuck = before is not None and start is not None and before <= start
         pull.mark = replace(pull.mark, scrubbed_to=None if is_stuck else before)
         await pull.copy.commit(Commit(items=page.items, enqueue=queue, bookmark=pull.mark))
-        if pull.check(len(absent), "are missing in the list"):
+        if pull.check(len(absent), "are missing in the list", absent):
             await read(pull, absent[: max(0, requests - (pull.step - step))])
         if before is None:
             break

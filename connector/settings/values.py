@@ -75,7 +75,7 @@ def schemas_or_columns_parser(schemas: tuple[str, ...]) -> Callable[[object], tu
             if len(more) == 1 and first not in schemas:
                 _refuse_unknown_field(first, more[0])
             elif first not in schemas or len(more) > 2 or not all(more):
-                raise ValueError(f"some of: {forms}; {name!r} is none of them")
+                raise ValueError(f"some of: {forms}, not {name!r}")
         ordered = [each for each in schemas if each in names]
         return tuple(dict.fromkeys((*ordered, *names)))
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from connector.catalog import CATALOG
-from connector.sandbox.faults import HtmlPage
+from connector.sandbox.faults import HtmlPage, TotalHuge
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.published_file import query
@@ -100,8 +100,7 @@ def test_a_pull_warns_if_its_row_count_differs_from_the_apis_total(tmp_path: Pat
     with Sandbox(counts={"jobs": 30}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)
-        sandbox.between = lambda store: store.remove("jobs", next(iter(store.records("jobs"))))
-        call(["pull", "jobs"], environ)
+        sandbox.faults.add(TotalHuge(5000), path="/api/v1/jobs", times=None)
         called = call(["pull", "jobs", "--json"], environ)
 
     each = called.object["resources"]["jobs"]
@@ -116,7 +115,7 @@ BAD_INPUTS: dict[str, tuple[list[str], dict[str, str], tuple[int, str, str]]] = 
     "key of three words": ([], {"API_KEY": "a wrong key"}, (2, "settings", "must be one word")),
     "wrong key": ([], {"API_KEY": "wrong"}, (1, "unauthorized", "generate a new key")),
     "no such scheme": ([], {"BASE_URL": "ftp://[::1]"}, (2, "settings", "https://acme.example")),
-    "nobody there": ([], {"BASE_URL": "http://[::1]:9"}, (1, "unreachable", "the network")),
+    "nobody there": ([], {"BASE_URL": "http://[::1]:9"}, (1, "connection_refused", "the firewall")),
     "resource": (["candidate"], {}, (2, "unknown_name", "Did you mean 'candidates'?")),
     "account": (["--account", "acme corp"], {}, (2, "settings", "--account")),
 }

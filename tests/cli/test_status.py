@@ -95,7 +95,7 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure
         output = call(["status"], environ).err
 
     expected = {
-        "shrunk": "Check on the platform whether they exist",
+        "shrunk": "Check one of these records on the platform",
         "refused": "Check CONNECTOR_API_KEY",
         "cut off": "What to do: Run 'connector pull'",
     }

@@ -234,7 +234,6 @@ def test_an_upsert_updates_or_creates(account: Account) -> None:
     assert 25 == len(account.server.ids("candidates"))
 
 
-@pytest.mark.xfail(reason="an update may take the email of another record today")
 @pytest.mark.parametrize("resource", ["candidates", "companies"])
 def test_an_update_does_not_take_the_email_of_another_record(
     account: Account, resource: str

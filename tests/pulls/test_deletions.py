@@ -101,16 +101,21 @@ def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
         after = pulled(sandbox, tmp_path).resources["candidates"]
 
         assert (False, 0, 130, 1) == (after.proven, after.deleted, after.live, after.requests)
-        assert "130 of 130 listed records are missing" in (after.message or "")
+        assert "130 of 130 loaded records are missing" in (after.message or "")
         assert parse_missing_ids(after) <= before
 
 
-def test_a_small_list_can_become_empty(tmp_path: Path) -> None:
+def test_a_small_list_becomes_empty_with_consent(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 2}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
         for id in sorted(sandbox.store.records("jobs")):
             sandbox.store.delete("jobs", id)
-        after = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
+        held = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
+        accepted = PullOptions(accepts_deletes=True)
+        report = asyncio.run(pull(settings_of(sandbox, tmp_path), ("jobs",), options=accepted))
+        after = report.resources["jobs"]
+
+        assert ("partial", False, 0, 2) == (held.outcome, held.proven, held.deleted, held.live)
 
         assert ("done", True, 2, 0) == (after.outcome, after.proven, after.deleted, after.live)
         assert after.requests <= 1 + 2 + 1

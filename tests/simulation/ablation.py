@@ -115,8 +115,16 @@ def _replace_commits(
 
 
 def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
-    """The bookmark is committed separately, before its rows."""
-    _replace_commits(patch, lambda what: [Commit(bookmark=what.bookmark), _without_bookmark(what)])
+    """The end of a scan is committed before the rows that the scan reads."""
+
+    def commit(what: Commit) -> Iterable[Commit]:
+        mark = what.bookmark
+        if what.records and mark is not None and mark.opened_at is not None:
+            yield Commit(bookmark=replace(mark, proven_at=mark.opened_at, opened_at=None))
+            what = _without_bookmark(what)
+        yield what
+
+    _replace_commits(patch, commit)
 
 
 def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:

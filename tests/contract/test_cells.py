@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
@@ -39,7 +39,7 @@ def value(preview: Push, field: str) -> Any:
     return values(preview, field).get(2)
 
 
-def workbook(*rows: Sequence[Any]) -> bytes:
+def workbook(*rows: Iterable[Any]) -> bytes:
     """Return a workbook with one sheet. A text stays a text, also if it begins with `=`."""
     book = openpyxl.Workbook()
     sheet = book.active

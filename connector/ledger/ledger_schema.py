@@ -154,7 +154,7 @@ CREATE TABLE previews (
 
 -- Persons -------------------------------------------------------------------------------------
 
--- Last user of the import page who prepared, sent or undid a batch.
+-- Last user of the import page who sent or undid a batch.
 CREATE TABLE push_people (
     batch TEXT NOT NULL, action TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (batch, action)

@@ -24,7 +24,6 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from connector.atomic_files import write_atomically
 from connector.errors import Misused, SettingsError, convert_file_errors
-from connector.page.marks import N_
 from connector.page.words import PageError
 
 SESSION_HOURS = 12
@@ -39,14 +38,14 @@ _PASSWORDS_BYTES_MAX = 1_000_000
 class AccessDenied(PageError):
     """The user may not send this request."""
 
-    action = N_("Sign in again.")
+    action = "Sign in again."
     status = 403
 
 
 class LoginsTooMany(PageError):
     """Logins are refused for a minute, because too many failed."""
 
-    action = N_("Wait a minute, then try again.")
+    action = "Wait a minute, then try again."
     status = 429
 
 

@@ -157,8 +157,6 @@ class DraftSender:
             return
         options = draft.push_options(self._drafts.folder_of(id))
         users: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
-        if draft.ready_by:
-            users["prepared"] = draft.ready_by
         run_options = PushRunOptions(applies=True, policy=options.policy(), people=users)
         push_file = self._reader.push_file(draft)
         while True:

@@ -22,7 +22,6 @@ from typing import Any, BinaryIO, Literal
 
 from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import ConnectorError, convert_file_errors
-from connector.page.marks import N_
 from connector.page.row_index import IndexedRow
 from connector.page.words import PageError
 from connector.pushes.options import PushOptions
@@ -30,8 +29,8 @@ from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
 from connector.warehouse.duckdb_file import make_folder
 
-Stage = Literal["open", "ready", "sending", "sent"]
-"""Stage of a draft: being prepared, waiting for a second user, being sent, or finished."""
+Stage = Literal["open", "sending", "sent"]
+"""Stage of a draft: being prepared, being sent, or finished."""
 
 Edits = dict[str, dict[str, str] | None]
 """By row number, the new cells by column index; None skips the row."""
@@ -50,14 +49,14 @@ _DIGITS_MAX = 9
 class DraftChanged(PageError):
     """The draft was changed since the form was shown."""
 
-    action = N_("Open the latest version and repeat your change.")
+    action = "Open the latest version and repeat your change."
     status = 409
 
 
 class DraftUnknown(PageError):
     """The draft does not exist. It may have been erased."""
 
-    action = N_("Start a new import with the file.")
+    action = "Start a new import with the file."
     status = 404
 
 
@@ -90,7 +89,6 @@ class ImportDraft:
         error: Text, action and codes of the error, if sending failed.
         page: Key of the page that made the latest changes.
         page_began: Version before the first of these changes.
-        language: Language of the latest changes.
     """
 
     id: str
@@ -109,7 +107,6 @@ class ImportDraft:
     version: int = 1
     changed_by: str = ""
     changed_at: str = ""
-    ready_by: str | None = None
     sent_by: str | None = None
     sent_at: str | None = None
     batch: str | None = None
@@ -117,7 +114,6 @@ class ImportDraft:
     error: list[str] | None = None
     page: str = ""
     page_began: int = 0
-    language: str = "en"
 
     def is_current(self, seen: DraftVersion) -> bool:
         """Return True if only the form's page changed the draft since the form was shown.

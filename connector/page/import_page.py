@@ -41,15 +41,7 @@ from connector.page.site import (
     redirect,
     render,
 )
-from connector.page.words import (
-    ABOUT,
-    MODES,
-    OUTCOMES,
-    QUESTIONS,
-    UNDONE,
-    PageError,
-    choose_language,
-)
+from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, TEXTS, UNDONE, PageError
 from connector.pushes.batch import Decision, DeclaredRecord
 from connector.pushes.dry_run import OPERATIONS
 from connector.settings.model import Settings
@@ -169,7 +161,6 @@ class ImportPage(PreparingScreens):
 
     async def _login_with_link(self, request: Request) -> Response:
         """Log in with the link of the terminal. A HEAD request does not use the link."""
-        language = choose_language(request.headers.get("accept-language", ""))
         try:
             self.access.check_origin(request.headers, changes=False)
             if request.method == "HEAD":
@@ -180,49 +171,47 @@ class ImportPage(PreparingScreens):
                 response, self.access.login_with_link(request.path_params["token"])
             )
         except ConnectorError as error:
-            return error_page(error, language, None)
+            return error_page(error, None)
         return response
 
     async def _login_with_password(self, request: Request) -> Response:
         """Show the login form, or log in with it."""
-        language = choose_language(request.headers.get("accept-language", ""))
         try:
             if self.access.rules.passwords is None:
                 raise AccessDenied("This page has no sign-in with a password.")
             self.access.check_origin(request.headers, changes=request.method == "POST")
             if request.method == "GET":
-                return HTMLResponse(render("login.html", language, session=None, message=""))
+                return HTMLResponse(render("login.html", session=None, message=""))
             async with request.form(max_files=0, max_fields=10) as form:
                 name, password = str(form.get("name", "")), str(form.get("password", ""))
             response = redirect("/")
             self.door.set_cookie(response, self.access.login(name, password))
         except AccessDenied as error:
-            message = " ".join(language.describe_error(error))
-            shown = render("login.html", language, session=None, message=message)
+            message = " ".join(TEXTS.describe_error(error))
+            shown = render("login.html", session=None, message=message)
             return HTMLResponse(shown, 403)
         except ConnectorError as error:
-            return error_page(error, language, None)
+            return error_page(error, None)
         return response
 
     async def _http_error_page(self, request: Request, error: Exception) -> Response:
         """Return a page for an unknown address or a form that is too large."""
-        language = choose_language(request.headers.get("accept-language", ""))
         status = error.status_code if isinstance(error, HTTPException) else 500
         page_error = PageError("This page does not exist.")
         if status == 413 and request.url.path == "/imports":
             page_error = PageError(
                 "The file is larger than %(size)s MB.",
                 action="Choose a smaller file, or split it into several files.",
-                size=language.format_number(self._settings.import_file_mb.value),
+                size=TEXTS.format_number(self._settings.import_file_mb.value),
             )
         elif status in (400, 413):
             page_error = PageError("The form is too large.")
-        return error_page(page_error, language, None, status)
+        return error_page(page_error, None, status)
 
     def logout(self, call: PageCall) -> Response:
         """End the session."""
         self.access.logout(call.request.cookies.get(self.door.cookie))
-        shown = render("message.html", call.language, session=None, message="")
+        shown = render("message.html", session=None, message="")
         return HTMLResponse(shown)
 
     # -- Check and send ----------------------------------------------------------------------------
@@ -260,7 +249,7 @@ class ImportPage(PreparingScreens):
         )
 
     def send(self, call: PageCall) -> Response:
-        """Start to send the draft, or hand it over to a second user if approvals are on.
+        """Start to send the draft.
 
         Raises `PageError` if a question is open or a warning is not confirmed.
         """
@@ -278,7 +267,6 @@ class ImportPage(PreparingScreens):
             and call.form.get("final") != "yes"
         ):
             raise PageError("A conversion cannot be undone.", action="Confirm the conversion.")
-        needs_two = self._settings.approvals.value == "on"
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
@@ -286,14 +274,6 @@ class ImportPage(PreparingScreens):
                 )
             if stopping:
                 draft.options["accept_warnings"] = True
-            if needs_two and draft.stage == "open":
-                draft.stage, draft.ready_by = "ready", person
-                return redirect(f"/imports/{call.id}/look")
-            if needs_two and draft.ready_by == person:
-                raise PageError(
-                    "You prepared this import, so another person must send it.",
-                    action="Ask a colleague to open this page.",
-                )
             draft.stage, draft.sent_by, draft.error = "sending", person, None
             draft.sent_at = datetime.now(UTC).isoformat()
         self.sender.send(draft)

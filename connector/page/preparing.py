@@ -36,7 +36,7 @@ from connector.page.drafts import (
 from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, count_pages, parse_kind, problem_kinds
 from connector.page.site import PageCall, redirect
-from connector.page.words import MODES, PageError, find_country, importable_resources
+from connector.page.words import MODES, TEXTS, PageError, find_country, importable_resources
 from connector.pushes.dry_run import create_template
 from connector.pushes.file_warnings import (
     NAME_ALLOWED,
@@ -117,20 +117,20 @@ class PreparingScreens:
 
         An invalid form shows the first screen again.
         """
-        words, resource_and_mode = call.language, _resource_and_mode(call)
+        resource_and_mode = _resource_and_mode(call)
         if resource_and_mode is None:
-            message = words.gettext("Choose what is in the file and what you want to do.")
+            message = "Choose what is in the file and what you want to do."
             return self.home(call, message)
         resource, mode = resource_and_mode
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            return self.home(call, words.gettext("Only leads can be converted."))
+            return self.home(call, "Only leads can be converted.")
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            return self.home(call, words.gettext("Choose a file, or paste cells."))
+            return self.home(call, "Choose a file, or paste cells.")
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
@@ -146,7 +146,7 @@ class PreparingScreens:
         error = self.reader.read_file(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
             self._erase_draft(draft.id)
-            return self.home(call, " ".join(words.describe_error(error)))
+            return self.home(call, " ".join(TEXTS.describe_error(error)))
         return redirect(f"/imports/{draft.id}")
 
     def template(self, call: PageCall) -> Response:
@@ -196,7 +196,7 @@ class PreparingScreens:
 
     def first_open_screen(self, draft: ImportDraft) -> str:
         """Return the path of the first screen that the draft has not passed."""
-        steps = {"sending": "progress", "sent": "result", "ready": "look"}
+        steps = {"sending": "progress", "sent": "result"}
         step = steps.get(draft.stage) or self._first_open_step(draft)
         return f"/imports/{draft.id}/{step}"
 
@@ -264,7 +264,7 @@ class PreparingScreens:
             draft,
             opened=opened,
             error=error,
-            told=call.language.describe_error(error) if error else (),
+            told=TEXTS.describe_error(error) if error else (),
             table_errors=screens.TABLE_ERRORS,
             beginnings=self.reader.preview_sheets(draft, error.names)
             if isinstance(error, SheetUnknown)
@@ -296,7 +296,7 @@ class PreparingScreens:
         """Return the screen of columns. With a message, the status is 422."""
         opened = self.opened_file(draft)
         found, is_remembered = self.reader.map_columns(draft, opened)
-        labels = {each.name: call.language.field_label(each.name) for each in opened.target.columns}
+        labels = {each.name: TEXTS.field_label(each.name) for each in opened.target.columns}
         named = {each.name: each.field for each in opened.target.columns}
         return self.render_draft(
             call,
@@ -324,7 +324,7 @@ class PreparingScreens:
         if NAME_ALLOWED(name):
             saved = load_named_mapping(self._settings.folder, chosen.resource, name, headings)
         if saved is None:
-            message = call.language.gettext("These saved matches no longer exist.")
+            message = "These saved matches no longer exist."
             return self._columns_screen(call, chosen, message)
         with self.reopen_draft(call) as draft:
             self.drafts.save_map(draft, saved)
@@ -336,18 +336,18 @@ class PreparingScreens:
         draft = self.drafts.load(call.id)
         if "use" in call.form:
             return self._use_named_map(call)
-        opened, words = self.opened_file(draft), call.language
+        opened = self.opened_file(draft)
         found, _ = self.reader.map_columns(draft, opened)
         saved, undecided, twins = screens.parse_mapping_form(call.form, opened, found)
         message = ""
         if twins:
-            told = words.gettext("Two columns use the same field: %s. Change one.")
+            told = "Two columns use the same field: %s. Change one."
             message = told % "; ".join(f"{a} / {b}" for a, b in twins)
         elif undecided:
-            told = words.gettext("Choose a field or “Do not import” for: %s.")
+            told = "Choose a field or “Do not import” for: %s."
             message = told % ", ".join(undecided)
         elif (name := call.form.get("save_as", "").strip()) and not NAME_ALLOWED(name):
-            message = words.gettext("Use letters, digits, spaces and hyphens for the name.")
+            message = "Use letters, digits, spaces and hyphens for the name."
         elif name:
             save_named_mapping(self._settings.folder, name, saved)
         with self.reopen_draft(call) as draft:
@@ -363,7 +363,7 @@ class PreparingScreens:
         try:
             self.reader.map_columns(draft, self.opened_file(draft))
         except ConnectorError as error:
-            return self._columns_screen(call, draft, " ".join(call.language.describe_error(error)))
+            return self._columns_screen(call, draft, " ".join(TEXTS.describe_error(error)))
         return redirect(f"/imports/{call.id}")
 
     # -- Values -----------------------------------------------------------------------------------
@@ -581,7 +581,6 @@ class PreparingScreens:
             status=status,
             draft=draft,
             step=name.removesuffix(".html"),
-            needs_two=self._settings.approvals.value == "on",
             zone=self._settings.time_zone.value,
             modes=MODES,
             **values,
@@ -589,23 +588,18 @@ class PreparingScreens:
 
     @contextmanager
     def reopen_draft(self, call: PageCall) -> Iterator[ImportDraft]:
-        """Yield the draft for changes. A draft that waits for a second user becomes open again.
-
-        Raises `PageError` if the draft was sent.
-        """
+        """Yield the draft for changes. Raises `PageError` if it was sent."""
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
                     "This import was already sent.", action="Go to the list of imports."
                 )
-            draft.stage, draft.ready_by = "open", None
             yield draft
 
     @contextmanager
     def open_for_change(self, call: PageCall) -> Iterator[ImportDraft]:
         """Yield the draft for changes. Raises `DraftChanged` if the form shows an older version."""
         with self.drafts.open_for_change(call.id, call.session.person, call.shown_version) as draft:
-            draft.language = call.language.code
             yield draft
 
 

@@ -14,7 +14,6 @@ from connector.catalog.field import VALUE_ERASED
 from connector.errors import codes_of
 from connector.errors_api import Answered, TryAgain
 from connector.ledger.push_plan import Problem
-from connector.page.marks import N_
 from connector.spreadsheet.problems import message_of
 
 
@@ -30,72 +29,69 @@ class ProblemWords:
     action: str = ""
 
 
-_LOOK = N_("Check the record on the platform.")
-_SEARCH = N_("Search for the record on the platform, then choose an action.")
-_NO_ANSWER = N_("No response was received, and no matching record was found.")
-_ERASED = N_("The value was erased for privacy.")
-_REJECTED = (N_("The platform rejected the value: “%(said)s”"), N_("Correct the value."))
+_LOOK = "Check the record on the platform."
+_SEARCH = "Search for the record on the platform, then choose an action."
+_NO_ANSWER = "No response was received, and no matching record was found."
+_ERASED = "The value was erased for privacy."
+_REJECTED = ("The platform rejected the value: “%(said)s”", "Correct the value.")
 _CHANGED = (
-    N_("Changed by someone else. The value is now “%(found)s”."),
-    N_("Changed by someone else. The value is now empty."),
+    "Changed by someone else. The value is now “%(found)s”.",
+    "Changed by someone else. The value is now empty.",
 )
-_FAILED = (N_("The platform did not respond correctly."), N_("Try again."))
+_FAILED = ("The platform did not respond correctly.", "Try again.")
 
 SENT: Mapping[str, ProblemWords] = {
     # Rows that were sent with an unknown result.
     "not_found": ProblemWords((_NO_ANSWER,), _SEARCH),
     "not_converted": ProblemWords(
-        (N_("No response was received, and the lead does not look converted."),), _SEARCH
+        ("No response was received, and the lead does not look converted.",), _SEARCH
     ),
     "attempts_spent": ProblemWords(
-        (N_("The row was sent several times without a response."),), _SEARCH
+        ("The row was sent several times without a response.",), _SEARCH
     ),
     "look_incomplete": ProblemWords(
-        (N_("No response was received, and the list of records could not be read completely."),),
+        ("No response was received, and the list of records could not be read completely.",),
         _SEARCH,
     ),
     "several_matches": ProblemWords(
-        (N_("No response was received, and several records match this row."),), _SEARCH
+        ("No response was received, and several records match this row.",), _SEARCH
     ),
     "look_alike": ProblemWords(
-        (N_("No response was received, and a similar record was found."),), _SEARCH
+        ("No response was received, and a similar record was found.",), _SEARCH
     ),
     "created_twice": ProblemWords(
-        (N_("The row was sent twice, and both requests created a record."),),
-        N_("Delete one of the two records on the platform."),
+        ("The row was sent twice, and both requests created a record.",),
+        "Delete one of the two records on the platform.",
     ),
     "twins_unknown": ProblemWords(
-        (N_("The row was sent twice. A second record may have been created."),), _SEARCH
+        ("The row was sent twice. A second record may have been created.",), _SEARCH
     ),
     "in_doubt_elsewhere": ProblemWords(
-        (N_("A row of another import is about the same record and is unconfirmed."),),
-        N_("Resolve that row first, then import this row again."),
+        ("A row of another import is about the same record and is unconfirmed.",),
+        "Resolve that row first, then import this row again.",
     ),
     # Rows that were not applied, or not as intended.
-    "changed_elsewhere": ProblemWords(_CHANGED, N_("Check which value is correct.")),
-    "values_differ": ProblemWords(
-        (N_("Saved as “%(found)s”."), N_("Saved without this value.")), _LOOK
-    ),
-    "record_gone": ProblemWords((N_("This record no longer exists."),), _LOOK),
-    "already_there": ProblemWords((N_("Someone else has created this record."),), _LOOK),
-    "same_row": ProblemWords((N_("This row has the same values as an earlier row."),)),
-    "unfit": ProblemWords((N_("A value of this row cannot be sent."),), N_("Correct the value.")),
+    "changed_elsewhere": ProblemWords(_CHANGED, "Check which value is correct."),
+    "values_differ": ProblemWords(("Saved as “%(found)s”.", "Saved without this value."), _LOOK),
+    "record_gone": ProblemWords(("This record no longer exists.",), _LOOK),
+    "already_there": ProblemWords(("Someone else has created this record.",), _LOOK),
+    "same_row": ProblemWords(("This row has the same values as an earlier row.",)),
+    "unfit": ProblemWords(("A value of this row cannot be sent.",), "Correct the value."),
     # Rows whose changes cannot be undone.
-    "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),
+    "not_ours": ProblemWords(("This record was not created by this import.",), _LOOK),
     "changed_since": ProblemWords(_CHANGED, _LOOK),
-    "never_shown": ProblemWords((N_("The previous value is not known."),), _LOOK),
-    "not_accepted": ProblemWords((N_("The platform does not accept the previous value."),), _LOOK),
+    "never_shown": ProblemWords(("The previous value is not known.",), _LOOK),
+    "not_accepted": ProblemWords(("The platform does not accept the previous value.",), _LOOK),
     "not_settled": ProblemWords(
-        (N_("This row is unconfirmed."),), N_("Resolve the row first, then undo the import.")
+        ("This row is unconfirmed.",), "Resolve the row first, then undo the import."
     ),
-    "never_known": ProblemWords((N_("It is not known whether this row was saved."),), _LOOK),
+    "never_known": ProblemWords(("It is not known whether this row was saved.",), _LOOK),
     "written_elsewhere": ProblemWords(
-        (N_("Another import saved the same values."),), N_("Undo that import.")
+        ("Another import saved the same values.",), "Undo that import."
     ),
-    "irreversible": ProblemWords((N_("A conversion cannot be undone."),)),
+    "irreversible": ProblemWords(("A conversion cannot be undone.",)),
     "declared": ProblemWords(
-        (N_("You chose the existing record for this row yourself, so undo does not delete it."),),
-        _LOOK,
+        ("You chose the existing record for this row yourself, so undo does not delete it.",), _LOOK
     ),
     # Errors of the API, whose messages say what it rejects.
     "refused": ProblemWords((_REJECTED[0],), _REJECTED[1]),

@@ -65,7 +65,7 @@ def column_choices(
 ) -> list[ColumnChoice]:
     """Return every column of the file with its field or its suggestions.
 
-    `labels` are the names of the fields in the user's language.
+    `labels` are the names of the fields on the page.
     """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
@@ -94,7 +94,7 @@ def column_choices(
 def _fields_with_similar_label(heading: str, labels: Mapping[str, str]) -> list[str]:
     """Return fields whose label contains every word of the heading, at most three.
 
-    For example, the label "Préavis en jours" contains "Préavis".
+    For example, the label "Notice period days" contains "Period".
     """
     heading_words = set(words_in(heading))
     found = [
@@ -467,30 +467,39 @@ def _parse_value_answer(
 def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
     """Return telephone numbers of the file that the region changes, before and after."""
     read, found = phone_reader(region or None), {}
-    for column in columns.columns:
-        for text in opened.samples[column.index] if column.target.is_phone else ():
-            with suppress(CellError):
-                found[text] = str(read(text))
+    for text in _phone_samples(opened, columns):
+        with suppress(CellError):
+            number = read(text)
+            found[text] = number.value if isinstance(number, ValueWithNotes) else number
     return [(text, number) for text, number in found.items() if text != number]
 
 
 def is_region_plausible(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
-    """Return True if the region makes no sampled telephone number unreadable."""
-    return all(
-        _is_readable_phone(text, region) or not _is_readable_phone(text, None)
-        for column in columns.columns
-        if column.target.is_phone
-        for text in opened.samples[column.index]
+    """Return True if all sampled telephone numbers have a form that is used in the region."""
+    return not any(
+        _is_foreign(text, region) for text in _phone_samples(opened, columns) if _has_digits(text)
     )
 
 
-def _is_readable_phone(text: str, region: str | None) -> bool:
-    """Return True if the text is a telephone number in the region."""
+def _phone_samples(opened: OpenedFile, columns: ColumnMap) -> Iterator[str]:
+    """Yield sampled texts of the columns with telephone numbers."""
+    for column in columns.columns:
+        if column.target.is_phone:
+            yield from opened.samples[column.index]
+
+
+def _has_digits(text: str) -> bool:
+    """Return True if the text can be a telephone number, unlike "none" or "see below"."""
+    return any(each.isdecimal() for each in text)
+
+
+def _is_foreign(text: str, region: str) -> bool:
+    """Return True if the text is no telephone number in the region."""
     try:
         phone_reader(region)(text)
-    except CellError:
-        return False
-    return True
+    except CellError as error:
+        return error.code == "phone_format"
+    return False
 
 
 def find_phone_region(columns: ColumnMap) -> tuple[bool, str]:

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from connector.errors import ConnectorError
 from connector.page.access import AccessDenied, PageAccess, PageSession
 from connector.page.drafts import DraftVersion, parse_whole_number
-from connector.page.words import PageError, PageLanguage, choose_language
+from connector.page.words import TEXTS, PageError
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
@@ -49,11 +49,10 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
-    """Request to a screen, with the user's session, language and form."""
+    """Request to a screen, with the user's session and form."""
 
     request: Request
     session: PageSession
-    language: PageLanguage
     form: Mapping[str, str] = field(default_factory=dict)
     file: UploadFile | None = None
 
@@ -79,7 +78,7 @@ class PageCall:
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
         """Return a template as a response."""
-        shown = render(name, self.language, session=self.session, **values)
+        shown = render(name, session=self.session, **values)
         return HTMLResponse(shown, status)
 
 
@@ -91,27 +90,23 @@ def redirect(path: str) -> Response:
     return RedirectResponse(path, 303)
 
 
-def render(name: str, language: PageLanguage, **values: Any) -> str:
-    """Return a template's HTML in the language."""
+def render(name: str, **values: Any) -> str:
+    """Return a template's HTML."""
     key = secrets.token_hex(8)
-    return _template_environment(language).get_template(name).render(page_key=key, **values)
+    return _template_environment().get_template(name).render(page_key=key, **values)
 
 
 @cache
-def _template_environment(language: PageLanguage) -> jinja2.Environment:
-    """Return the templates with translations and the global `language`."""
+def _template_environment() -> jinja2.Environment:
+    """Return the templates, with the global `texts`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        extensions=["jinja2.ext.i18n"],
     )
-    environment.install_gettext_callables(  # type: ignore[attr-defined]  # the extension's own
-        language.gettext, language.ngettext, newstyle=True
-    )
-    environment.globals["language"] = language
+    environment.globals["texts"] = TEXTS
     return environment
 
 
@@ -128,7 +123,6 @@ class PageEntrance:
         """
 
         async def answer(request: Request) -> Response:
-            language = choose_language(request.headers.get("accept-language", ""))
             session: PageSession | None = None
             try:
                 is_post = request.method == "POST"
@@ -136,7 +130,7 @@ class PageEntrance:
                 session = self._find_session(request)
                 if session is None:
                     return self._start_login(request)
-                call = PageCall(request, session, language)
+                call = PageCall(request, session)
                 if not is_post:
                     return await run_in_threadpool(show, call)
                 # Pasted cells are one field. `GuardedApplication` limits the body.
@@ -151,11 +145,9 @@ class PageEntrance:
                     self.access.check_form(session, data.get("form_key"))
                     file = form.get("file")
                     uploaded = file if isinstance(file, UploadFile) and file.filename else None
-                    return await run_in_threadpool(
-                        show, PageCall(request, session, language, data, uploaded)
-                    )
+                    return await run_in_threadpool(show, PageCall(request, session, data, uploaded))
             except ConnectorError as error:
-                return error_page(error, language, session)
+                return error_page(error, session)
             except HTTPException:
                 raise
             except Exception as error:  # A bug is also explained in a sentence.
@@ -165,7 +157,7 @@ class PageEntrance:
                     extra={"event": "page_request_failed"},
                 )
                 broken = ConnectorError(f"an unexpected error: {type(error).__name__}")
-                return error_page(broken, language, session, 500)
+                return error_page(broken, session, 500)
 
         return answer
 
@@ -203,18 +195,13 @@ class PageEntrance:
 
 
 def error_page(
-    error: ConnectorError,
-    language: PageLanguage,
-    session: PageSession | None,
-    status: int | None = None,
+    error: ConnectorError, session: PageSession | None, status: int | None = None
 ) -> Response:
     """Return a page with the error and its action. `status` replaces the status of the error."""
     found = error.status if isinstance(error, PageError) else 400
-    message, action = language.describe_error(error)
+    message, action = TEXTS.describe_error(error)
     link = error.link if isinstance(error, PageError) else None
-    shown = render(
-        "message.html", language, session=session, message=message, action=action, link=link
-    )
+    shown = render("message.html", session=session, message=message, action=action, link=link)
     return HTMLResponse(shown, status or found)
 
 

@@ -286,7 +286,8 @@ def describe_row_difference(result: ResourceRun) -> str | None:
         return None
     return (
         f"landing.{result.resource} has {result.live:,} live rows and the API has {result.total:,}:"
-        " records changed during the pull. The next pull resolves the difference."
+        " records changed during the pull, or the list's total is wrong. The next pull compares"
+        " them again."
     )
 
 

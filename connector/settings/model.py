@@ -146,7 +146,6 @@ class Settings:
 
     import_keep_days: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 1_000), 50)]
-    approvals: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
     record_url: Annotated[Setting[str | None], SettingRule(values.parse_record_url)]
     page_commands: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
     retention: Annotated[

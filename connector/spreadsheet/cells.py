@@ -345,7 +345,7 @@ def _mapping_reader(
 
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 _BAND = re.compile(r"([0-9]+)(?:-([0-9]+)|\+)").fullmatch
-_COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3})*").fullmatch
+_COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3}){0,5}").fullmatch
 
 
 def _choice_key(text: str) -> str:

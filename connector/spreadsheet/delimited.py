@@ -57,8 +57,10 @@ _LETTERS = _WESTERN | frozenset(
 )
 _SIGN_IN_WORD = re.compile(
     r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u201c\u2122\u2022\u2013\u2014][^\W\d_]|[£€][^\W\d_]|[^\W\d_][0-9]"
-    r"|\u2018\Z|\A\u2019[a-z]|\w\u201c"
+    r"|\u2018\Z|\A\u2019[a-z]"
 ).search
+# At the end of a word it closes a German quotation, or is the letter ì of an old Mac.
+_CLOSING_QUOTE = re.compile(r"\w\u201c").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,10 @@ def _decode_by_words(content: bytes) -> Decoded | None:
             found = [each.decode(codec) for each in words]
         except UnicodeDecodeError:
             continue
-        if all(map(_is_word, found)) and found not in readings.values():
+        opening, closing = (content.count(each.encode(codec)) for each in "\u201e\u201c")
+        has_pairs = opening == closing
+        is_text = all(_is_word(each) and (has_pairs or not _CLOSING_QUOTE(each)) for each in found)
+        if is_text and found not in readings.values():
             readings[codec] = found
     if not readings or b"\0" in content:
         return None

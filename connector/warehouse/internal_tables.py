@@ -247,9 +247,6 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seconds DOUBLE": "Duration of all runs in seconds.",
             "change BIGINT": "Number of the last change in the journal; a greater number is "
             "later, in all tables.",
-            "prepared_by VARCHAR": (
-                "User who prepared an import that another user approved on the import page."
-            ),
             "sent_by VARCHAR": "User who sent the import on the import page, else null.",
             "undone_by VARCHAR": "User who last undid the import on the import page.",
         },

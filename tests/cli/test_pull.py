@@ -105,7 +105,7 @@ def test_a_pull_warns_if_its_row_count_differs_from_the_apis_total(tmp_path: Pat
 
     each = called.object["resources"]["jobs"]
     assert each["live"] != each["total"]
-    warning = f"landing.jobs has {each['live']} live rows and the API has {each['total']}: "
+    warning = f"landing.jobs has {each['live']} live rows and the API has {each['total']:,}: "
     assert warning in called.err
 
 

@@ -92,12 +92,13 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure
             for id in sorted(sandbox.store.records("candidates"))[::2]:
                 sandbox.store.delete("candidates", id)
             call(["pull", "candidates"], environ)
-        output = call(["status"], environ).err
+        called = call(["status"], environ)
+        output = called.out + called.err
 
     expected = {
         "shrunk": "Check one of these records on the platform",
         "refused": "Check CONNECTOR_API_KEY",
-        "cut off": "What to do: Run 'connector pull'",
+        "cut off": "What to do: The next pull continues",
     }
     assert expected[failure] in output
     assert "Nothing to do" not in output

@@ -116,7 +116,7 @@ def prepare_import(recruiter: RecruiterInBrowser, link: str, book: Path) -> None
     recruiter.check_and_press()
     page.wait_for_url("**/values")
     page.get_by_label("frei").select_option("contractor")
-    page.get_by_role("radio", name="Day first").check()
+    page.get_by_label("Country of telephone numbers").select_option("DE")
     recruiter.check_and_press()
     page.wait_for_url("**/rows")
     assert 5 == correct_cells(recruiter)

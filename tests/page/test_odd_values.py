@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from connector.page.words import load_language
 from connector.sandbox.server import Sandbox
 from tests.page.serving import COLUMNS, make_csv, serve_and_sign_in, strip_tags
-from tests.tiers import first_fast
 
 HEADINGS = "First name,Last name,Email,Employment type"
 
@@ -22,20 +18,14 @@ def read_people(sandbox: Sandbox) -> list[tuple[str, str, str | None]]:
     )
 
 
-@pytest.mark.parametrize("code", first_fast(["en", "de", "fr"]))
-def test_ambiguous_dates_are_sent_after_confirmation(
-    sandbox: Sandbox, tmp_path: Path, code: str
-) -> None:
+def test_ambiguous_dates_are_sent_after_confirmation(sandbox: Sandbox, tmp_path: Path) -> None:
     lines = (
         f"{HEADINGS},Available from",
         "Bo,Li,bo@example.com,permanent,2026-04-03",
         "Cy,Lo,cy@example.com,permanent,25/12/2026",
     )
-    text = load_language(code).gettext(
-        "A spreadsheet program may have swapped day and month of the dates in this column:"
-    )
+    text = "A spreadsheet program may have swapped day and month of the dates in this column:"
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        ann.client.headers["Accept-Language"] = code
         path = ann.upload("dates.csv", "\n".join(lines).encode())
         ann.post(f"{path}/columns", {**COLUMNS, "c:4": "available_from"})
         assert f"{text} Available from" in strip_tags(ann.open(f"{path}/look").text)

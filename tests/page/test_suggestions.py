@@ -9,15 +9,16 @@ from connector.sandbox.server import Sandbox
 from tests.page.serving import serve_and_sign_in
 
 
-def test_a_column_with_a_field_name_is_preselected_and_needs_confirmation(
+def test_a_column_with_words_of_a_label_is_preselected_and_needs_confirmation(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
-        ann.client.headers["Accept-Language"] = "fr"
-        content = "Prénom,Nom,Courriel,Type de contrat,Préavis\nBo,Li,bo@example.com,CDI,30\n"
-        path = ann.upload("liste.csv", content.encode())
+        content = (
+            "First name,Last name,Email,Employment type,Period\nBo,Li,bo@example.com,permanent,30\n"
+        )
+        path = ann.upload("people.csv", content.encode())
         shown = ann.open(f"{path}/columns").text
-        assert 1 == shown.count("À confirmer")
+        assert 1 == shown.count("Please confirm")
         assert '<option value="notice_period_days" selected>' in shown
 
 

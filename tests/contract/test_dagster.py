@@ -47,9 +47,10 @@ class Run:
 
     @property
     def failed_checks(self) -> list[str]:
-        """Names of the checks that failed."""
+        """Names of the blocking checks that failed."""
         checks = self.result.get_asset_check_evaluations()
-        return [each.check_name for each in checks if not each.passed]
+        blocking = [each for each in checks if each.severity == dg.AssetCheckSeverity.ERROR]
+        return [each.check_name for each in blocking if not each.passed]
 
     @property
     def logs(self) -> str:

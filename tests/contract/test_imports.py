@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,10 +21,27 @@ def imports_of(path: Path) -> Iterator[tuple[str, list[str]]]:
             yield from ((each.name, []) for each in node.names)
 
 
-def test_contract_tests_import_public_names_only() -> None:
-    public = {
-        name for name, each in vars(connector).items() if not isinstance(each, types.ModuleType)
+def test_every_public_name_can_be_imported_and_is_declared_for_type_checkers() -> None:
+    declared = {
+        f"{module}.{name}"
+        for module, names in imports_of(Path(connector.__file__))
+        for name in names
+        if module.startswith("connector.")
     }
+    found = {f"{module_of(name)}.{name}" for name in dir(connector)}
+
+    assert declared == found
+    assert [] == [name for name in dir(connector) if getattr(connector, name, None) is None]
+
+
+def module_of(name: str) -> str:
+    """Return the module from which the front door takes a public name."""
+    table: dict[str, str] = vars(connector)["_MODULES"]
+    return f"connector.{table[name]}"
+
+
+def test_contract_tests_import_public_names_only() -> None:
+    public = {*dir(connector)}
     wrong = []
     for path in Path(__file__).parent.glob("*.py"):
         for module, names in imports_of(path):

@@ -1,7 +1,7 @@
 """What the report shows: eight tiles for the period, and cards in sections.
 
 A tile or card is a query on one mart, whose comment is its definition. Queries may use `$begins`
-and `$ends` (the period), and `$today`, the day that the marts use as today.
+and `$ends`, the first and last day of the period.
 """
 
 from __future__ import annotations

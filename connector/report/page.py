@@ -7,7 +7,7 @@ text; only the charts, whose text the drawing library escapes, are inserted as m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import duckdb
 import jinja2
 from markupsafe import Markup
 
@@ -27,7 +26,7 @@ from connector.report.charts import draw_chart
 from connector.report.figures import SECTIONS, TILES, Card, Tile
 from connector.report.period import PERIOD_DEFAULT, Period, parse_period
 from connector.warehouse.duckdb_file import convert_errors
-from connector.warehouse.published_file import ABSENT, open_read_only, require_published
+from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot, require_published
 
 REPORT_FILE = "recruitment.html"
 """Default name of the page, next to the published file."""
@@ -128,8 +127,8 @@ def write_report(
         WarehouseError: The page cannot be written, or the file cannot be read.
         ConnectorError: The drawing library is not installed.
     """
-    with open_read_only(require_published(file)) as connection:
-        page = _make_page(_PublishedMarts(connection, file), written_at, account, period)
+    with open_snapshot(require_published(file)) as ask:
+        page = _make_page(_PublishedMarts(ask, file), written_at, account, period)
     with convert_errors(out), write_atomically(out) as written:
         written.write(page.html.encode())
     return page
@@ -138,14 +137,14 @@ def write_report(
 class _PublishedMarts:
     """Marts of an open published file: rows, comments, and the time of the data."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-        self._connection = connection
+    def __init__(self, ask: Callable[..., QueryResult], file: Path) -> None:
+        self._ask = ask
         self.comments = dict[str, str](
-            connection.execute(
+            ask(
                 "SELECT table_name, coalesce(comment, '') FROM duckdb_tables()"
                 " WHERE schema_name = 'marts' UNION ALL SELECT view_name, coalesce(comment, '')"
                 " FROM duckdb_views() WHERE schema_name = 'marts'"
-            ).fetchall()
+            ).rows
         )
         if not self.comments:
             raise MartsMissing(f"{file} has no table in the schema marts")
@@ -157,26 +156,24 @@ class _PublishedMarts:
         """Return the time and day that the marts use as now, and the account's time zone."""
         try:
             query = "SELECT epoch_us(max(as_of_at)), max(as_of_date), max(time_zone)"
-            (found,) = self._connection.execute(f"{query} FROM staging.as_of").fetchall()
+            (found,) = self._ask(f"{query} FROM staging.as_of").rows
         except ABSENT:  # The file was published without the schema `staging`.
             try:
                 query = "SELECT epoch_us(max(proven_at)), max(proven_at)::DATE, 'UTC'"
-                (found,) = self._connection.execute(f"{query} FROM marts.data_freshness").fetchall()
+                (found,) = self._ask(f"{query} FROM marts.data_freshness").rows
             except ABSENT:
                 found = (None, None, "UTC")
         micros, today, zone = found
         at = None if micros is None else datetime.fromtimestamp(micros / 1e6, ZoneInfo("UTC"))
         return at, today, zone or "UTC"
 
-    def query(self, sql: str, period: Period) -> tuple[list[str], list[tuple[Any, ...]]] | None:
-        """Return column names and rows of a query; None if the file lacks the mart or a column."""
-        given = {"begins": period.begins, "ends": period.ends, "today": self.today}
-        used = {name: value for name, value in given.items() if f"${name}" in sql}
+    def query(self, sql: str, period: Period) -> QueryResult | None:
+        """Return the rows of a query; None if the file lacks the mart or a column."""
+        given = {"begins": period.begins, "ends": period.ends}
         try:
-            cursor = self._connection.execute(sql, used)
+            return self._ask(sql, {name: at for name, at in given.items() if f"${name}" in sql})
         except ABSENT:
             return None
-        return [str(column[0]) for column in cursor.description or ()], cursor.fetchall()
 
     def define(self, mart: str) -> str:
         """Return the definition of a mart: the text of its comment."""
@@ -233,10 +230,9 @@ def _read_value(tile: Tile, marts: _PublishedMarts, period: Period) -> Any:
     found = marts.query(tile.sql, period)
     if found is None:
         return None
-    names, rows = found
-    if "currency" in names:
-        return {currency or "no currency": float(amount) for amount, currency in rows}
-    return rows[0][0]
+    if "currency" in found.columns:
+        return {currency or "no currency": float(amount) for amount, currency in found.rows}
+    return found.rows[0][0]
 
 
 def _value_text(value: Any, marts: _PublishedMarts) -> str:
@@ -253,7 +249,7 @@ def _show_card(card: Card, marts: _PublishedMarts, period: Period) -> ShownCard:
     if found is None:
         note = f"The published file has no marts.{card.mart}, or lacks one of its columns."
         return ShownCard(card, (), (), Markup(), note, definition)
-    names, rows = found
+    names, rows = found.columns, found.rows
     texts = [
         [marts.format(value, name) for name, value in zip(names, row, strict=True)] for row in rows
     ]

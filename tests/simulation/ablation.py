@@ -231,7 +231,7 @@ def held_deletions_pass_at_the_next_pull(patch: pytest.MonkeyPatch) -> None:
     """Deletions are only held once."""
     whole = Pull.check
 
-    def check(self: Pull, deleted: int, why: str) -> bool:
+    def check(self: Pull, deleted: int, why: str, ids: Iterable[str] = ()) -> bool:
         return whole(self, min(deleted, 20), why)
 
     patch.setattr(Pull, "check", check)

@@ -232,7 +232,7 @@ def held_deletions_pass_at_the_next_pull(patch: pytest.MonkeyPatch) -> None:
     whole = Pull.check
 
     def check(self: Pull, deleted: int, why: str, ids: Iterable[str] = ()) -> bool:
-        return whole(self, min(deleted, 20), why)
+        return whole(self, min(deleted, 20), why, ids)
 
     patch.setattr(Pull, "check", check)
 

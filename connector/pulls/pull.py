@@ -67,10 +67,9 @@ async def run(
     if pull.refused is not None:
         await copy.commit(Commit(events=(Event("mass_deletion", pull.refused),)))
         return PullResult(False, pull.refused, pull.total, HELD)
-    if reason is None:
+    if reason is None and pull.mark.deletions:
         pull.mark = replace(pull.mark, deletions=0)
-        if pull.mark.deletions != mark.deletions:
-            await copy.commit(Commit(bookmark=pull.mark))
+        await copy.commit(Commit(bookmark=pull.mark))
     return PullResult(reason is None, reason, pull.total)
 
 

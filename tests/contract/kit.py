@@ -50,6 +50,15 @@ START = "from importlib.metadata import entry_points as e; import sys; sys.argv[
 START += "(c,) = e(group='console_scripts', name='connector'); sys.exit(c.load()())"
 """Program that runs the installed command."""
 
+PLAN = ("plan",)
+"""Command that estimates a pull."""
+
+SWEEP = ("sweep",)
+"""Command that also compares all pages of lists."""
+
+NOT_BEFORE = "_began_after"
+"""Column of the history: until when the version before was still seen."""
+
 # -- the server -----------------------------------------------------------------------------------
 
 
@@ -143,6 +152,18 @@ def edited(change: Callable[[Any], Any]) -> Fault:
         return Answer(answer.status, json.dumps(change(answer.document)).encode(), answer.headers)
 
     return perform
+
+
+def hide(*ids: str) -> Fault:
+    """Return a fault that leaves records out of a list and its total."""
+
+    def change(document: dict[str, Any]) -> dict[str, Any]:
+        kept = [each for each in document["data"] if each["id"] not in ids]
+        total = len(kept)
+        page = {"page": 1, "per_page": 100, "total": total, "total_pages": 1}
+        return {**document, "data": kept, "pagination": page}
+
+    return edited(change)
 
 
 @dataclass

@@ -287,11 +287,15 @@ def test_a_value_that_the_server_changes_is_reported(account: Account) -> None:
     def change(document: dict[str, Any]) -> dict[str, Any]:
         return {**document, "data": {**document["data"], "city": "LEEDS"}}
 
-    account.server.rule("* /api/v1/candidates*", edited(change), skip=1)
-    file = account.csv("a.csv", [candidate(1, city="Leeds")])
-    result = account.run("push", "candidates", file, *CREATE, "--apply", "--json", "--no-pull")
-    assert result.status in (0, 3)
-    assert 1 == account.server.emails().count("ann1@people.example")
+    account.server.rule("POST *", edited(change))
+    account.server.rule("GET /api/v1/candidates/*", edited(change))
+    rows = [candidate(1, city="Leeds")]
+    done = account.push("candidates", account.csv("a.csv", rows), *CREATE, status=3)
+    (row,) = done.rows
+    assert ("not_applied", "values_differ") == (row["_outcome"], row["_code"])
+    assert row["_problem"].startswith("city")
+    assert "LEEDS" in row["_problem"]
+    assert row["_id"], "the record exists"
 
 
 def test_max_requests_stops_a_push_that_is_continued(account: Account) -> None:

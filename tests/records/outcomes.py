@@ -1,9 +1,10 @@
-"""Records of outcomes: cells and rows of spreadsheets, and a removed person."""
+"""Records of outcomes: cells and rows of spreadsheets, a nightly run, and a removed person."""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 
 from tests.records import program
@@ -70,6 +71,21 @@ def record_rows(folder: Path) -> Record:
 
 KEPT = {*HEADINGS, "mobile", "status", "available_from", "current_company"}
 """Recorded fields of a created record; ids and timestamps are random."""
+
+
+NIGHTLY = {
+    "jobs": 6, "candidates": 24, "companies": 4, "bookings": 8, "leads": 6, "content_types": 2,
+    "content_items": 4,
+}  # fmt: skip
+
+
+def record_nightly(folder: Path) -> Record:
+    """Run the nightly job for a small agency, and return the events by kind and asset."""
+    with program.open_account(folder, NIGHTLY) as account:
+        counts = Counter(" ".join(each) for each in program.run_nightly_job(account))
+        published = program.count_published(account, "candidates")
+    events = {key: str(counts[key]) for key in sorted(counts)}
+    return events | {"published candidates": f"{published} of {NIGHTLY['candidates']}"}
 
 
 PERSON = {

@@ -23,6 +23,7 @@ from typing import Any
 
 import duckdb
 import httpx
+from dagster import DagsterInstance
 
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
@@ -45,6 +46,12 @@ START = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 """Monday on which the recorded accounts are loaded for the first time."""
 
 COMMAND = str(Path(sys.executable).parent / "connector")
+DAGSTER = (
+    "import tests.pipelines.unsynced; from importlib.metadata import entry_points as e;"
+    " (c,) = e(group='console_scripts', name='dagster'); c.load()()"
+)
+"""Program of Dagster's command. Its databases do not wait for the disk."""
+
 PUBLISHED = "recruitment.duckdb"
 
 CLOCK = ROOT / "tests" / "records" / "fixed_clock"
@@ -65,20 +72,23 @@ class Account:
         """Path of the data folder."""
         return self.folder / "data"
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """The account's settings as environment variables."""
+        return {
+            "CONNECTOR_BASE_URL": self.sandbox.base_url,
+            "CONNECTOR_API_KEY": self.sandbox.key,
+            "CONNECTOR_DATA_DIR": str(self.data),
+            "CONNECTOR_MODELS": "on" if self.builds_models else "off",
+        }
+
     def run(self, *arguments: str | Path, expects: tuple[int, ...] = (0,)) -> str:
         """Run the command as a process, and return its output.
 
         Raises:
             AssertionError: The exit status is none of `expects`.
         """
-        environ = {
-            "CONNECTOR_BASE_URL": self.sandbox.base_url,
-            "CONNECTOR_API_KEY": self.sandbox.key,
-            "CONNECTOR_DATA_DIR": str(self.data),
-        }
-        if not self.builds_models:
-            environ["CONNECTOR_MODELS"] = "off"
-        return run_command(*arguments, environ=environ, now=self.now, expects=expects)
+        return run_command(*arguments, environ=self.environ, now=self.now, expects=expects)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request to the sandbox as another user, and return its JSON document."""
@@ -117,18 +127,21 @@ def run_demo(folder: Path) -> None:
 def run_command(
     *arguments: str | Path,
     environ: Mapping[str, str],
-    now: datetime,
+    now: datetime | None = None,
     expects: tuple[int, ...] = (0,),
+    command: str = COMMAND,
 ) -> str:
-    """Run the command as a process with this time, and return its output.
+    """Run the command as a process, with its clock stopped at `now`, and return its output.
 
     Raises:
         AssertionError: The exit status is none of `expects`.
     """
     kept = {name: each for name, each in os.environ.items() if not name.startswith("CONNECTOR_")}
-    clock = {"FIXED_CLOCK": now.isoformat(), "PYTHONPATH": str(CLOCK), "TZ": "UTC"}
+    clock = {"TZ": "UTC"}
+    if now is not None:
+        clock |= {"FIXED_CLOCK": now.isoformat(), "PYTHONPATH": str(CLOCK)}
     done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
+        [command, *map(str, arguments)],
         env={**kept, **clock, **environ},
         cwd=ROOT,
         capture_output=True,
@@ -179,6 +192,40 @@ def count_published(account: Account, resource: str) -> int:
 def remove_person(account: Account, person: str) -> None:
     """Remove a person, who was deleted on the platform, from the data folder."""
     account.run("person", "purge", person, "--apply")
+
+
+RECORDED = ("ASSET_MATERIALIZATION", "ASSET_OBSERVATION", "STEP_FAILURE", "STEP_SKIPPED")
+"""Recorded kinds of Dagster events, besides checks and the end of the run."""
+
+
+def run_nightly_job(account: Account) -> Iterator[tuple[str, str]]:
+    """Run the nightly job with Dagster's command, and yield kind and subject of each event.
+
+    The subject is an asset, the step of a failure, or the job.
+    """
+    home = account.folder / "dagster"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
+    words = ("-c", DAGSTER, "job", "execute", "-m", "pipelines.definitions", "-a", "definitions")
+    environ = {**account.environ, "DAGSTER_HOME": str(home)}
+    run_command(*words, "-j", "nightly_pull", environ=environ, command=sys.executable)
+    with DagsterInstance.from_config(str(home)) as instance:
+        for run in instance.get_runs():
+            yield f"RUN_{run.status.value}", run.job_name
+            for log in instance.all_logs(run.run_id):
+                event = log.dagster_event
+                if event is None:
+                    continue
+                if event.event_type_value == "ASSET_CHECK_EVALUATION":
+                    check = event.asset_check_evaluation_data
+                    outcome = "passed" if check.passed else f"failed {check.check_name}"
+                    yield f"checks {outcome}", check.asset_key.to_user_string()
+                elif event.event_type_value in RECORDED:
+                    key = event.asset_key
+                    yield (
+                        event.event_type_value,
+                        key.to_user_string() if key else str(event.step_key),
+                    )
 
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]

@@ -443,7 +443,7 @@ def unfinished_purges(ledger: Ledger) -> dict[str, list[str]]:
         return {}
     with ledger.reading() as connection:
         rows = connection.execute("SELECT at, ids FROM purges WHERE ended_at IS NULL")
-        return {at: json.loads(ids) for at, ids in rows}
+        return {datetime.fromisoformat(at).isoformat(): json.loads(ids) for at, ids in rows}
 
 
 class _Purge:

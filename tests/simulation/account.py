@@ -133,6 +133,8 @@ class AccountSimulation(SandboxAccount):
             return
         person = self.chance.choice(people)
         self._log(f"purge {person.resource} {person.id}")
+        # A person who was never loaded cannot be purged.
+        self.pull_all()
         self.sandbox.store.delete(person.resource, person.id)
         self.pull_all()
         before = self._read_versions("work.duckdb")

@@ -79,8 +79,6 @@ class RowConfig(dg.Config):
     accept_warnings: bool = _push_option_field("accept_warnings", False)  # a default, and no switch
     overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
     resend: bool = _push_option_field("resend", False)  # a default, and no switch
-    unconfirmed: str = _push_option_field("unconfirmed", "hold")
-    marker_field: str | None = _push_option_field("marker_field")
     pull: bool = Field(default=True, description="Pull before applying.")
     output: str | None = Field(
         default=None, description="Path of the report. Default: next to the pushed file."

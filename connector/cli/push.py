@@ -125,7 +125,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     "set_values", "ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding"
 )
 @add_push_options("delimiter", "date_format", "century", "decimal", "region", "day_hours", "clear")
-@add_push_options("overwrite", "resend", "unconfirmed", "marker_field")
+@add_push_options("overwrite", "resend")
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
     "--no-wait",

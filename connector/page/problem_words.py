@@ -59,13 +59,6 @@ SENT: Mapping[str, ProblemWords] = {
     "look_alike": ProblemWords(
         ("No response was received, and a similar record was found.",), _SEARCH
     ),
-    "created_twice": ProblemWords(
-        ("The row was sent twice, and both requests created a record.",),
-        "Delete one of the two records on the platform.",
-    ),
-    "twins_unknown": ProblemWords(
-        ("The row was sent twice. A second record may have been created.",), _SEARCH
-    ),
     "in_doubt_elsewhere": ProblemWords(
         ("A row of another import is about the same record and is unconfirmed.",),
         "Resolve that row first, then import this row again.",

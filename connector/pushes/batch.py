@@ -41,9 +41,7 @@ from connector.ledger.push_plan import (
     PushPlan,
     PushPolicy,
     RowQueue,
-    check_marker,
     fold_identity,
-    marker_of,
     settle_seconds_min,
 )
 from connector.ledger.push_states import FOR_A_PERSON, IN_DOUBT, RowOutcome
@@ -319,14 +317,13 @@ async def apply(
     import page, for the journal. Without `sleep`, unconfirmed rows are not looked up again.
 
     Raises:
-        Misused: The budget is 0, or the marker field cannot hold a marker.
+        Misused: The budget is 0.
         SettingsError: The address or the key is missing.
         LeaseHeld: Another push of the account is running.
         ConnectorError: The folder was restored, and the resource not pulled since.
         WarehouseError: Nothing could be recorded. Every other error is in the report.
     """
     policy = policy or PushPolicy()
-    check_marker(declaration(plan.resource), plan, policy)
     opening = open_run(
         settings,
         "push",
@@ -519,9 +516,8 @@ class _BatchRun:
     def _make_row_runner(self, row: PendingRow) -> RunRow:
         """Return the function that carries out the steps of a row."""
         begun = self._read_batch(row.key[0])
-        marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)
-        steps = run_row(resource, row.task, begun.terms, marker, row.status)
+        steps = run_row(resource, row.task, begun.terms, row.status)
         return RowExecutor(row, steps, self._session).run
 
     async def _record_run_end(self, batch: str) -> BatchReport:

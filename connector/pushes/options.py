@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from connector.errors import Misused, UnknownName
-from connector.ledger.push_plan import DoubtPolicy, PushPolicy
+from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
@@ -36,7 +36,6 @@ NO_MAP = "none"
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-POLICIES: tuple[DoubtPolicy, ...] = get_args(DoubtPolicy)
 
 T = TypeVar("T")
 
@@ -62,19 +61,6 @@ _MODE = PushOption(
 _MATCH = PushOption(
     "Fields that identify the record of a row, for example email or title,company_id.",
     shown="FIELD,...",
-)
-_UNCONFIRMED = PushOption(
-    "Action if the answer to a create is lost and its record is not found. 'hold' keeps the row "
-    "for you to decide. 'retry' sends it again, which can create a duplicate if the server is "
-    "slow.",
-    POLICIES,
-)
-_MARKER = PushOption(
-    (
-        "Text field in which a create writes a marker. The marker identifies the record with "
-        "certainty if the answer is lost."
-    ),
-    shown="FIELD",
 )
 _CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")
 _OVERWRITE = PushOption("Overwrite values that others changed since the last pull.")
@@ -151,8 +137,6 @@ class PushOptions:
     resend: Annotated[
         bool, PushOption("Send rows again even if an earlier push already applied them.")
     ] = False
-    unconfirmed: Annotated[str, _UNCONFIRMED] = "hold"
-    marker_field: Annotated[str | None, _MARKER] = None
 
     def push_file(self, resource: str, path: Path) -> PushFile:
         """Return the file to push with these options.
@@ -183,13 +167,8 @@ class PushOptions:
         )
 
     def policy(self) -> PushPolicy:
-        """Return the policy of the push. Raises `UnknownName` with the values allowed."""
-        return PushPolicy(
-            unconfirmed=_checked_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
-            overwrite=self.overwrite,
-            resend=self.resend,
-            marker_field=self.marker_field,
-        )
+        """Return the policy of the push."""
+        return PushPolicy(overwrite=self.overwrite, resend=self.resend)
 
     def _mapping_with_options(self, resource: str) -> SavedMap:
         """Return the mapping from `mapping_file`, or an empty one, with the options for cells

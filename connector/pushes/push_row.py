@@ -222,10 +222,6 @@ DOUBTS: Mapping[str, str] = {
     "several_matches": "the row was sent and {answered}, and several records match it",
     "look_alike": "the row was sent and {answered}, and a record with similar but different values "
     "exists",
-    "created_twice": "the row was sent again after it was {answered}, and each request created a "
-    "record",
-    "twins_unknown": "the row was sent again after it was {answered}. The first request may have "
-    "created a record, too",
 }
 """Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
 
@@ -298,19 +294,13 @@ class PushRow:
     """Row that is being pushed, with its state in the journal.
 
     Attributes:
-        marker: Field and text of the row's marker; may be empty.
         fresh_record: Record that was just read, so that it is not read again.
     """
 
     def __init__(
-        self,
-        resource: Declaration,
-        task: Task,
-        policy: PushPolicy,
-        marker: Mapping[str, str],
-        status: RowStatus,
+        self, resource: Declaration, task: Task, policy: PushPolicy, status: RowStatus
     ) -> None:
-        self.resource, self.task, self.policy, self.marker = resource, task, policy, marker
+        self.resource, self.task, self.policy = resource, task, policy
         self.state = status.state
         self.is_begun, self.is_in_doubt = status.is_begun, status.is_in_doubt
         self.is_altered, self.before = status.is_altered, status.before

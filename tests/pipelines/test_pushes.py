@@ -168,7 +168,6 @@ def test_invalid_push_configuration_fails_with_a_message(
         "map.toml does not exist": {"mapping_file": "map.toml"},
         "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
         "'DD/DD' is not a date format": {"date_format": "DD/DD"},
-        "'guess' is not a policy for unconfirmed rows.": {"unconfirmed": "guess"},
     }
     defaults = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():

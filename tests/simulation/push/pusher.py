@@ -34,14 +34,7 @@ from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transi
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import SCHEMA
-from connector.ledger.push_plan import (
-    BlockedRow,
-    Problem,
-    PushPlan,
-    PushPolicy,
-    RowQueue,
-    marker_of,
-)
+from connector.ledger.push_plan import BlockedRow, Problem, PushPlan, PushPolicy, RowQueue
 from connector.ledger.push_states import FOR_A_PERSON
 from connector.ledger.sqlite_file import transaction
 from connector.pushes.push_row import (
@@ -180,10 +173,7 @@ class PushProcess:
     def _start_steps(self, row: PendingRow) -> Steps:
         """Return the steps of a row: the program's generator or coroutine."""
         batch = self._batch(row.key[0])
-        marker = marker_of(batch.terms, batch.digest, row.key[1])
-        return engines.run_row(
-            declaration(row.task.resource), row.task, batch.terms, marker, row.status
-        )
+        return engines.run_row(declaration(row.task.resource), row.task, batch.terms, row.status)
 
     def _run_rows(self, batch: str) -> None:
         """Run the rows of a batch in random order, as many in parallel as the scenario has

@@ -169,13 +169,10 @@ class PushWorld(WorldClock):
                 self.store.remove(self.scenario.resource, gone)
         elif act == "edit" and ids:
             self.edit_as_other_user(ids[self.chance.pick(len(ids))])
-        elif act in ("alike", "twin") and self.bodies:
+        elif act == "alike" and self.bodies:
             body = dict(self.bodies[self.chance.pick(len(self.bodies))])
-            # Other users do not write our marker.
-            body.pop(self.scenario.marker_field or "", None)
-            if act == "alike":
-                # A field that every row sends, so that the record matches no row.
-                body["last_name"] = f"Elsewhere {self._names}"
+            # A field that every row sends, so that the record matches no row.
+            body["last_name"] = f"Elsewhere {self._names}"
             self.insert_as_other_user(body)
         self._trace(f"others: {act}")
 

@@ -58,7 +58,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
         " parquet? xlsx?"
     },
-    "report": {"": "file as_of period key_figures"},
+    "report": {"": "file as_of period compared_with key_figures"},
     "whereis": {"": _PERSON},
     "erase": {
         "": f"{_PERSON} {_RECEIPTS}",

@@ -26,7 +26,7 @@ from connector.publishing.publication import PublishResult, load_account_project
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.publishing.starter import WrittenFiles, write_own_models
-from connector.report.page import REPORT_FILE, as_json, write_report
+from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
 from connector.settings.model import RULES, Settings, Treatment
@@ -477,10 +477,7 @@ def _publication_sentence(done: PublishResult) -> str:
 
 @click.command(
     cls=Command,
-    examples=(
-        "connector report --open",
-        "connector report --period 2026-Q3 --compare previous --compare 2024-Q3",
-    ),
+    examples=("connector report --open", "connector report --period 2026-Q3"),
     if_interrupted="No report was written.",
 )
 @options.file_option(
@@ -494,22 +491,13 @@ def _publication_sentence(done: PublishResult) -> str:
     help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or "
     "year, for example last-quarter.",
 )
-@click.option(
-    "--compare",
-    multiple=True,
-    metavar="PERIOD",
-    help="Period of the same length to compare with: a period, previous, or year-before. Can be "
-    "given twice. [default: previous and year-before]",
-)
 @click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
-def report(
-    session: Session, *, out: Path | None, period: str, compare: tuple[str, ...], opens: bool
-) -> int:
+def report(session: Session, *, out: Path | None, period: str, opens: bool) -> int:
     """Write a report for an agency's director from the published file.
 
-    The first page shows the figures of a period and of two other periods, four charts, and three
-    lists of things to do. Detailed pages follow. Makes no API requests. The report is one file that
-    can be read offline, printed and sent. Only its owner can read the file.
+    Shows eight figures of a period and of the one before, then charts and tables, each with its
+    definition. Makes no API requests. The report is one file that can be read offline, printed and
+    sent. Only its owner can read the file.
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
@@ -519,9 +507,8 @@ def report(
         written_at=datetime.now(UTC),
         account=settings.account.value,
         period=period,
-        compare=compare,
     )
-    terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
+    terminal.print_object({"file": path, **page.as_json()})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started. Open the report by hand")

@@ -85,15 +85,17 @@ def query(path: Path, sql: str) -> QueryResult:
 
 
 @contextmanager
-def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
+def open_snapshot(path: Path) -> Iterator[Callable[..., QueryResult]]:
     """Yield a function that runs queries on the file; later publications are not visible to it.
+
+    The function takes a query and the values of its parameters by name.
 
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
     with open_read_only(path) as connection:
 
-        def ask(sql: str) -> QueryResult:
-            cursor = connection.execute(sql)
+        def ask(sql: str, values: Mapping[str, Any] | None = None) -> QueryResult:
+            cursor = connection.execute(sql, values)
             columns = tuple(str(each[0]) for each in cursor.description or ())
             return QueryResult(columns, tuple(cursor.fetchall()))
 

@@ -131,7 +131,7 @@ def check_with_pandas(file: Path) -> None:
     if file.suffix == ".csv":
         rows = pd.read_csv(file, dtype=str, keep_default_na=False)
     else:
-        rows = pd.read_excel(file, dtype=str, keep_default_na=False, engine="calamine")
+        rows = pd.read_excel(file, dtype=str, keep_default_na=False, engine="openpyxl")
     invalid = (rows["First name"].str.strip() == "") | (rows["Last name"].str.strip() == "")
     invalid |= ~rows["Email"].str.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+")
     invalid |= ~rows["Employment type"].str.lower().isin(["permanent", "contractor", "interim"])

@@ -40,7 +40,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "push": {
         "": "outcome batch resource file rows requests requests_expected seconds merged missing"
         " unmapped notices questions warned changes report error unpublished " + _ROW_OUTCOMES,
-        "several files": "files",
         "a --query that returns no rows": "resource rows requests error",
     },
     "page": {"": "address link"},

@@ -161,12 +161,8 @@ class DraftSender:
         push_file = self._reader.push_file(draft)
         while True:
             try:
-                (report,) = await push(
-                    self._settings,
-                    [push_file],
-                    run_options,
-                    watch=run.update,
-                    on_wait=lambda _: None,
+                report = await push(
+                    self._settings, push_file, run_options, watch=run.update, on_wait=lambda _: None
                 )
                 break
             except LeaseHeld:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
-from connector.catalog.content import ContentTypeField
 from connector.errors import ConnectorError, Misused
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
@@ -25,7 +24,7 @@ from connector.ledger.push_plan import (
     task_from_json,
     task_to_json,
 )
-from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
+from connector.ledger.push_states import Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_remembered_mapping
@@ -42,11 +41,10 @@ from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
-from connector.spreadsheet.records import ClaimedKeys, comparison_key
 from connector.spreadsheet.report import REMEMBERED_MAX, Summary
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.targets import KnownId, Lookups, PushTarget, comparison_text, push_target
+from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template import template_columns, write_template
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
@@ -96,124 +94,6 @@ def with_column(problem: Problem, columns: ColumnMap) -> Problem:
 
 _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
 """Codes of problems whose `found` are records of the warehouse or rows of the file."""
-
-
-# -- Earlier files ---------------------------------------------------------------------------------
-# Files that depend on each other are previewed together: a job may name a company that only an
-# earlier file would create. Such a record has a placeholder id. It is never sent, since each file
-# is checked again before it is sent.
-
-
-_ROW = "row {number} of {file}"
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewedFile:
-    """Creates of a file that is pushed before others; `parent` is the content type's slug."""
-
-    resource: str
-    parent: str | None
-    file: str
-    tasks: Collection[Task]
-
-    def placeholder_id(self, number: int) -> str:
-        """Return the placeholder for the id of the record that a row will create. Real ids have no
-        blank.
-        """
-        return _ROW.format(number=number, file=self.file)
-
-
-class PlannedLookups:
-    """Lookups in the warehouse that also find the records that earlier files would create."""
-
-    def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
-        self._landing, self._earlier = landing, earlier
-        self._indexes: dict[tuple[int, tuple[str, ...]], _RowIndex] = {}
-
-    def find_ids(
-        self,
-        resource: str,
-        fields: Sequence[str],
-        values: Sequence[tuple[Any, ...]],
-        parent: str | None = None,
-    ) -> Sequence[tuple[str, ...]]:
-        """Return for each tuple of `values` the ids of the records that have them in `fields`.
-
-        A record that an earlier file would create has a placeholder id.
-        """
-        found = list(self._landing.find_ids(resource, fields, values, parent))
-        for place, each in enumerate(self._earlier):
-            if each.resource != resource or each.parent != parent or "id" in fields:
-                continue
-            index = self._row_index(place, tuple(fields))
-            for at, wanted in enumerate(values):
-                found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
-        return found
-
-    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the records with these ids or placeholder ids, by id."""
-        planned = {id for id in ids if is_placeholder_id(id)}
-        found = dict(
-            self._landing.landed_records(resource, [id for id in ids if id not in planned])
-        )
-        for each in self._earlier:
-            if planned and each.resource == resource:
-                for task in each.tasks:
-                    id = each.placeholder_id(task.number)
-                    if id in planned:
-                        found[id] = LandedRecord({**task.fields, **task.afterwards})
-        return found
-
-    def has_records(self, resource: str) -> bool:
-        """Return True if any record of the resource was ever loaded, or would be created."""
-        is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
-        return is_planned or self._landing.has_records(resource)
-
-    def list_texts(self, resource: str, fields: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return id and texts of the records in the warehouse."""
-        return self._landing.list_texts(resource, fields)
-
-    def known_ids(self, field: str) -> Sequence[KnownId]:
-        """Return the users or lead statuses in the warehouse."""
-        return self._landing.known_ids(field)
-
-    def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """Return the fields of a content type from the warehouse; None if it is not loaded."""
-        return self._landing.content_fields(content_type)
-
-    def _row_index(self, position: int, fields: tuple[str, ...]) -> _RowIndex:
-        """Return the index of an earlier file by some fields, which is built once."""
-        known = self._indexes.get((position, fields))
-        if known is None:
-            known = self._indexes[position, fields] = _RowIndex(
-                fields, self._earlier[position].tasks
-            )
-        return known
-
-
-class _RowIndex:
-    """Row numbers of a file by the values of some fields. Keeps a digest of the values."""
-
-    def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
-        self._first = ClaimedKeys()
-        self._others: dict[int, list[int]] = {}
-        for task in tasks:
-            values = [task.fields.get(name) for name in fields]
-            if None in values:
-                continue
-            first = self._first.claim(comparison_key(values), task.number)
-            if first is not None:
-                self._others.setdefault(first, []).append(task.number)
-
-    def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
-        """Return the numbers of the rows that have these values."""
-        first = self._first.first_row(comparison_key(values))
-        return () if first is None else (first, *self._others.get(first, ()))
-
-
-def is_placeholder_id(id: str) -> bool:
-    """Return True if the id is a placeholder for a record that does not exist yet."""
-    return " " in id
 
 
 # -- Preview ---------------------------------------------------------------------------------------
@@ -276,18 +156,18 @@ class PreviewRows:
                 checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_record_id)
             )
             return
-        id = checked.record_id
-        shown = None if id is None or is_placeholder_id(id) else id
         if checked.outcome is not None:
             code = checked.problems[0].code if checked.problems else None
             warnings = checked.warnings
-            ended = RowResult(number, checked.outcome, checked.problems, code, shown, (), warnings)
+            ended = RowResult(
+                number, checked.outcome, checked.problems, code, checked.record_id, (), warnings
+            )
             self._add_result(checked.row, ended)
             return
         assert checked.task is not None
         changes = tuple((name, now, then) for name, (now, then) in checked.changes.items())
         operation, warnings = checked.task.operation, checked.warnings
-        sent = RowResult(number, operation, (), None, shown, changes, warnings)
+        sent = RowResult(number, operation, (), None, checked.record_id, changes, warnings)
         self._add_result(checked.row, sent)
         # An update after a create reads the record first.
         afterwards = REQUESTS["update"] if checked.task.afterwards else 0
@@ -393,12 +273,6 @@ class Preview:
         referred = {each.referred_resource for each in targets if each.referred_resource}
         return frozenset(referred | {self.push_file.resource})
 
-    @property
-    def as_previewed_file(self) -> PreviewedFile:
-        """Creates of this file, for the preview of the files after it."""
-        asked, creates = self.push_file, self.rows.tasks
-        return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
-
     def plan(self) -> PushPlan:
         """Return all rows as a plan for the journal. The tasks must have been kept."""
         assert len(self.rows.tasks) == self.rows_to_send, "the tasks were not kept"
@@ -434,7 +308,6 @@ def preview(
     push_file: PushFile,
     *,
     resend: bool = False,
-    earlier: Sequence[PreviewedFile] = (),
     keeps_tasks: bool = False,
     only_if_pushed: bool = False,
     compares_as_seen: bool = False,
@@ -447,8 +320,7 @@ def preview(
         settings: Settings of the account.
         push_file: The file.
         resend: Send even rows that an earlier push has applied.
-        earlier: Files that are pushed before this one; their creates count as loaded.
-        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.as_previewed_file`.
+        keeps_tasks: Keep the rows to send, for `Preview.plan`.
         only_if_pushed: Check the rows only if this very file was pushed before. A new file is
             checked after its pull anyway.
         compares_as_seen: Compare updates with the records at the time of the user's last preview,
@@ -477,10 +349,9 @@ def preview(
         _check_lost_journal(settings.folder, warehouse, table, push_file.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with (
-        WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
+        WarehouseLookups(warehouse, comparison_text, seen_at) as lookups,
         Ledger(settings.folder) as ledger,
     ):
-        lookups = PlannedLookups(landing, earlier) if earlier else landing
         target = push_target_of(push_file, lookups)
         saved, notice = push_file.saved, None
         if push_file.remembers:
@@ -505,7 +376,7 @@ def preview(
             lost.read_until_known()
         month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
         limit = ledger.read_server_state().limit_per_minute
-        proven_at = landing.proven_at(push_file.resource)
+        proven_at = lookups.proven_at(push_file.resource)
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
     if not push_file.accepts_warnings:

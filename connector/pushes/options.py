@@ -156,7 +156,7 @@ class PushOptions:
             saved=saved,
             ignored=self.ignore,
             clear=self.clear,
-            # One command may push content items and other records, which have no content type.
+            # Other records have no content type.
             parent=self.content_type if resource == "content_items" else None,
             sheet=self.sheet,
             encoding=self.encoding,

@@ -83,11 +83,10 @@ def test_a_failed_command_prints_its_error_as_json(
 
 @pytest.mark.slow
 def test_writing_commands_print_the_documented_json_fields(tmp_path: Path) -> None:
-    people, held, firms = (tmp_path / f"{name}.csv" for name in ("people", "held", "firms"))
+    people, held = (tmp_path / f"{name}.csv" for name in ("people", "held"))
     head = "first_name,last_name,email,employment_type\n"
     people.write_text(f"{head}Eve,Orr,eve@people.example,permanent\n", encoding="utf-8")
     held.write_text(f"{head}Ada,Poe,ada@people.example,permanent\n", encoding="utf-8")
-    firms.write_text("name\nNorth\n", encoding="utf-8")
     rules = tmp_path / "connector.toml"
     rules.write_text('[retention]\ncandidates = "1 days after created_at"\n', encoding="utf-8")
     create = "--mode create"
@@ -103,7 +102,6 @@ def test_writing_commands_print_the_documented_json_fields(tmp_path: Path) -> No
         check("template", f"template candidates --out {tmp_path / 'template.csv'}")
         check("push", f"push candidates {people} {create}")
         check("push", f"push candidates {people} {create} --apply")
-        check("push", f"push companies {firms} candidates {people} {create}", "several files")
         check("undo", "undo last")
         check("whereis", "whereis eve@people.example")
         check("erase", "erase eve@people.example")

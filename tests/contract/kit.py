@@ -201,7 +201,8 @@ class Server:
 
     @contextmanager
     def serve(self, **options: Any) -> Iterator[Self]:
-        """Serve a sandbox with these options at this address."""
+        """Serve a sandbox with these options at this address; `clock` shows its time in answers."""
+        self.shows_date = "clock" in options
         options.setdefault("keys", {KEY: ("*",)})
         with Sandbox(**options) as sandbox:
             self._sandbox = sandbox
@@ -353,7 +354,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._upstream.request(request.method, target, request.body or None, kept)
             found = self._upstream.getresponse()
         body = found.read()
-        skipped = ("content-length", "connection", "transfer-encoding", "date", "server")
+        skipped = ["content-length", "connection", "transfer-encoding", "server"]
+        if not self.owner.shows_date:
+            skipped.append("date")
         headers = {n: v for n, v in found.getheaders() if n.lower() not in skipped}
         return Answer(found.status, body, headers)
 

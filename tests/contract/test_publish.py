@@ -14,7 +14,10 @@ import pytest
 import connector
 from tests.contract.kit import RESOURCES, Account, Server, World, make_world, query_file
 
-KEPT = {"dim_candidates": "candidates", "dim_companies": "companies", "dim_jobs": "jobs"}
+KEPT = {
+    "dim_candidates": "candidates", "dim_companies": "companies", "dim_jobs": "jobs",
+    "dim_leads": "leads", "fct_bookings": "bookings",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

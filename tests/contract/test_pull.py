@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -174,24 +176,32 @@ def test_a_pull_that_dies_is_continued(server: Server, tmp_path: Path, stop: int
 
 
 @pytest.mark.parametrize("stop", [0, 1, 2, 3, 4])
-def test_no_edit_is_lost_when_a_pull_dies(account: Account, stop: int) -> None:
-    """A bookmark is never ahead of the records that it covers."""
-    for number, id in enumerate(account.server.ids("candidates")[4:8]):
-        account.server.api("PUT", f"/candidates/{id}", city=f"City {number}")
-    process = account.start("pull", "candidates", "--quiet", CONNECTOR_CONNECTIONS="1")
+def test_no_edit_is_lost_when_a_pull_dies(world: World, tmp_path: Path, stop: int) -> None:
+    """A bookmark is never ahead of the records that it covers.
 
-    def kill(forward: Forward) -> Answer:
-        answer = forward()
-        process.kill()
-        process.wait(60)
-        return answer
+    The edits are some hours old, because each pull reads the last hour again.
+    """
+    now = [datetime.now(UTC)]
+    with world.copy(tmp_path, clock=lambda: now[0]) as account:
+        records = account.server.records("candidates").values()
+        for number, each in enumerate(sorted(records, key=itemgetter("updated_at"))[:4]):
+            account.server.api("PUT", f"/candidates/{each['id']}", city=f"City {number}")
+        now[0] += timedelta(hours=5)
+        process = account.start("pull", "candidates", "--quiet", CONNECTOR_CONNECTIONS="1")
 
-    account.server.rule("GET /api/v1/candidates*", kill, times=1, skip=stop)
-    process.communicate(timeout=60)
-    assert -9 == process.returncode
-    account.server.forget()
-    account.pull("candidates")
-    assert [] == account.differences("candidates")
+        def kill(forward: Forward) -> Answer:
+            answer = forward()
+            process.kill()
+            process.wait(60)
+            return answer
+
+        account.server.rule("GET /api/v1/candidates*", kill, times=1, skip=stop)
+        process.communicate(timeout=60)
+        assert -9 == process.returncode
+        account.server.forget()
+        now[0] += timedelta(minutes=1)
+        account.pull("candidates")
+        assert [] == account.differences("candidates")
 
 
 def test_an_unreadable_detail_does_not_move_the_bookmark_past_it(account: Account) -> None:

@@ -120,9 +120,9 @@ def test_an_import_started_on_the_page_can_be_sent_by_the_command(
 def test_the_user_can_resolve_unconfirmed_rows(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def push_without_waits(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
+    async def push_without_waits(settings: Settings, file: Any, manner: Any, **more: Any) -> Any:
         terms = replace(manner.policy, settle_seconds=SETTLE_SECONDS)
-        return await push(settings, files, replace(manner, policy=terms), **more)
+        return await push(settings, file, replace(manner, policy=terms), **more)
 
     monkeypatch.setattr(draft_sender, "push", push_without_waits)
     monkeypatch.setattr(batch, "settle_seconds_min", lambda _: SETTLE_SECONDS)

@@ -74,10 +74,9 @@ class RedactedAccount(Undoer):
             writer.writeheader()
             writer.writerows(rows)
         push_file = PushFile("candidates", path, mode, saved=saved)
-        (report,) = asyncio.run(
-            push(self.settings, [push_file], PushRunOptions(applies=True, pulls=False))
+        return asyncio.run(
+            push(self.settings, push_file, PushRunOptions(applies=True, pulls=False))
         )
-        return report
 
 
 @pytest.fixture

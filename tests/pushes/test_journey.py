@@ -165,20 +165,16 @@ def test_an_edit_by_a_colleague_after_the_preview_is_a_conflict(tmp_path: Path) 
         assert (0, 1) == (seen.status, seen.object.get("updated")), seen.out
 
 
-def test_files_are_pushed_in_the_order_of_their_references(tmp_path: Path) -> None:
+def test_a_second_file_refers_to_the_records_of_the_first(tmp_path: Path) -> None:
     firms = [{"name": f"Firm {n}", "email": f"f{n}@firms.example"} for n in range(3)]
     about = {"location": "Leeds", "employment_type": "permanent", "description": "Work."}
     jobs = [{"title": f"Job {n}", "company_name": f"Firm {n}", **about} for n in range(3)]
     with Sandbox(counts={"candidates": 1}) as sandbox:
-        done = call_push(
-            sandbox, tmp_path,
-            "jobs", str(write_csv(tmp_path / "jobs.csv", jobs)),
-            "companies", str(write_csv(tmp_path / "firms.csv", firms)),
-            "--mode", "create", "--apply",
-        )  # fmt: skip
-
-        assert 0 == done.status, done.out + done.err
-        assert [3, 3] == [each["created"] for each in done.object["files"]]
+        for resource, rows in (("companies", firms), ("jobs", jobs)):
+            source = str(write_csv(tmp_path / f"{resource}.csv", rows))
+            done = call_push(sandbox, tmp_path, resource, source, "--mode", "create", "--apply")
+            assert 0 == done.status, done.out + done.err
+            assert 3 == done.object["created"]
         made = sandbox.store.records("jobs").values()
         firm_ids = set(sandbox.store.records("companies"))
         assert firm_ids == {each["company_id"] for each in made}

@@ -41,8 +41,7 @@ def preview_creates(folder: Path, count: int) -> PushReport:
     """Preview a file of `count` creates; every tenth is invalid."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
     push_file = PushFile("candidates", write_creates(folder, count), "create")
-    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
-    return report
+    return asyncio.run(push(settings, push_file, PushRunOptions()))
 
 
 def write_creates(folder: Path, count: int) -> Path:
@@ -62,8 +61,7 @@ def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
     """Apply a file of `count` creates with a budget of two requests, which suffices for one row."""
     push_file = PushFile("candidates", write_creates(folder, count), "create")
     manner = PushRunOptions(applies=True, pulls=False)
-    (report,) = asyncio.run(push(settings_of(sandbox, folder), [push_file], manner, budget=2))
-    return report
+    return asyncio.run(push(settings_of(sandbox, folder), push_file, manner, budget=2))
 
 
 def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
@@ -79,8 +77,7 @@ def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path:
 
     def preview(path: Path, **options: Any) -> PushReport:
         push_file = PushFile("candidates", path, "create")
-        (report,) = asyncio.run(push(settings, [push_file], PushRunOptions(**options)))
-        return report
+        return asyncio.run(push(settings, push_file, PushRunOptions(**options)))
 
     some, every = preview(path), preview(path, report_rows="all")
     good = tmp_path / "good.csv"
@@ -103,8 +100,7 @@ def test_rows_of_a_file_and_its_corrected_report_are_pushed_once(tmp_path: Path)
         def run(path: Path, **options: Any) -> PushReport:
             push_file = PushFile("candidates", path, "create")
             manner = PushRunOptions(pulls=False, **options)
-            (report,) = asyncio.run(push(settings, [push_file], manner))
-            return report
+            return asyncio.run(push(settings, push_file, manner))
 
         report = run(path).file
         assert report is not None
@@ -172,7 +168,7 @@ def test_the_report_of_invalid_rows_keeps_their_cells(tmp_path: Path, *, is_work
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([head, *lines])
     push_file = PushFile("candidates", path, "create")
-    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
+    report = asyncio.run(push(settings, push_file, PushRunOptions()))
     assert report.file is not None
     there, read = open_table(path), open_table(report.file)
 

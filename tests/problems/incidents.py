@@ -194,6 +194,8 @@ def restore_file(name: str) -> Step:
 # -- Pushes and models -----------------------------------------------------------------------------
 
 STATUS = "3f0b7c1e-5d3a-4a52-9a39-0c6a1c1f7f10"
+"""Lead status that no lead has."""
+
 PUSH = ("--mode", "create", "--apply", "--no-wait", "--no-pull")
 
 
@@ -201,7 +203,8 @@ def push_one_lead(name: str, email: str, exit_status: int = 0) -> Step:
     """Return a step that pushes NAME.csv with one lead and checks the exit status."""
 
     def step(account: NightlyAccount) -> None:
-        row = f"Ada,Novak,{email},{STATUS}"
+        leads = account.sandbox.store.records("leads")
+        row = f"Ada,Novak,{email},{leads[min(leads)]['lead_status_id']}"
         account.write_private_file(
             f"{name}.csv", f"first_name,last_name,email,lead_status_id\n{row}\n"
         )

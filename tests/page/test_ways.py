@@ -366,6 +366,21 @@ def test_an_ambiguous_encoding_is_shown_in_both_readings(sandbox: Sandbox, tmp_p
         assert "Joăo" not in ann.shown.text
 
 
+def test_the_review_says_how_the_file_and_its_cells_were_read(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    old = make_csv("Zoë,Müller,zoe@example.com,permanent").decode().encode("cp1252")
+    copied = make_csv("Zo\u200be,Miller,zoe@example.com,permanent")
+    with serve_and_sign_in(sandbox, tmp_path) as (_, ann):
+        for content, said in (
+            (old, "is read as cp1252: Zoë"),
+            (copied, "The cell contains invisible characters, which are removed."),
+        ):
+            ann.open(f"{ann.upload('letters.csv', content)}/look")
+            assert ann.shown.url.path.endswith("/look")
+            assert said in ann.shown.text
+
+
 def test_unknown_columns_can_be_skipped_together(sandbox: Sandbox, tmp_path: Path) -> None:
     content = b"First name,Last name,Email,Kind,A,B\nBo,Li,bo@example.com,permanent,1,2\n"
     with serve_and_sign_in(sandbox, tmp_path) as (_, ann):

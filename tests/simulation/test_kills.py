@@ -59,7 +59,7 @@ def _count_steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
 @pytest.mark.parametrize("points", [3, pytest.param(EVERY, marks=pytest.mark.slow, id="every")])
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("kind", ["load", "changes", "content load", "content changes"])
-def test_a_kill_at_any_step_costs_at_most_one_batch_and_two_requests(
+def test_a_kill_at_any_step_costs_at_most_one_batch_and_five_requests(
     kind: str, is_after: bool, points: int
 ) -> None:
     with small_batches():
@@ -73,7 +73,7 @@ def test_a_kill_at_any_step_costs_at_most_one_batch_and_two_requests(
             mirror.pull()
             assert {} == find_differences(mirror), f"killed at step {step}"
             extra = mirror.world.requests - least
-            if extra > BATCH + 2:
+            if extra > BATCH + 5:
                 dear[step] = extra
 
         assert {} == dear

@@ -111,12 +111,13 @@ FILLED = (
 
 UNREAD = (
     "blocks.id blocks.run_id"
-    " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
+    " exhaustion.only identity.only previews.digest previews.resource"
+    " purges.ended_at purges.rows push_changes.only"
     " push_people.action push_people.at push_people.batch push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
-    " purges.ended_at server.only"
+    " server.only"
 )
-"""Columns that are read only in conditions of queries."""
+"""Columns that no command reads, or only in conditions of queries."""
 
 
 class DamagedLedgerAccount:

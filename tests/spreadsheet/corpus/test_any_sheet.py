@@ -337,6 +337,7 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
             value = sent.get(column.key)
             if value is not None and f"Column {column.key!r}, " not in said:
                 allowed = cell.allowed_values(kind)
-                if column.key in ("phone", "mobile"):  # A national number gets the code of the default country.
+                # A national number gets the code of the default country.
+                if column.key in ("phone", "mobile"):
                     allowed += tuple(f"+44{e[1:]}" for e in allowed if str(e).startswith("0"))
                 assert value in allowed, (column.key, value, cell)

@@ -220,7 +220,7 @@ def test_the_notebook_pulls_reads_and_plots_placements(
     months = names["placements"]
 
     assert "done" == names["report"].outcome
-    assert {"placements": "Int64"} == {"placements": str(months["placements"].dtype)}
+    assert {"placements": "int64"} == {"placements": str(months["placements"].dtype)}
     assert len(months) == len(names["chart"].patches) > 1
 
 

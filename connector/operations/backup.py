@@ -159,9 +159,14 @@ def make_backup(
 @contextmanager
 def _hold_lock(folder: Path) -> Iterator[None]:
     """Hold a lock that the system releases when the process ends, however it ends."""
-    with open(folder / BACKUP_LOCK, "w") as file:
+    with open(folder / BACKUP_LOCK, "w", opener=_open_private) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read."""
+    return os.open(path, flags, 0o600)
 
 
 def is_backup_running(folder: Path) -> bool:

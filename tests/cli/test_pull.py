@@ -280,7 +280,7 @@ def test_a_pull_warns_of_custom_models_missing_in_schema_yml(tmp_path: Path) -> 
     with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         environ |= {"CONNECTOR_MODELS": "on", "CONNECTOR_MODELS_FOLDER": str(own)}
-        first, second = call(["pull", "jobs"], environ), call(["pull", "jobs"], environ)
+        _, second = call(["pull", "jobs"], environ), call(["pull", "jobs"], environ)
         listed = call(["models", "test", "own"], environ)
 
     warning = "3 models or columns of your own are not declared in a schema.yml: "

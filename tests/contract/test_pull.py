@@ -107,7 +107,9 @@ def test_a_content_item_is_edited_and_deleted(account: Account) -> None:
 
 @pytest.mark.parametrize("behaviour", [
     {"sorting": "ignored"}, {"ties": "random"}, {"total": "earlier"}, {"per_page_max": "10"},
-    {"timestamp_precision": "seconds"}, {"nulls": "absent"}, {"counters": "live"},
+    {"timestamp_precision": "seconds"}, {"nulls": "absent"}, {"counters": "moving"},
+    {"page_past_end": "last"}, {"page_past_end": "404"},
+    {"date_header": "missing"}, {"rate_window": "sliding"},
 ], ids=lambda each: "-".join(*each.items()))  # fmt: skip
 def test_other_servers_are_copied_exactly(
     world: World, tmp_path: Path, behaviour: dict[str, str]

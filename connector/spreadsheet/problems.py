@@ -12,7 +12,6 @@ from datetime import date, datetime, time
 from types import MappingProxyType
 from typing import Any, Literal
 
-from connector.catalog.field import MARK, VALUE_ERASED
 from connector.ledger.push_plan import Problem
 
 
@@ -221,8 +220,6 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "record_not_read": "The local copy does not have the whole record, so the changes are"
         " not known: ask an administrator to update the local copy.",
         "converted_already": "The lead is already converted: no action is needed.",
-        VALUE_ERASED: f"The cell contains {MARK}, the placeholder for erased data: enter the"
-        " whole value, or clear the cell.",
         # Duplicates.
         "duplicate_in_file": "The row is a duplicate of an earlier row: delete one of the two"
         " rows.",

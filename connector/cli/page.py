@@ -58,8 +58,8 @@ def page(
     """Serve the import page for checking, sending and undoing imports.
 
     On this machine, the command prints a link that signs one browser in, once. For a team, put the
-    page behind a reverse proxy that signs users in, and name the header in which it sends the user
-    and the address from which it connects.
+    page behind a reverse proxy that signs users in. Name the header in which the proxy sends the
+    user, and the address from which it connects.
     """
     settings = session.load()
     settings.connection()

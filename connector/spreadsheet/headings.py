@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.problems import Cell, SheetRow
-from connector.spreadsheet.words import begins_totals, without_accents
+from connector.spreadsheet.words import OTHER_HEADINGS, begins_totals, without_accents
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings that a report adds after the columns of the input, in this order."""
@@ -77,29 +77,26 @@ def normalized_heading(heading: str) -> str:
 
 
 @cache
+def _field_headings() -> Mapping[str, bool]:
+    """Return the normalized headings of all fields, each with True if its texts have one line."""
+    found: dict[str, bool] = {}
+    for declared in CATALOG.values():
+        for name, each in declared.fields.items():
+            for heading in map(normalized_heading, (name, *declared.aliases.get(name, ()))):
+                found[heading] = found.get(heading, True) and each.is_one_line
+    return found
+
+
+@cache
 def _known_headings() -> frozenset[str]:
     """Return the normalized headings of all fields and references, and usual ones without a
     field.
     """
-    names = {"name", "fullname", "company", "salary", "rate", "dayrate", "currency", "notice"}
-    names |= {"noticeperiod", "experience", "type", "contract", "date", "start", "startdate", "end"}
-    names |= {
-        "enddate",
-        "available",
-        "availability",
-        "contact",
-        "job",
-        "role",
-        "owner",
-        "recruiter",
-    }
-    names |= {"consultant", "state", "title", "url", "cv", "resume", "jobtype", "contracttype"}
+    found = {*_field_headings(), *OTHER_HEADINGS}
     for declared in CATALOG.values():
-        for name in declared.fields:
-            names.update(map(normalized_heading, (name, *declared.aliases.get(name, ()))))
         for by, group in declared.found_by.items():
-            names.update(map(normalized_heading, (f"{declared.singular}_{by}", *group)))
-    return frozenset(names)
+            found.update(map(normalized_heading, (f"{declared.singular}_{by}", *group)))
+    return frozenset(found)
 
 
 def is_known_heading(heading: str) -> bool:
@@ -110,19 +107,11 @@ def is_known_heading(heading: str) -> bool:
 @cache
 def headings_of_one_line() -> frozenset[str]:
     """Return the normalized headings of fields that are written in one line."""
-    found: dict[str, bool] = {}
-    for declared in CATALOG.values():
-        for name, declared_field in declared.fields.items():
-            for each in map(normalized_heading, (name, *declared.aliases.get(name, ()))):
-                found[each] = found.get(each, True) and declared_field.is_one_line
-    return frozenset(heading for heading, is_one_line in found.items() if is_one_line)
+    return frozenset(heading for heading, is_one in _field_headings().items() if is_one)
 
 
 def _count_known(cells: Iterable[str]) -> int:
-    """Return the number of different known headings among the cells."""
-    return len(
-        {normalized_heading(each) for each in cells if each.strip() and is_known_heading(each)}
-    )
+    return len({normalized_heading(each) for each in cells if is_known_heading(each)} - {""})
 
 
 # -- Heading row -----------------------------------------------------------------------------------

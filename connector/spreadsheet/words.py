@@ -51,6 +51,9 @@ TITLES, DEGREES, PARTICLES = (
 TURNING_WORDS = frozenset(_words(_DATA["turning"]))
 """Words that turn or narrow the meaning of a heading or a value."""
 
+OTHER_HEADINGS = frozenset(_words(_DATA["headings"]))
+"""Normalized headings that are usual, but fit no field or several."""
+
 FIVE_DIGIT_COUNTRIES = frozenset(_words(_DATA["countries"]["five_digits"]))
 CURRENCY_CODES = frozenset(_words(_DATA["codes"]["currencies"]))
 EXAMPLE_NUMBERS = tuple(_DATA["countries"]["example_numbers"].split())

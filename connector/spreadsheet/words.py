@@ -51,6 +51,9 @@ TITLES, DEGREES, PARTICLES = (
 TURNING_WORDS = frozenset(_words(_DATA["turning"]))
 """Words that turn or narrow the meaning of a heading or a value."""
 
+LEGAL_FORMS = frozenset(_words(_DATA["legal_forms"]))
+"""Words of a company's name that two spellings of it may differ in."""
+
 OTHER_HEADINGS = frozenset(_words(_DATA["headings"]))
 """Normalized headings that are usual, but fit no field or several."""
 

@@ -54,6 +54,13 @@ TURNING_WORDS = frozenset(_words(_DATA["turning"]))
 LEGAL_FORMS = frozenset(_words(_DATA["legal_forms"]))
 """Words of a company's name that two spellings of it may differ in."""
 
+WHOLE_NAMES = frozenset(_words(_DATA["whole_names"]))
+"""Normalized headings of a column with first and last name."""
+
+SUGGESTED = {heading: _words(text) for heading, text in _DATA["suggested"].items()}
+"""By normalized heading, fields that it may mean. They are suggested and never used automatically.
+"""
+
 OTHER_HEADINGS = frozenset(_words(_DATA["headings"]))
 """Normalized headings that are usual, but fit no field or several."""
 

@@ -30,10 +30,7 @@ ORDERS: Mapping[str, str] = {
 }
 """Orders of a numeric date that the user can declare with one word."""
 
-FORMAT_ALLOWED = (
-    "dmy, mdy or ymd; or a pattern of YYYY, MM or MMM, and DD with separators, for "
-    "example DD/MM/YYYY; add hh:mm or hh:mm:ss for a time"
-)
+FORMAT_ALLOWED = "dmy, mdy or ymd, or an order as in DD/MM/YYYY, MM/DD/YYYY or YYYY-MM-DD"
 HOURS_ALLOWED = "all-day, or two times such as 09:00-17:30"
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -70,64 +67,23 @@ _YEARS_AHEAD = 20
 
 _DATE = "a date, for example 2026-05-01"
 _MOMENT = "a date and time, for example 2026-05-01T09:30:00Z"
-_TOKENS = {
-    "YYYY": r"(?P<year>[0-9]{4})",
-    "MMM": r"(?P<month>[^\W\d_]{3,12})\.?",
-    "MM": r"(?P<month>[0-9]{1,2})",
-    "M": r"(?P<month>[0-9]{1,2})",
-    "DD": r"(?P<day>[0-9]{1,2})",
-    "D": r"(?P<day>[0-9]{1,2})",
-    "hh": r"(?P<hour>[0-9]{1,2})",
-    "mm": r"(?P<minute>[0-9]{2})",
-    "ss": r"(?P<second>[0-9]{2})",
-}
-_TOKEN = re.compile(f"({'|'.join(_TOKENS)})")
+_PATTERN = re.compile(
+    r"(?P<a>YYYY|M{1,3}|D{1,2})[^A-Za-z0-9]+(?P<b>YYYY|M{1,3}|D{1,2})[^A-Za-z0-9]+(?P<c>YYYY|M{1,3}|D{1,2})"
+    r"(?:[ T]*hh:mm(?::ss)?)?"
+).fullmatch
 
 
-def check_date_format(declared: str) -> None:
-    """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
-    if declared.lower() not in ORDERS:
-        DateFormat(declared)
+def date_order(declared: str) -> str:
+    """Return the order (a key of `ORDERS`) that a word or a pattern such as DD/MM/YYYY declares.
 
-
-class DateFormat:
-    """Format of a column's dates, such as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
-
-    A day and a month may have one digit or two. `MMM` is the month's English name or its first
-    three letters. Raises `ValueError` for a format without day, month and year.
+    Raises `ValueError` for another text.
     """
-
-    def __init__(self, text: str) -> None:
-        parts = _TOKEN.split(text)
-        tokens, between = parts[1::2], parts[::2]
-        kinds = "".join(sorted({token[0] for token in tokens}))
-        is_known = kinds in ("DMY", "DMYhm", "DMYhms") and len(kinds) == len(tokens)
-        has_letters = any(re.search(r"[A-SU-Za-z0-9]", each) for each in between)
-        if not is_known or "" in between[1:-1] or has_letters:
-            raise ValueError("day, month and year must occur once each, with separators")
-        pattern = "".join(_TOKENS.get(each) or re.escape(each) for each in parts)
-        self._match = re.compile(pattern).fullmatch
-        self.has_time = "h" in kinds
-
-    def read(self, text: str) -> datetime | None:
-        """Return the date and time of the text, without time zone; None for another format.
-
-        Raises `CellError` for a date that does not exist.
-        """
-        found = self._match(text)
-        if found is None:
-            return None
-        parts = found.groupdict()
-        month = parts["month"]
-        number = int(month) if month.isdigit() else MONTHS.get(normalized_words(month), 0)
-        clock = [int(parts.get(name) or 0) for name in ("hour", "minute", "second")]
-        try:
-            return datetime.combine(
-                date(int(parts["year"]), number, int(parts["day"])),
-                time(clock[0], clock[1], clock[2]),
-            )
-        except ValueError:
-            raise CellError("no_such_date") from None
+    order = declared.lower()
+    if pattern := _PATTERN(declared):
+        order = "".join(pattern[name][0] for name in "abc").lower()
+    if order not in ORDERS:
+        raise ValueError("day, month and year must occur once each, with separators")
+    return order
 
 
 # -- As people write them --------------------------------------------------------------------------
@@ -219,7 +175,7 @@ class DateForm:
     """What the dates of a column mean.
 
     Attributes:
-        date_format: An order or a pattern.
+        date_format: An order, as a word or a pattern.
         century: First year of the hundred years to which years of two digits belong.
         is_birth: True for dates of birth, which are never in the future.
         zone: Time zone of times without one.
@@ -244,18 +200,10 @@ def _date_finder(form: DateForm, allowed: str) -> Callable[[str], _Found]:
 
     The function raises `CellError`; `allowed` describes allowed values in an error.
     """
-    declared = form.date_format
-    order = declared.lower() if declared and declared.lower() in ORDERS else None
-    pattern = DateFormat(declared) if declared and order is None else None
-    shown = f"{allowed}, or in the form {ORDERS.get(order or '', declared)}"
-    fix = f"Enter {shown if declared else allowed}."
+    order = date_order(form.date_format) if form.date_format else None
+    fix = f"Enter {allowed}, or in the form {ORDERS[order]}." if order else f"Enter {allowed}."
 
     def find(text: str) -> _Found:
-        if pattern is not None:
-            moment = pattern.read(text)
-            if moment is None:
-                raise CellError("date_format", fix=fix)
-            return moment.date(), moment.time() if pattern.has_time else None, ()
         found = date_meanings(text)
         if found is None:
             raise CellError("date_format", fix=fix)

@@ -15,12 +15,7 @@ from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
 from connector.errors import Misused, file_error
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
-from connector.spreadsheet.dates import (
-    FORMAT_ALLOWED,
-    HOURS_ALLOWED,
-    check_date_format,
-    parse_hours,
-)
+from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import REGIONS, is_timezone
 
@@ -88,7 +83,7 @@ class _FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    date_format: Annotated[str, _must(check_date_format, FORMAT_ALLOWED)] | None = None
+    date_format: Annotated[str, _must(date_order, FORMAT_ALLOWED)] | None = None
     decimal: Decimal | None = None
     timezone: Annotated[str, _must(is_timezone, "a name such as Europe/London")] | None = None
     region: Annotated[str, _must(REGIONS.__contains__, "a country code such as GB")] | None = None

@@ -54,6 +54,9 @@ TURNING_WORDS = frozenset(_words(_DATA["turning"]))
 LEGAL_FORMS = frozenset(_words(_DATA["legal_forms"]))
 """Words of a company's name that two spellings of it may differ in."""
 
+TEMPLATE: Mapping[str, Mapping[str, str]] = _DATA["template"]
+"""Texts of templates: what each kind or format of a field takes, and examples."""
+
 WHOLE_NAMES = frozenset(_words(_DATA["whole_names"]))
 """Normalized headings of a column with first and last name."""
 

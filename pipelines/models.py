@@ -13,17 +13,10 @@ from typing import Any
 
 import dagster as dg
 
-from connector import (
-    CATALOG,
-    BuildResult,
-    BuiltModel,
-    CheckResult,
-    ModelDescription,
-    Project,
-    Severity,
-    describe_models,
-    load_project,
-)
+from connector.catalog import CATALOG
+from connector.publishing.dictionary import ModelDescription, describe_models
+from connector.publishing.project import BuildResult, BuiltModel, CheckResult, Project, Severity
+from connector.publishing.project_loader import load_project
 from pipelines.accounts import Accounts, asset_check_spec
 from pipelines.graph import DATA_TEAM, KEYS, source_metadata
 

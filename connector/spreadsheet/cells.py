@@ -51,6 +51,7 @@ from connector.spreadsheet.words import (
     is_typing_error,
     means_ditto,
     means_immediately,
+    means_no_amount,
     means_nothing,
     normalized_words,
     timezone_of_region,
@@ -162,7 +163,7 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
     takes_any = is_name or (is_string and field.format in (None, "currency"))
     is_plain = is_name or (is_string and field.format is None and not column.keeps_digits)
     is_one_line = is_plain and (is_name or field.is_one_line)
-    is_answer = "not_applicable" in field.values
+    is_answer, is_amount = "not_applicable" in field.values, field.kind is Kind.NUMBER
 
     def read_or_nothing(text: str) -> Any:
         if takes_any and means_nothing(text):
@@ -171,7 +172,8 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
             return read(text)
         except CellError:
             is_choice = is_answer and normalized_words(text) in _NOT_APPLICABLE
-            if not means_nothing(text) or is_choice:
+            is_nothing = means_nothing(text) or (is_amount and means_no_amount(text))
+            if is_choice or not is_nothing:
                 raise
             return with_note(None, "says_nothing")
 

@@ -27,6 +27,7 @@ def _by_word(name: str) -> dict[str, str]:
 
 
 _NOTHING = frozenset(_words(_DATA["nothing"]))
+_NO_AMOUNT = frozenset(_words(_DATA["no_amount"]))
 _IMMEDIATELY = frozenset(_words(_DATA["immediately"]))
 _PERIODS, _CHOICES = _by_word("periods"), _by_word("choices")
 _NOTHING_CHARACTERS_MAX = 30
@@ -127,6 +128,11 @@ def means_nothing(text: str) -> bool:
     if _IN_NO_EMPTY(text) is not None:
         return False
     return _MARKS(text) is not None or normalized_words(text) in _NOTHING
+
+
+def means_no_amount(text: str) -> bool:
+    """Return True if the cell is a word for an amount that is not agreed."""
+    return normalized_words(text) in _NO_AMOUNT
 
 
 def means_immediately(text: str) -> bool:

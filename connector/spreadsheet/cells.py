@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
+from connector.spreadsheet import texts, words
 from connector.spreadsheet.dates import (
     DateForm,
     date_reader,
@@ -32,31 +33,6 @@ from connector.spreadsheet.problems import (
     with_note,
 )
 from connector.spreadsheet.targets import TargetColumn
-from connector.spreadsheet.texts import (
-    CODED,
-    FORMATS,
-    STORED,
-    clean_text,
-    phone_reader,
-    read_code,
-    read_exact_text,
-    read_id,
-    read_text,
-    typed_text,
-)
-from connector.spreadsheet.words import (
-    DEGREES,
-    TRUTHS,
-    find_choice,
-    is_typing_error,
-    means_ditto,
-    means_immediately,
-    means_no_amount,
-    means_nothing,
-    normalized_words,
-    timezone_of_region,
-    without_accents,
-)
 
 ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
 """Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
@@ -150,7 +126,7 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Return a match unless the text has a letter or sign that may look different from its code."""
 
-_NO_NAME = frozenset(each for each in DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
+_NO_NAME = frozenset(each for each in words.DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
 _NOT_APPLICABLE = frozenset(("na", "n a"))
 
 
@@ -166,24 +142,26 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
     is_answer, is_amount = "not_applicable" in field.values, field.kind is Kind.NUMBER
 
     def read_or_nothing(text: str) -> Any:
-        if takes_any and means_nothing(text):
+        if takes_any and words.means_nothing(text):
             return with_note(None, "says_nothing")
         try:
             return read(text)
         except CellError:
-            is_choice = is_answer and normalized_words(text) in _NOT_APPLICABLE
-            is_nothing = means_nothing(text) or (is_amount and means_no_amount(text))
+            is_choice = is_answer and words.normalized_words(text) in _NOT_APPLICABLE
+            is_nothing = words.means_nothing(text) or (is_amount and words.means_no_amount(text))
             if is_choice or not is_nothing:
                 raise
             return with_note(None, "says_nothing")
 
     def read_seen(text: str) -> Any:
         # The first condition is true for nearly every cell.
-        if (_IS_AS_SEEN(text) and CODED not in text) or (takes_any and means_nothing(text)):
+        if (_IS_AS_SEEN(text) and texts.CODED not in text) or (
+            takes_any and words.means_nothing(text)
+        ):
             return read_or_nothing(text)
-        if means_ditto(text):
+        if words.means_ditto(text):
             raise CellError("ditto")
-        tidy = clean_text(text, is_plain=is_plain, is_one_line=is_one_line)
+        tidy = texts.clean_text(text, is_plain=is_plain, is_one_line=is_one_line)
         if not isinstance(tidy, ValueWithNotes):
             return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None
@@ -199,8 +177,10 @@ def _read_name(read: ReadText, text: str) -> Any:
     """Return a first or last name. Raises `CellError` for a text without letters, or a title."""
     if text.isalpha() and text.casefold() not in _NO_NAME:
         return read(text)
-    bare = {re.sub(r"\W", "", each) for each in without_accents(text).replace("/", "").split()}
-    if not any(map(str.isalpha, text)) and not means_nothing(text):
+    bare = {
+        re.sub(r"\W", "", each) for each in words.without_accents(text).replace("/", "").split()
+    }
+    if not any(map(str.isalpha, text)) and not words.means_nothing(text):
         raise CellError("name_unclear", "The value is no name.")
     if bare <= _NO_NAME:
         raise CellError("name_unclear", "The value is a title or a degree, not a name.")
@@ -209,7 +189,7 @@ def _read_name(read: ReadText, text: str) -> Any:
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     """Return the reader of cells for the kind of the column's field."""
-    kind, zone = column.field.kind, options.timezone or timezone_of_region(options.region)
+    kind, zone = column.field.kind, options.timezone or words.timezone_of_region(options.region)
     is_birth = column.key == "date_of_birth"
     dates = DateForm(
         options.date_format,
@@ -245,7 +225,9 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
         case Kind.DATETIME:
             return CellReader(timestamp_reader(dates), typed_timestamp(dates))
         case Kind.UUID:
-            return CellReader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
+            return CellReader(
+                texts.read_id, texts.typed_text(keeps_digits=True, whole_numbers=True)
+            )
     return _string_reader(column, options)
 
 
@@ -253,7 +235,7 @@ def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -
     """Return a reader that reads words like "asap" as `now` or None, as `meaning` says."""
 
     def read_or_now(text: str) -> Any:
-        if not means_immediately(text):
+        if not words.means_immediately(text):
             return read(text)
         if meaning is None:
             raise CellError("immediately")
@@ -264,22 +246,22 @@ def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -
 
 def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.field.format is not None:
-        return _reader_from_text(FORMATS[column.field.format], column.keeps_digits, options)
+        return _reader_from_text(texts.FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _reader_from_text(phone_reader(options.region), True, options)
-    typed = typed_text(column.keeps_digits, options.whole_numbers)
-    return CellReader(read_code if column.keeps_digits else read_text, typed)
+        return _reader_from_text(texts.phone_reader(options.region), True, options)
+    typed = texts.typed_text(column.keeps_digits, options.whole_numbers)
+    return CellReader(texts.read_code if column.keeps_digits else texts.read_text, typed)
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
     """Return a reader that reads all texts with `read`, and numbers of typed cells as texts."""
-    typed = typed_text(keeps_digits, options.whole_numbers)
+    typed = texts.typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
 def _read_reference(text: str) -> str:
     """Return the text that names a record: its id, its name, its email address or its code."""
-    return FORMATS["email"](text) if "@" in text else read_exact_text(text)
+    return texts.FORMATS["email"](text) if "@" in text else texts.read_exact_text(text)
 
 
 def _read_several(read_one: ReadText, text: str) -> list[str]:
@@ -330,17 +312,17 @@ def _choice_key(text: str) -> str:
 def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     """Return the reader of one of the `known` values; error messages name the `accepted` values."""
     allowed = ", ".join(accepted)
-    words: dict[str, str | None] = {}
+    spellings: dict[str, str | None] = {}
     for value in known:
         word = _choice_key(value)
         # A spelling that fits two values is neither; each value is still read as it is written.
-        words[word] = None if word in words else value
-    exact = {**words, **{value: value for value in known}}
+        spellings[word] = None if word in spellings else value
+    exact = {**spellings, **{value: value for value in known}}
 
     def read(text: str) -> str | ValueWithNotes:
         if (value := exact.get(text) or exact.get(_choice_key(text))) is not None:
             return value
-        if (value := find_choice(text)) in accepted:
+        if (value := words.find_choice(text)) in accepted:
             return str(value)
         if (band := _band_of(text, accepted)) is not None:
             return with_note(band, "band_chosen", f"The number is imported as {band}.")
@@ -350,7 +332,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
 
     def typed(cell: Any) -> str | ValueWithNotes:
         if isinstance(cell, date):
-            raise CellError("not_text", STORED.format("a date"), allowed=allowed)
+            raise CellError("not_text", texts.STORED.format("a date"), allowed=allowed)
         return read(str(cell))
 
     return CellReader(read, typed)
@@ -369,14 +351,14 @@ def _band_of(text: str, values: Sequence[str]) -> str | None:
 
 def closest_value(text: str, accepted: Sequence[str]) -> str | None:
     """Return the only value of which the text is a misspelling; None for other texts."""
-    word = normalized_words(text)
-    near = [value for value in accepted if is_typing_error(word, value.replace("_", " "))]
+    word = words.normalized_words(text)
+    near = [value for value in accepted if words.is_typing_error(word, value.replace("_", " "))]
     return near[0] if len(near) == 1 else None
 
 
 def _read_bool(text: str) -> bool:
     """Return the boolean that a word such as "yes" or "nein" means."""
-    value = TRUTHS.get(without_accents(text).strip(" ."))
+    value = words.TRUTHS.get(words.without_accents(text).strip(" ."))
     if value is None:
         raise CellError("not_true_or_false")
     return value

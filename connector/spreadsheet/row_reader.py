@@ -14,6 +14,7 @@ from connector.catalog.field import VALUE_ERASED, Kind, is_redacted
 from connector.errors import count_noun
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, Operation
+from connector.spreadsheet import words
 from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.dates import ORDERS, date_meanings
 from connector.spreadsheet.headings import normalized_heading
@@ -35,16 +36,6 @@ from connector.spreadsheet.problems import (
 )
 from connector.spreadsheet.targets import PushTarget
 from connector.spreadsheet.texts import is_timezone
-from connector.spreadsheet.words import (
-    DEGREES,
-    FIVE_DIGIT_COUNTRIES,
-    PARTICLES,
-    TITLES,
-    currency_of_region,
-    date_order_of_region,
-    decimal_of_region,
-    normalized_words,
-)
 
 # -- Columns ---------------------------------------------------------------------------------------
 # `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of
@@ -190,8 +181,8 @@ class ColumnMeanings:
 
     def column_currency(self, column: MappedColumn) -> str | None:
         """Return the only currency that the column's heading or cells show; None for several."""
-        words = filter(None, re.split(r"[\s()\[\]/,]+", column.heading))
-        units = {unit_of(word) for word in words}
+        parts = filter(None, re.split(r"[\s()\[\]/,]+", column.heading))
+        units = {unit_of(part) for part in parts}
         for cell in self._cells(column):
             if isinstance(cell, Amount):
                 units.add(cell.unit)
@@ -211,7 +202,7 @@ class ColumnMeanings:
 
     def _find_proofs(self, column: MappedColumn, kind: AmbiguousKind) -> _Proofs:
         found = _Proofs(kind)
-        decimal = decimal_of_region(column.options.region)
+        decimal = words.decimal_of_region(column.options.region)
         for text in self._cells(column):
             if not isinstance(text, str):
                 continue
@@ -240,7 +231,7 @@ class ColumnMeanings:
             proofs = {key: text for each in same_kind for key, text in each.proofs.items()}
             whose = "another column"
         region, is_date = column.options.region, own.kind == "date"
-        usual = date_order_of_region(region) if is_date else decimal_of_region(region)
+        usual = words.date_order_of_region(region) if is_date else words.decimal_of_region(region)
         reading, why = usual, "no cell has another order"
         if len(proofs) == 1:
             ((reading, proof),) = proofs.items()
@@ -466,7 +457,7 @@ class RowReader:
         """
         column, place = self._by_key[key], self._currency_fields.get(key)
         heading, cell = column.heading, draft.row.cells[column.index]
-        home = currency_of_region(column.options.region)
+        home = words.currency_of_region(column.options.region)
         code = home if unit == "$" and home and home in _DOLLARS else unit
         if place is None:
             draft.warn(
@@ -523,7 +514,7 @@ class RowReader:
         assert self._zip is not None
         code, country = str(draft.values[self._zip]), str(draft.values.get("country", ""))
         is_short = code.isascii() and code.isdigit() and len(code) == 4
-        if is_short and normalized_words(country) in FIVE_DIGIT_COUNTRIES:
+        if is_short and words.normalized_words(country) in words.FIVE_DIGIT_COUNTRIES:
             column = self._by_key.get(self._zip)
             draft.warn("lost_zero", None, column.heading if column else None, code)
 
@@ -593,29 +584,31 @@ def split_name(name: str) -> tuple[str, str] | None:
     if _IS_UNCLEAR(name):
         return None
     parts = [_words_without_titles(part) for part in name.split(",")]
-    parts = [part for part in parts if part and not {*map(normalized_heading, part)} <= DEGREES]
+    parts = [
+        part for part in parts if part and not {*map(normalized_heading, part)} <= words.DEGREES
+    ]
     if any(not any(map(str.isalpha, word)) for part in parts for word in part):
         return None
     if len(parts) != 1:
         return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
-    (words,) = parts
-    if normalized_heading(words[-1]) in DEGREES:
+    (names,) = parts
+    if normalized_heading(names[-1]) in words.DEGREES:
         return None
-    capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in words]
-    split_at = len(words) - 1
+    capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in names]
+    split_at = len(names) - 1
     if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
         split_at = capitals.index(False)
-        return " ".join(words[split_at:]), " ".join(words[:split_at])
+        return " ".join(names[split_at:]), " ".join(names[:split_at])
     while split_at > 1 and (
-        normalized_heading(words[split_at - 1]) in PARTICLES
+        normalized_heading(names[split_at - 1]) in words.PARTICLES
         or (capitals[split_at - 1] and capitals[-1])
     ):
         split_at -= 1
-    return (" ".join(words[:split_at]), " ".join(words[split_at:])) if split_at > 0 else None
+    return (" ".join(names[:split_at]), " ".join(names[split_at:])) if split_at > 0 else None
 
 
 def _words_without_titles(part: str) -> list[str]:
-    words = part.split()
-    while words and normalized_heading(words[0]) in TITLES:
-        del words[0]
-    return words
+    names = part.split()
+    while names and normalized_heading(names[0]) in words.TITLES:
+        del names[0]
+    return names

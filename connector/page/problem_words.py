@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connector.catalog.field import VALUE_ERASED
 from connector.errors import codes_of
 from connector.errors_api import Answered, TryAgain
 from connector.ledger.push_plan import Problem
@@ -32,7 +31,6 @@ class ProblemWords:
 _LOOK = "Check the record on the platform."
 _SEARCH = "Search for the record on the platform, then choose an action."
 _NO_ANSWER = "No response was received, and no matching record was found."
-_ERASED = "The value was erased for privacy."
 _REJECTED = ("The platform rejected the value: “%(said)s”", "Correct the value.")
 _CHANGED = (
     "Changed by someone else. The value is now “%(found)s”.",
@@ -92,9 +90,6 @@ SENT: Mapping[str, ProblemWords] = {
 }
 """Texts by the code of a problem."""
 
-ERASED_FIELD = ProblemWords((_ERASED,), _LOOK)
-"""Texts for a field that an erasure has changed in a record."""
-
 
 _REFUSALS = frozenset(
     code for code, kind, _ in codes_of(Answered) if not issubclass(kind, TryAgain)
@@ -104,8 +99,6 @@ _REFUSALS = frozenset(
 
 def find_problem_words(problem: Problem) -> ProblemWords | None:
     """Return the words of a problem; None if `spreadsheet.problems` has them."""
-    if problem.code == VALUE_ERASED and problem.field is not None:
-        return ERASED_FIELD
     if message_of(problem.code) is not None:
         return None
     kind = "refused" if problem.code in _REFUSALS else "answered"

@@ -73,7 +73,6 @@ UNDONE: Mapping[str, str] = {
     "nothing": "Nothing to undo",
     "partly": "Partly restored: someone else changed some fields",
     "conflict": "Kept: changed by someone else",
-    "redacted": "Kept: erased for privacy",
     "irreversible": "Kept: a conversion cannot be undone",
     "refused": "Rejected by the platform",
     "held": "Not confirmed",

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from connector.catalog.field import VALUE_ERASED, Kind, is_redacted
+from connector.catalog.field import Kind
 from connector.errors import count_noun
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, Operation
@@ -549,8 +549,6 @@ def _cached_cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[C
         text = cell.strip()
         if not text:
             return None
-        if is_redacted(text):
-            raise CellError(VALUE_ERASED)
         return _CLEARED if text == clear else reads.text(text)
 
     return read

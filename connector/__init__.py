@@ -68,23 +68,22 @@ if TYPE_CHECKING:
     from connector.errors_api import Unreachable as Unreachable
     from connector.errors_api import UnreadableAnswer as UnreadableAnswer
     from connector.errors_api import ValidationFailed as ValidationFailed
+    from connector.models.exports import read as read
+    from connector.models.exports import sql as sql
+    from connector.models.project import Check as Check
+    from connector.models.project import Project as Project
+    from connector.models.project import load_project as load_project
+    from connector.models.publish import PublishResult as PublishResult
+    from connector.models.publish import publish as publish
+    from connector.models.runner import BuildResult as BuildResult
+    from connector.models.runner import BuiltModel as BuiltModel
+    from connector.models.runner import CheckResult as CheckResult
+    from connector.models.runner import describe as describe
     from connector.operations.notify import notify as notify
     from connector.operations.problems import Problem as Problem
     from connector.operations.problems import find_problems as find_problems
     from connector.operations.problems import read_state as read_state
     from connector.operations.problems import settings_problem as settings_problem
-    from connector.publishing.dictionary import ModelDescription as ModelDescription
-    from connector.publishing.dictionary import describe_models as describe_models
-    from connector.publishing.exports import read as read
-    from connector.publishing.exports import sql as sql
-    from connector.publishing.project import BuildResult as BuildResult
-    from connector.publishing.project import BuiltModel as BuiltModel
-    from connector.publishing.project import CheckResult as CheckResult
-    from connector.publishing.project import Project as Project
-    from connector.publishing.project import Severity as Severity
-    from connector.publishing.project_loader import load_project as load_project
-    from connector.publishing.publication import PublishResult as PublishResult
-    from connector.publishing.publication import publish as publish
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch
@@ -181,23 +180,22 @@ _MODULES = {
     "Unreachable": "errors_api",
     "UnreadableAnswer": "errors_api",
     "ValidationFailed": "errors_api",
+    "read": "models.exports",
+    "sql": "models.exports",
+    "Check": "models.project",
+    "Project": "models.project",
+    "load_project": "models.project",
+    "PublishResult": "models.publish",
+    "publish": "models.publish",
+    "BuildResult": "models.runner",
+    "BuiltModel": "models.runner",
+    "CheckResult": "models.runner",
+    "describe": "models.runner",
     "notify": "operations.notify",
     "Problem": "operations.problems",
     "find_problems": "operations.problems",
     "read_state": "operations.problems",
     "settings_problem": "operations.problems",
-    "ModelDescription": "publishing.dictionary",
-    "describe_models": "publishing.dictionary",
-    "read": "publishing.exports",
-    "sql": "publishing.exports",
-    "BuildResult": "publishing.project",
-    "BuiltModel": "publishing.project",
-    "CheckResult": "publishing.project",
-    "Project": "publishing.project",
-    "Severity": "publishing.project",
-    "load_project": "publishing.project_loader",
-    "PublishResult": "publishing.publication",
-    "publish": "publishing.publication",
     "Progress": "pulls.outcome",
     "PullReport": "pulls.outcome",
     "Watch": "pulls.outcome",

@@ -29,6 +29,7 @@ from pipelines.models import (
     asset_spec,
     build_events,
     check_events,
+    check_spec,
 )
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
@@ -49,7 +50,7 @@ def published_asset(accounts: Accounts) -> dg.AssetsDefinition:
         specs=[
             *(
                 asset_spec(PROJECT, name).replace_attributes(partitions_def=partitions)
-                for name in PROJECT.build_order
+                for name in PROJECT.nodes
             ),
             dg.AssetSpec(
                 PUBLISHED,
@@ -66,7 +67,7 @@ def published_asset(accounts: Accounts) -> dg.AssetsDefinition:
             ),
         ],
         check_specs=[
-            *(each.spec(accounts) for each in CHECKS.values()),
+            *(check_spec(accounts, each) for each in CHECKS.values()),
             asset_check_spec(
                 accounts,
                 COMPLETE,

@@ -15,6 +15,7 @@ from connector.warehouse.runs import last_publications
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job
+from tests.models.agency import LONG, PublishingAccount
 from tests.pipelines.running import (
     COUNTS,
     KEY,
@@ -23,7 +24,6 @@ from tests.pipelines.running import (
     materialize_resources,
     published,
 )
-from tests.publishing.agency import LONG, PublishingAccount
 
 
 def test_the_published_file_depends_on_every_other_asset() -> None:

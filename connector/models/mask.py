@@ -86,7 +86,7 @@ def personal_columns(
     }
     lowered = {(table, name.lower()) for table, name in found}
     for table, node in made.items():
-        entries = {each.name: each for each in node.entry.columns} if node.entry else {}
+        entries = node.entry.named
         read = tables_read_by(node, columns)
         for each in columns.get(table, ()):
             sources = [
@@ -176,10 +176,10 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
     personal = personal_columns(project, columns)
     found: list[UndeclaredColumn] = []
     for node in own:
-        if node.entry is None:
+        if not node.entry.name:
             found.append(UndeclaredColumn(node.table, None, node.path, is_masked=False))
-        declared = node.entry.texts if node.entry else {}
-        names = [each.name for each in columns.get(node.table, ()) if each.name not in declared]
+        known = [each.name for each in columns.get(node.table, ())]
+        names = [each for each in known if each not in node.entry.named]
         found += [
             UndeclaredColumn(node.table, name, node.path, (node.table, name) in personal)
             for name in names

@@ -86,7 +86,7 @@ class _Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    line: int = Field(1, alias="__line__")
+    line: int = Field(default=1, alias="__line__")
     meta: Mapping[str, Any] = {}
 
 
@@ -139,17 +139,29 @@ class ColumnEntry(_Entry):
     """Older name of `data_tests` in dbt."""
 
 
-class _SeedConfig(_Entry):
-    column_types: Mapping[str, Any] = {}
+class _TableConfig(_Entry):
+    column_types: Mapping[str, str | int] = {}
 
 
 class TableEntry(_Entry):
-    """Model, seed or source table in a schema file, with its columns."""
+    """Model, seed or source table in a schema file, with its columns.
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
+    `config` has the types of a seed's columns; its `meta: {key: [...]}` are the columns that no two
+    rows may have in common.
+    """
+
+    name: str = Field(default="", pattern=r"^[a-z][a-z0-9_]{0,62}$")
     description: _Lines = ""
     columns: list[ColumnEntry] = []
+    config: _TableConfig = _TableConfig()
     _path: Path = PrivateAttr(default=Path())
+
+    @field_validator("columns")
+    @classmethod
+    def _check_unique(cls, columns: list[ColumnEntry]) -> list[ColumnEntry]:
+        if len({each.name for each in columns}) < len(columns):
+            raise ValueError("a column is declared twice")
+        return columns
 
     @property
     def path(self) -> Path:
@@ -157,41 +169,25 @@ class TableEntry(_Entry):
         return self._path
 
     @property
+    def named(self) -> dict[str, ColumnEntry]:
+        """Listed columns, by name."""
+        return {each.name: each for each in self.columns}
+
+    @property
     def texts(self) -> dict[str, str]:
-        """Description of each listed column; it may be empty."""
-        return {each.name: each.description for each in self.columns}
-
-    @field_validator("columns")
-    @classmethod
-    def _check_unique(cls, columns: list[ColumnEntry]) -> list[ColumnEntry]:
-        names = [each.name for each in columns]
-        if len({*names}) < len(names):
-            raise ValueError("a column is declared twice")
-        return columns
-
-
-class SeedEntry(TableEntry):
-    """Seed in a schema file, with the types of its columns.
-
-    `config: {meta: {key: [...]}}` are the columns that no two rows may have in common.
-    """
-
-    config: _SeedConfig
+        """Descriptions of the columns that have one."""
+        return {each.name: each.description for each in self.columns if each.description}
 
     @property
     def types(self) -> dict[str, str]:
-        """Type of each column, in order."""
-        return {each.name: str(self.config.column_types[each.name]) for each in self.columns}
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Columns that no two rows may have in common."""
-        return tuple(self.config.meta.get("key", ()))
+        """Type of each column of a seed, in order."""
+        types = self.config.column_types
+        return {name: str(types.get(name, "varchar")) for name in self.named}
 
 
 class _Source(_Entry):
     name: str
-    schema_name: str = Field("", alias="schema")
+    schema_name: str = Field(default="", alias="schema")
     description: str = ""
     tables: list[TableEntry]
 
@@ -199,7 +195,7 @@ class _Source(_Entry):
 class _SchemaFile(_Entry):
     version: Any = None
     models: list[TableEntry] = []
-    seeds: list[SeedEntry] = []
+    seeds: list[TableEntry] = []
     sources: list[_Source] = []
 
 
@@ -318,7 +314,7 @@ class Node:
 
     Attributes:
         path: SQL file of a model, csv file of a seed.
-        entry: Entry in a schema file; None if it has none.
+        entry: Entry in a schema file, empty if it has none.
         sql: Query of a model.
         parents: Names of the models and seeds that it reads.
         sources: Loaded tables that it reads, as `schema.table`.
@@ -329,7 +325,7 @@ class Node:
     schema: str
     kind: Kind
     path: Path
-    entry: TableEntry | None
+    entry: TableEntry
     sql: str = ""
     parents: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -343,7 +339,7 @@ class Node:
     @property
     def about(self) -> str:
         """Description of the rows."""
-        return self.entry.description if self.entry else ""
+        return self.entry.description
 
     @property
     def grain(self) -> str:
@@ -489,8 +485,8 @@ class _Loader:
             self._tables[path.stem] = f"{self._schema(path)}.{path.stem}"
         for name, entry in self._entries.items():
             if name not in paths and name not in self._sources:
-                what = "seed" if isinstance(entry, SeedEntry) else "model"
-                raise ReferenceUnknown(what, name, tuple(paths), path=entry.path, line=entry.line)
+                what, known = "model or seed", tuple(paths)
+                raise ReferenceUnknown(what, name, known, path=entry.path, line=entry.line)
         nodes = {
             name: self._seed(path) if path.suffix == ".csv" else self._model(path, texts[path])
             for name, path in paths.items()
@@ -531,7 +527,7 @@ class _Loader:
             schema=self._schema(path),
             kind="view" if query.options.get("materialized") == "view" else "table",
             path=path,
-            entry=self._entries.get(path.stem),
+            entry=self._entries.get(path.stem, TableEntry()),
             sql=query.sql,
             parents=query.refs,
             sources=query.sources,
@@ -541,7 +537,7 @@ class _Loader:
     def _seed(self, path: Path) -> Node:
         """Return the seed of a csv file, or of the user's file of the same name."""
         entry = self._entries.get(path.stem)
-        if not isinstance(entry, SeedEntry):
+        if entry is None:
             raise ModelError(f"the seed {path.stem} is in no schema file", path=path)
         users = (self._user_seeds or self._folder) / path.name
         if is_own := users.exists():

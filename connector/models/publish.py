@@ -87,12 +87,10 @@ class PublishResult:
 
 
 def load_account_project(settings: Settings) -> Project:
-    """Return the shipped models with the account's own seeds and models; none if they are off.
+    """Return the shipped models with the account's own seeds and models.
 
     Raises a `ModelError`, and `SettingsError` if the folder of own models is not a folder.
     """
-    if settings.models.value == "off":
-        return Project({}, {}, ())
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own.value is not None and not own.value.is_dir():
         raise_invalid_value("models_folder", own.value, "a folder that exists", own.origin)
@@ -171,7 +169,8 @@ class _Publishing:
 
     def _publish(self, watch: Watch | None) -> BuildResult:
         self._remove_drafts()
-        mask, project = Mask.from_settings(self._settings), load_account_project(self._settings)
+        is_off, mask = self._settings.models.value == "off", Mask.from_settings(self._settings)
+        project = Project({}, {}, ()) if is_off else load_account_project(self._settings)
         if mask is not None:
             mask.check_names(project)
         self._row = begin_publication(self._work, self._draft, self._row, self._target)

@@ -9,12 +9,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from functools import lru_cache
+from pathlib import Path
 
 import duckdb
 
 from connector.errors import ModelError
-from connector.models.project import Check, Kind, Node, Project, SeedEntry, sql_errors
+from connector.models.project import Check, Kind, Node, Project, sql_errors
 from connector.models.seeds import create_seed_table
 from connector.warehouse.duckdb_file import literal, quoted, transaction
 from connector.warehouse.schema import Column, complete_tables
@@ -73,29 +74,26 @@ Watch = Callable[[BuiltModel | CheckResult, int], None]
 TableColumns = Mapping[str, tuple[Column, ...]]
 """Columns of each table, by `schema.table`, in order."""
 
-_described: WeakKeyDictionary[Project, TableColumns] = WeakKeyDictionary()
 
-
+@lru_cache(maxsize=4)
 def describe(project: Project) -> TableColumns:
     """Return the columns of all tables with their descriptions, found by a build without data.
 
     Raises `ModelError` if a model cannot be built, or if a schema file names a missing column.
     """
-    if project not in _described:
-        with duckdb.connect(":memory:") as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            complete_tables(connection, "memory")
-            for node in project.nodes.values():
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
-                # Tables, because DuckDB would expand a view again in each model that reads it.
-                if isinstance(node.entry, SeedEntry):
-                    cells = ", ".join(f"{quoted(n)} {t}" for n, t in node.entry.types.items())
-                    connection.execute(f"CREATE TABLE {node.table} ({cells})")
-                    continue
-                with sql_errors(node.path, f"{node.name} cannot be built"):
-                    connection.execute(f"CREATE TABLE {node.table} AS {node.sql}\nWITH NO DATA")
-            _described[project] = read_columns(connection, project)
-    return _described[project]
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        complete_tables(connection, "memory")
+        for node in project.nodes.values():
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
+            # Tables, because DuckDB would expand a view again in each model that reads it.
+            if node.kind == "seed":
+                cells = ", ".join(f"{quoted(n)} {t}" for n, t in node.entry.types.items())
+                connection.execute(f"CREATE TABLE {node.table} ({cells})")
+                continue
+            with sql_errors(node.path, f"{node.name} cannot be built"):
+                connection.execute(f"CREATE TABLE {node.table} AS {node.sql}\nWITH NO DATA")
+        return read_columns(connection, project)
 
 
 def read_columns(connection: duckdb.DuckDBPyConnection, project: Project) -> TableColumns:
@@ -115,10 +113,9 @@ def read_columns(connection: duckdb.DuckDBPyConnection, project: Project) -> Tab
     _check_named_columns(project, {table: {c.name for c in found[table]} for table in found})
     texts = {table: {c.name: c.comment for c in columns} for table, columns in found.items()}
     for table, entry in project.sources.items():
-        texts.setdefault(table, {}).update({n: text for n, text in entry.texts.items() if text})
+        texts.setdefault(table, {}).update(entry.texts)
     for node in project.nodes.values():
-        declared = node.entry.texts if node.entry else {}
-        texts[node.table] = written = {n: text for n, text in declared.items() if text}
+        texts[node.table] = written = node.entry.texts
         read = [texts[table] for table in tables_read_by(node, found)]
         for name in (each.name for each in found.get(node.table, ())):
             inherited = {t[each] for t in read for each in source_names(name) if t.get(each)}
@@ -143,7 +140,7 @@ def source_names(column: str) -> tuple[str, str]:
 
 def _check_named_columns(project: Project, known: Mapping[str, set[str]]) -> None:
     """Raise `ModelError` if a schema file describes or tests a column that does not exist."""
-    named = [
+    named: list[tuple[Path, int | None, str, str, str]] = [
         (check.path, check.line, f"the test {check.name}", *column)
         for check in project.checks
         for column in check.columns
@@ -151,7 +148,6 @@ def _check_named_columns(project: Project, known: Mapping[str, set[str]]) -> Non
     named += [
         (node.entry.path, column.line, "a description", node.table, column.name)
         for node in project.nodes.values()
-        if node.entry
         for column in node.entry.columns
     ]
     for path, line, what, table, column in named:
@@ -217,7 +213,7 @@ def _build_node(connection: duckdb.DuckDBPyConnection, node: Node) -> BuiltModel
     # In a transaction, so that an error leaves the earlier table.
     with transaction(connection), sql_errors(node.path, f"{node.name} cannot be built"):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
-        if isinstance(node.entry, SeedEntry):
+        if node.kind == "seed":
             create_seed_table(connection, node.table, node.path, node.entry)
         else:
             connection.execute(f"CREATE OR REPLACE {node.kind} {node.table} AS {node.sql}")

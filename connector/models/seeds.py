@@ -20,7 +20,7 @@ import duckdb
 from connector.atomic_files import write_atomically
 from connector.errors import MartsMissing, ModelError, UnknownName, file_error
 from connector.log import escape_control_characters
-from connector.models.project import SHIPPED_FOLDER, Node, Project, SeedEntry, sql_errors
+from connector.models.project import SHIPPED_FOLDER, Node, Project, TableEntry, sql_errors
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import open_read_only
 
@@ -71,7 +71,7 @@ def _invalid(path: Path, line: int | None, problem: str, action: str | None = No
 
 
 def create_seed_table(
-    connection: duckdb.DuckDBPyConnection, table: str, path: Path, entry: SeedEntry
+    connection: duckdb.DuckDBPyConnection, table: str, path: Path, entry: TableEntry
 ) -> None:
     """Replace a seed's table in the caller's transaction. Raises `ModelError` with the line."""
     types = entry.types
@@ -98,18 +98,19 @@ def create_seed_table(
     connection.execute("DROP TABLE seed_cells")
 
 
-def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: SeedEntry) -> None:
+def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: TableEntry) -> None:
     """Raise `ModelError` for two rows with the same key, and for two spellings of one value.
 
     Spellings differ in spaces, capitals or composed characters. The key of a month is the month,
     whatever its day.
     """
+    wanted = entry.config.meta.get("key", ())
     spellings: dict[tuple[str, str], tuple[str, int]] = {}
     lines: dict[Row, int] = {}
     for line, cells in rows:
         key: list[str | None] = []
         for name, cell in zip(entry.types, cells, strict=True):
-            if name not in entry.key:
+            if name not in wanted:
                 continue
             same = " ".join(unicodedata.normalize("NFC", cell or "").split())
             same = same if name.endswith("id") else same.casefold()
@@ -119,8 +120,8 @@ def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: SeedEntry) ->
                 action = "Use the same spelling in both lines: check spaces and capitals."
                 raise _invalid(path, line, problem, action)
             key.append(same[:7] if name == "month" else same)
-        if entry.key and (first := lines.setdefault(tuple(key), line)) != line:
-            problem = f"line {first} already has this {', '.join(entry.key)}"
+        if wanted and (first := lines.setdefault(tuple(key), line)) != line:
+            problem = f"line {first} already has this {', '.join(wanted)}"
             raise _invalid(path, line, problem, "Keep one of the two lines.")
 
 
@@ -142,7 +143,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def maps_any_value(seed: Node) -> bool:
     """Return True if a user's file maps a value that the shipped one does not have."""
-    columns = [*seed.entry.texts] if seed.entry else []
+    columns = [*seed.entry.named]
     shipped = SHIPPED_FOLDER / "seeds" / seed.path.name
     if not seed.is_own:
         return False
@@ -195,7 +196,7 @@ def write_seed_copies(
 
 
 def _write_copy(folder: Path, seed: Node, missing: Collection[str]) -> SeedCopy:
-    path, columns = folder / f"{seed.name}.csv", [*seed.entry.texts] if seed.entry else []
+    path, columns = folder / f"{seed.name}.csv", [*seed.entry.named]
     is_new = not path.exists()
     delimiter, rows = read_rows(seed.path, columns)
     # Rows that wait to be filled in need not be written twice.

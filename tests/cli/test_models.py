@@ -52,7 +52,7 @@ def test_models_list_works_without_data(tmp_path: Path) -> None:
 
     assert 0 == listed.status
     assert list(load_project().nodes) == list(shown)
-    assert "one row per live job" == shown["stg_jobs"]["grain"]
+    assert "one row per job" == shown["stg_jobs"]["grain"]
     assert "job_id" in [each["name"] for each in shown["stg_jobs"]["columns"]]
     assert not list(tmp_path.iterdir())
 

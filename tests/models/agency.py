@@ -94,7 +94,7 @@ class PublishingAccount:
     def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make `publish` build this account's project instead of the shipped one."""
         monkeypatch.setattr(
-            publishing, "load_project", lambda **_: load_project(self.project_folder)
+            publishing, "load_account_project", lambda _: load_project(self.project_folder)
         )
 
     def settings(self, **more: str) -> Settings:

@@ -81,8 +81,8 @@ WRONG = {
     ),
     "severity": ("marts/schema.yml", "severity: warn", "severity: loud", 17, "'loud'"),
     "model config": (
-        *("marts/schema.yml", "  - name: sum_jobs", "  - name: sum_jobs\n    config: {}"),
-        *(16, "config: is not a key"),
+        *("marts/schema.yml", "  - name: sum_jobs", "  - name: sum_jobs\n    config: {tags: x}"),
+        *(16, "config.tags: is not a key"),
     ),
     "is not valid YAML": ("marts/schema.yml", "models:", "models: [", 2, "is not valid YAML"),
     "key twice": (

@@ -276,7 +276,7 @@ def test_every_column_of_a_shipped_mart_is_declared() -> None:
         for model in project.nodes.values()
         if model.schema == "marts"
         for each in shapes[model.table]
-        if model.entry is None or each.name not in model.entry.texts
+        if each.name not in model.entry.named
     ]
 
     assert [] == undeclared

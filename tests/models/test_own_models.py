@@ -307,7 +307,7 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         "schema.yml",
         SCHEMA,
         ReferenceUnknown,
-        r"schema\.yml:2: there is no model 'people'",
+        r"schema\.yml:2: there is no model or seed 'people'",
     ),
     "a declared column that is not there": (
         "schema.yml",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connector import CATALOG, Column, describe, load_project
-from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, declared_tables
+from connector.catalog import CATALOG
+from connector.models.project import load_project
+from connector.models.runner import describe
+from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, Column, declared_tables
 from generate.files import Texts
 
 _SCHEMAS = {

@@ -9,7 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from connector import ConnectorError, configured_accounts, explain, find_problems, read_state
+from connector.errors import ConnectorError
+from connector.operations.problems import find_problems, read_state
+from connector.pulls.outcome import explain
+from connector.settings.model import configured_accounts
 from pipelines.accounts import Account, Accounts, to_failure
 from pipelines.graph import PUBLISHED
 

@@ -11,16 +11,9 @@ from typing import Any
 
 import dagster as dg
 
-from connector import (
-    CATALOG,
-    BuildResult,
-    BuiltModel,
-    Check,
-    CheckResult,
-    Project,
-    describe,
-    load_project,
-)
+from connector.catalog import CATALOG
+from connector.models.project import Check, Project, load_project
+from connector.models.runner import BuildResult, BuiltModel, CheckResult, describe
 from pipelines.accounts import Accounts, asset_check_spec
 from pipelines.graph import DATA_TEAM, KEYS, source_metadata
 

@@ -7,16 +7,11 @@ from typing import Any
 
 import dagster as dg
 
-from connector import (
-    ConnectorError,
-    PublishingRefused,
-    PublishResult,
-    Settings,
-    Warehouse,
-    explain,
-    explain_together,
-    publish,
-)
+from connector.errors import ConnectorError, PublishingRefused
+from connector.models.publish import PublishResult, publish
+from connector.pulls.outcome import explain, explain_together
+from connector.settings.model import Settings
+from connector.warehouse.warehouse import Warehouse
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, asset_check_spec, to_failure
 from pipelines.graph import DATA_TEAM, KEYS, PUBLISHED, PUBLISHING, source_metadata

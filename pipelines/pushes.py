@@ -16,21 +16,15 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from connector import (
-    ORDER,
-    PROBLEMS,
-    PUSH_OPTIONS,
-    ConnectorError,
-    DeliveryResult,
-    PushFile,
-    PushOptions,
-    PushReport,
-    PushRunOptions,
-    TryAgain,
-    deliver,
-    explain,
-    file_from_query,
-)
+from connector.errors import ConnectorError
+from connector.errors_api import TryAgain
+from connector.pulls.outcome import explain
+from connector.pushes.dry_run import PushFile
+from connector.pushes.inbox import DeliveryResult, deliver
+from connector.pushes.options import PUSH_OPTIONS, PushOptions
+from connector.pushes.push import ORDER, PushReport, PushRunOptions
+from connector.pushes.query_file import file_from_query
+from connector.spreadsheet.problems import PROBLEMS
 from pipelines.accounts import Account, Accounts, Context, account_of, is_last_try, to_failure
 from pipelines.graph import (
     API_KEYS,

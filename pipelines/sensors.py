@@ -13,18 +13,13 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from connector import (
-    PUSH_OPTIONS,
-    ConnectorError,
-    Inbox,
-    WaitingFile,
-    configured_accounts,
-    explain,
-    find_problems,
-    notify,
-    read_state,
-    settings_problem,
-)
+from connector.errors import ConnectorError
+from connector.operations.notify import notify
+from connector.operations.problems import find_problems, read_state, settings_problem
+from connector.pulls.outcome import explain
+from connector.pushes.inbox import Inbox, WaitingFile
+from connector.pushes.options import PUSH_OPTIONS
+from connector.settings.model import configured_accounts
 from pipelines import pushes
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.jobs import UNDER_WAY

@@ -107,7 +107,9 @@ def test_a_content_item_is_edited_and_deleted(account: Account) -> None:
 
 @pytest.mark.parametrize("behaviour", [
     {"sorting": "ignored"}, {"ties": "random"}, {"total": "earlier"}, {"per_page_max": "10"},
-    {"timestamp_precision": "seconds"}, {"nulls": "absent"}, {"counters": "live"},
+    {"timestamp_precision": "seconds"}, {"nulls": "absent"}, {"counters": "moving"},
+    {"page_past_end": "last"}, {"page_past_end": "404"},
+    {"date_header": "missing"}, {"rate_window": "sliding"},
 ], ids=lambda each: "-".join(*each.items()))  # fmt: skip
 def test_other_servers_are_copied_exactly(
     world: World, tmp_path: Path, behaviour: dict[str, str]
@@ -175,16 +177,18 @@ def test_a_pull_that_dies_is_continued(server: Server, tmp_path: Path, stop: int
         assert [] == account.differences("candidates")
 
 
-@pytest.mark.parametrize("stop", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("stop", [0, 1, 4, 9, 11, 15])
 def test_no_edit_is_lost_when_a_pull_dies(world: World, tmp_path: Path, stop: int) -> None:
     """A bookmark is never ahead of the records that it covers.
 
-    The edits are some hours old, because each pull reads the last hour again.
+    The edits are some hours old, because each pull reads the last hour again, and on two pages,
+    because a pull compares all of the first one.
     """
     now = [datetime.now(UTC)]
-    with world.copy(tmp_path, clock=lambda: now[0]) as account:
+    pages = {"per_page_max": "10"}
+    with world.copy(tmp_path, clock=lambda: now[0], behaviours=pages) as account:
         records = account.server.records("candidates").values()
-        for number, each in enumerate(sorted(records, key=itemgetter("updated_at"))[:4]):
+        for number, each in enumerate(sorted(records, key=itemgetter("updated_at"))[:16]):
             account.server.api("PUT", f"/candidates/{each['id']}", city=f"City {number}")
         now[0] += timedelta(hours=5)
         process = account.start("pull", "candidates", "--quiet", CONNECTOR_CONNECTIONS="1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -245,7 +246,9 @@ def test_an_update_does_not_take_the_email_of_another_record(
     assert [] == account.server.sent()
 
 
-def test_a_conversion_is_sent_once(account: Account) -> None:
+@pytest.mark.parametrize("code", [200, 201])
+def test_a_conversion_is_sent_once(account: Account, code: int) -> None:
+    account.server.rule("POST */convert", lambda forward: replace(forward(), status=code))
     id = account.server.ids("leads")[0]
     file = account.csv("a.csv", [{"id": id}])
     done = account.push("leads", file, "--mode", "convert")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector import CATALOG, Warehouse, landing_columns
+from connector.catalog import CATALOG
 from connector.sandbox.faults import TotalHuge
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
+from connector.warehouse.schema import landing_columns
+from connector.warehouse.warehouse import Warehouse
 from pipelines.graph import KEYS
 from pipelines.landing import CHECK
 from tests.pipelines.running import COUNTS, KEY, landing, make_account, materialize_resources

@@ -8,10 +8,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from connector import CATALOG, Warehouse
+from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
 from connector.warehouse.runs import last_publications
+from connector.warehouse.warehouse import Warehouse
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job

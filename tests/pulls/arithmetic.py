@@ -14,8 +14,8 @@ from email.utils import formatdate
 from math import ceil
 from typing import Any
 
-from connector import Client
 from connector.catalog import CATALOG
+from connector.client.client import Client
 from connector.client.messages import Request, Response
 from connector.errors_api import NoAnswer
 

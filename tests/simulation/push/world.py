@@ -258,9 +258,7 @@ class PushWorld(WorldClock):
                 answer = self.store.convert(name, write.path.split("/")[-2])
         except Rejection as rejection:
             write.status = rejection.status
-            return self._make_response(
-                rejection.status, rejection.error_body(self.store.behaviours)
-            )
+            return self._make_response(rejection.status, rejection.error_body())
         assert answer.body is not None
         write.status, write.committed_at = answer.status, self.now
         write.record_id = answer.record["id"]

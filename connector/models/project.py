@@ -396,13 +396,17 @@ class Project:
             if not names:
                 schemas = {node.schema for node in self.nodes.values()}
                 raise UnknownName("model, seed or folder", bare, (*self.nodes, *schemas))
-            for is_wanted, steps in ((word[0] == "+", parents), (word[-1] == "+", children)):
-                waiting = [*names] if is_wanted else []
-                while waiting:
-                    new = {*steps[waiting.pop()]} - names
-                    names |= new
-                    waiting += new
             chosen |= names
+            for is_wanted, steps in (
+                (word.startswith("+"), parents),
+                (word.endswith("+"), children),
+            ):
+                waiting, seen = [*names] if is_wanted else [], {*names}
+                while waiting:
+                    new = {*steps[waiting.pop()]} - seen
+                    seen |= new
+                    waiting += new
+                chosen |= seen
         return tuple(name for name in self.nodes if name in chosen)
 
     def checks_of(self, names: Collection[str]) -> tuple[Check, ...]:

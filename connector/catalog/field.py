@@ -29,12 +29,6 @@ Uuid = NewType("Uuid", str)
 FieldValue = str | int | float | bool | None | list[str]
 """Value of one `field_key` of a content item: a single value or a list of strings (API 2.7)."""
 
-MARK = "[erased]"
-"""Text that replaces an erased value or an erased part of a text."""
-
-VALUE_ERASED = "value_erased"
-"""Code of the problem of a value that `is_redacted`."""
-
 
 class Kind(StrEnum):
     """Type of a field, with the names that the API documentation uses (conventions, section 2)."""
@@ -60,18 +54,6 @@ KINDS: Mapping[Any, Kind] = {
     datetime: Kind.DATETIME,
 }
 """Kind of field by type annotation."""
-
-
-def is_redacted(value: Any) -> bool:
-    """Return True if the value, or a text or key in it, contains `MARK` because it was erased.
-
-    Such a value is never sent and does not count as proof.
-    """
-    if isinstance(value, str):
-        return MARK in value
-    if isinstance(value, Mapping):
-        return any(is_redacted(name) or is_redacted(each) for name, each in value.items())
-    return isinstance(value, list | tuple) and any(map(is_redacted, value))
 
 
 def parse_datetime(value: Any) -> datetime:

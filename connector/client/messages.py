@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
-from connector.catalog.field import MARK, Filter, is_redacted
+from connector.catalog.field import Filter
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
 from connector.client.fit import create_mismatch, misfit_of_id
 from connector.client.limiter import RateHeaders
@@ -258,27 +258,18 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
     """Return the fields as JSON, with dates and datetimes in the API's format (API, conventions).
 
     Raises:
-        Misused: A value does not exist in JSON, a datetime has no time zone, or a value was
-            redacted by an erasure. The error contains the type or the field, but no value.
+        Misused: A value does not exist in JSON, or a datetime has no time zone. The error contains
+            the type, but no value.
     """
     try:
         text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
-        body = text.encode()
+        return text.encode()
     except TypeError as error:
         reason = str(error)
     except UnicodeEncodeError:
         reason = "a text that is not Unicode"
     except (ValueError, RecursionError):
         reason = "a number that is not finite, or values nested in a circle"
-    else:
-        if is_redacted(text):
-            names = [name for name, value in fields.items() if is_redacted({name: value})]
-            raise Misused(
-                f"{', '.join(names)} contains {MARK}, the mark of an erased value, which is never"
-                " sent",
-                action="Enter the complete value, or leave the field out.",
-            )
-        return body
     raise Misused(
         f"{reason} cannot be sent as JSON",
         action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",

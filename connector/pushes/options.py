@@ -12,12 +12,7 @@ from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.dates import (
-    FORMAT_ALLOWED,
-    HOURS_ALLOWED,
-    check_date_format,
-    parse_hours,
-)
+from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
     SavedMap,
@@ -254,7 +249,7 @@ def _checked_row_number(number: int | None) -> int | None:
 def _checked_date_format(date_format: str) -> str:
     """Return the date format if it is valid. Raises `Misused`."""
     try:
-        check_date_format(date_format)
+        date_order(date_format)
     except ValueError as error:
         raise Misused(
             f"{date_format!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from connector.catalog.field import VALUE_ERASED, is_redacted
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.errors_api import (
@@ -255,29 +254,18 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[Problem, ...]:
-    """Return a problem for each of the fields `names` that another user has changed since `base`.
-
-    It shows the present value, unless an erasure has redacted the loaded value: the present one may
-    name the person.
-    """
-    problems = []
-    for name in names:
-        was_redacted = is_redacted(base[name])
-        if was_redacted:
-            message = f"an erasure changed {name}, so the push cannot detect changes by others"
-        else:
-            known = repr(shorten(base[name]))
-            message = f"{name} was changed by someone else; the last pull read {known}"
-        problem = Problem(
-            VALUE_ERASED if was_redacted else "changed_elsewhere",
-            message,
+    """Return a problem for each of the fields that another user has changed since `base`."""
+    return tuple(
+        Problem(
+            "changed_elsewhere",
+            f"{name} was changed by someone else; the last pull read {shorten(base[name])!r}",
             field=name,
             received=shorten(wanted[name]),
-            found=None if was_redacted else shorten(now.get(name)),
+            found=shorten(now.get(name)),
             fix="Check which value is right. To send the value of the file, add --overwrite.",
         )
-        problems.append(problem)
-    return tuple(problems)
+        for name in names
+    )
 
 
 # -- Push row --------------------------------------------------------------------------------------

@@ -231,8 +231,7 @@ class _UndoRun:
         if step.deletes:
             self._record_row_end(make_undone_row(row, "delete"))
         elif step.problems:
-            unfit: UndoOutcome = "redacted" if step.is_redacted else "conflict"
-            outcome: UndoOutcome = "partly" if step.restores_any_field else unfit
+            outcome: UndoOutcome = "partly" if step.restores_any_field else "conflict"
             ended = make_undone_row(row, outcome, step.problems, step)
             self._record_row_end(ended, row.key if step.restores_any_field else None)
         elif step.body:

@@ -9,11 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
+from connector.spreadsheet import texts, words
 from connector.spreadsheet.dates import (
     DateForm,
     date_reader,
@@ -31,31 +33,6 @@ from connector.spreadsheet.problems import (
     with_note,
 )
 from connector.spreadsheet.targets import TargetColumn
-from connector.spreadsheet.texts import (
-    CODED,
-    FORMATS,
-    STORED,
-    TextForm,
-    clean_text,
-    phone_reader,
-    read_code,
-    read_exact_text,
-    read_id,
-    read_text,
-    typed_text,
-)
-from connector.spreadsheet.words import (
-    DEGREES,
-    TRUTHS,
-    find_choice,
-    is_typing_error,
-    means_ditto,
-    means_immediately,
-    means_nothing,
-    normalized_words,
-    timezone_of_region,
-    without_accents,
-)
 
 ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
 """Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
@@ -141,7 +118,7 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
     else:
         reader = _reader_by_kind(column, options)
     if column.is_multiple:
-        reader = CellReader(_several_values_reader(reader.text), reader.typed)
+        reader = CellReader(partial(_read_several, reader.text), reader.typed)
     visible = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
     return _mapping_reader(reader, visible, options.values) if options.values else visible
 
@@ -149,7 +126,8 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Return a match unless the text has a letter or sign that may look different from its code."""
 
-_NO_NAME = frozenset(each for each in DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
+_NO_NAME = frozenset(each for each in words.DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
+_NOT_APPLICABLE = frozenset(("na", "n a"))
 
 
 def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
@@ -160,30 +138,30 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
     # accepted, so it is checked first. An id may be any word.
     takes_any = is_name or (is_string and field.format in (None, "currency"))
     is_plain = is_name or (is_string and field.format is None and not column.keeps_digits)
-    form = TextForm(is_plain, is_plain and (is_name or field.is_one_line))
-    is_answer = "not_applicable" in field.values
+    is_one_line = is_plain and (is_name or field.is_one_line)
+    is_answer, is_amount = "not_applicable" in field.values, field.kind is Kind.NUMBER
 
     def read_or_nothing(text: str) -> Any:
-        if takes_any and means_nothing(text):
+        if takes_any and words.means_nothing(text):
             return with_note(None, "says_nothing")
         try:
             return read(text)
         except CellError:
-            if means_nothing(text) and not (
-                is_answer and normalized_words(text) in _NOT_APPLICABLE
-            ):
-                return with_note(None, "says_nothing")
-            raise
+            is_choice = is_answer and words.normalized_words(text) in _NOT_APPLICABLE
+            is_nothing = words.means_nothing(text) or (is_amount and words.means_no_amount(text))
+            if is_choice or not is_nothing:
+                raise
+            return with_note(None, "says_nothing")
 
     def read_seen(text: str) -> Any:
-        if _IS_AS_SEEN(text) and CODED not in text:
-            # True for nearly every cell.
+        # The first condition is true for nearly every cell.
+        if (_IS_AS_SEEN(text) and texts.CODED not in text) or (
+            takes_any and words.means_nothing(text)
+        ):
             return read_or_nothing(text)
-        if takes_any and means_nothing(text):
-            return with_note(None, "says_nothing")
-        if means_ditto(text):
+        if words.means_ditto(text):
             raise CellError("ditto")
-        tidy = clean_text(text, form)
+        tidy = texts.clean_text(text, is_plain=is_plain, is_one_line=is_one_line)
         if not isinstance(tidy, ValueWithNotes):
             return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None
@@ -191,39 +169,33 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
             value = with_note(value, code, message)
         return value
 
-    return read_name if (read_name := _name_reader(read_seen, column)) else read_seen
+    is_part_of_name = column.key in ("first_name", "last_name")
+    return partial(_read_name, read_seen) if is_part_of_name else read_seen
 
 
-_NOT_APPLICABLE = frozenset(("na", "n a"))
-
-
-def _name_reader(read: ReadText, column: TargetColumn) -> ReadText | None:
-    """Return a reader that refuses names without letters and titles; None for other columns."""
-    if column.key not in ("first_name", "last_name"):
-        return None
-
-    def read_name(text: str) -> Any:
-        if text.isalpha() and text.casefold() not in _NO_NAME:
-            return read(text)
-        words = {each for each in without_accents(text).replace("/", "").split() if each}
-        bare = {re.sub(r"\W", "", each) for each in words}
-        if not any(map(str.isalpha, text)) and not means_nothing(text):
-            raise CellError("name_unclear", "The value is no name.")
-        if bare <= _NO_NAME:
-            raise CellError("name_unclear", "The value is a title or a degree, not a name.")
+def _read_name(read: ReadText, text: str) -> Any:
+    """Return a first or last name. Raises `CellError` for a text without letters, or a title."""
+    if text.isalpha() and text.casefold() not in _NO_NAME:
         return read(text)
-
-    return read_name
+    bare = {
+        re.sub(r"\W", "", each) for each in words.without_accents(text).replace("/", "").split()
+    }
+    if not any(map(str.isalpha, text)) and not words.means_nothing(text):
+        raise CellError("name_unclear", "The value is no name.")
+    if bare <= _NO_NAME:
+        raise CellError("name_unclear", "The value is a title or a degree, not a name.")
+    return read(text)
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     """Return the reader of cells for the kind of the column's field."""
-    kind = column.field.kind
+    kind, zone = column.field.kind, options.timezone or words.timezone_of_region(options.region)
+    is_birth = column.key == "date_of_birth"
     dates = DateForm(
         options.date_format,
         options.century,
-        is_birth=column.key == "date_of_birth",
-        zone=_zone(options),
+        is_birth=is_birth,
+        zone=ZoneInfo(zone) if zone else None,
         hours=options.day_hours,
         is_end=column.key.startswith("end"),
     )
@@ -239,36 +211,31 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
                 month_days=options.month_days,
             )
             read = number_reader(form)
-            if kind is Kind.INTEGER and column.period == "day":
+            if form.is_whole and column.period == "day":
                 read = _immediately_reader(read, 0, options.immediately)
             return CellReader(read, typed_number(form))
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
+            today = date.today().isoformat()  # the user's own day
             read = date_reader(dates)
-            if not dates.is_birth:
-                today = date.today().isoformat()  # the user's own day
+            if not is_birth:
                 read = _immediately_reader(read, today, options.immediately)
             return CellReader(read, typed_date)
         case Kind.DATETIME:
             return CellReader(timestamp_reader(dates), typed_timestamp(dates))
+        case Kind.UUID:
+            return CellReader(
+                texts.read_id, texts.typed_text(keeps_digits=True, whole_numbers=True)
+            )
     return _string_reader(column, options)
 
 
-def _zone(options: CellOptions) -> ZoneInfo | None:
-    """Return the time zone of times without one, by choice or by country."""
-    name = options.timezone or timezone_of_region(options.region)
-    return ZoneInfo(name) if name else None
-
-
 def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
-    """Return a reader that reads words like "asap" as `now` or None, as `meaning` says.
-
-    Raises `CellError` for such a word without a meaning.
-    """
+    """Return a reader that reads words like "asap" as `now` or None, as `meaning` says."""
 
     def read_or_now(text: str) -> Any:
-        if not means_immediately(text):
+        if not words.means_immediately(text):
             return read(text)
         if meaning is None:
             raise CellError("immediately")
@@ -278,39 +245,29 @@ def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -
 
 
 def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
-    """Return the reader of cells for an id, a string with a format, a phone number or a text."""
-    if column.field.kind is Kind.UUID:
-        return CellReader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
     if column.field.format is not None:
-        return _reader_from_text(FORMATS[column.field.format], column.keeps_digits, options)
+        return _reader_from_text(texts.FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _reader_from_text(phone_reader(options.region), True, options)
-    typed = typed_text(column.keeps_digits, options.whole_numbers)
-    return CellReader(read_code if column.keeps_digits else read_text, typed)
+        return _reader_from_text(texts.phone_reader(options.region), True, options)
+    typed = texts.typed_text(column.keeps_digits, options.whole_numbers)
+    return CellReader(texts.read_code if column.keeps_digits else texts.read_text, typed)
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
-    """Return a reader that reads all texts with `read`, and numbers of typed cells as texts.
-
-    With `keeps_digits`, leading zeros matter, so typed numbers need `options.whole_numbers`.
-    """
-    typed = typed_text(keeps_digits, options.whole_numbers)
+    """Return a reader that reads all texts with `read`, and numbers of typed cells as texts."""
+    typed = texts.typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
 def _read_reference(text: str) -> str:
     """Return the text that names a record: its id, its name, its email address or its code."""
-    return FORMATS["email"](text) if "@" in text else read_exact_text(text)
+    return texts.FORMATS["email"](text) if "@" in text else texts.read_exact_text(text)
 
 
-def _several_values_reader(read_one: ReadText) -> ReadText:
-    """Return a reader that returns a list: one value per line, or separated by semicolons."""
-
-    def read(text: str) -> list[str]:
-        parts = [part.strip() for part in re.split(r"[;\n]", text)]
-        return list(dict.fromkeys(read_one(part) for part in parts if part))
-
-    return read
+def _read_several(read_one: ReadText, text: str) -> list[str]:
+    """Return a list: one value per line, or separated by semicolons."""
+    parts = [part.strip() for part in re.split(r"[;\n]", text)]
+    return list(dict.fromkeys(read_one(part) for part in parts if part))
 
 
 def _mapping_reader(
@@ -339,9 +296,8 @@ def _mapping_reader(
     return CellReader(read, typed)
 
 
-# -- Choices ---------------------------------------------------------------------------------------
+# -- Choices and truth values ----------------------------------------------------------------------
 # A choice is a value of the API in any spelling, but never another word for it.
-
 
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 _BAND = re.compile(r"([0-9]+)(?:-([0-9]+)|\+)").fullmatch
@@ -349,77 +305,66 @@ _COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3}){0,5}").fullmatch
 
 
 def _choice_key(text: str) -> str:
-    """Return the text under which all spellings of a choice are equal.
-
-    Letter case is ignored, and blanks, hyphens and underscores are equal: "Contract to Perm" is
-    `contract_to_perm`.
-    """
+    """Return the text without letter case; blanks, hyphens and underscores are equal."""
     return _BETWEEN.sub("_", text.strip().casefold())
 
 
 def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     """Return the reader of one of the `known` values; error messages name the `accepted` values."""
     allowed = ", ".join(accepted)
-    words: dict[str, str | None] = {}
+    spellings: dict[str, str | None] = {}
     for value in known:
         word = _choice_key(value)
         # A spelling that fits two values is neither; each value is still read as it is written.
-        words[word] = None if word in words else value
-    exact = {**words, **{value: value for value in known}}
+        spellings[word] = None if word in spellings else value
+    exact = {**spellings, **{value: value for value in known}}
 
     def read(text: str) -> str | ValueWithNotes:
-        value = exact.get(text) or exact.get(_choice_key(text))
-        if value is None and find_choice(text) in accepted:
-            value = find_choice(text)
-        if value is None and (band := _band_of(text, accepted)) is not None:
+        if (value := exact.get(text) or exact.get(_choice_key(text))) is not None:
+            return value
+        if (value := words.find_choice(text)) in accepted:
+            return str(value)
+        if (band := _band_of(text, accepted)) is not None:
             return with_note(band, "band_chosen", f"The number is imported as {band}.")
-        if value is None:
-            closest = closest_value(text, accepted)
-            fix = f"Did you mean {closest}? Enter it, or another allowed value."
-            raise CellError("unknown_value", allowed=allowed, fix=fix if closest else None)
-        return value
+        closest = closest_value(text, accepted)
+        fix = f"Did you mean {closest}? Enter it, or another allowed value." if closest else None
+        raise CellError("unknown_value", allowed=allowed, fix=fix)
 
     def typed(cell: Any) -> str | ValueWithNotes:
         if isinstance(cell, date):
-            raise CellError("not_text", STORED.format("a date"), allowed=allowed)
+            raise CellError("not_text", texts.STORED.format("a date"), allowed=allowed)
         return read(str(cell))
 
     return CellReader(read, typed)
 
 
 def _band_of(text: str, values: Sequence[str]) -> str | None:
-    """Return the only range that contains the number, such as 51-200 for 75; None for others."""
+    """Return the first range that contains the number, such as 51-200 for 75; else None."""
     if _COUNT(text) is None:
         return None
     count = int(text.replace(",", ""))
     bands = [(value, _BAND(value)) for value in values]
-    fitting = [
-        value for value, band in bands if band and int(band[1]) <= count <= int(band[2] or count)
-    ]
     # 1000 is in 501-1000 as well as in 1000+: the narrower one is meant.
-    return fitting[0] if fitting else None
+    fitting = (v for v, band in bands if band and int(band[1]) <= count <= int(band[2] or count))
+    return next(fitting, None)
 
 
 def closest_value(text: str, accepted: Sequence[str]) -> str | None:
     """Return the only value of which the text is a misspelling; None for other texts."""
-    word = normalized_words(text)
-    near = [value for value in accepted if is_typing_error(word, value.replace("_", " "))]
+    word = words.normalized_words(text)
+    near = [value for value in accepted if words.is_typing_error(word, value.replace("_", " "))]
     return near[0] if len(near) == 1 else None
 
 
-# -- Truth values ----------------------------------------------------------------------------------
-
-
 def _read_bool(text: str) -> bool:
-    """Return the boolean that a word such as "yes" or "nein" means. Raises `CellError`."""
-    value = TRUTHS.get(without_accents(text).strip(" ."))
+    """Return the boolean that a word such as "yes" or "nein" means."""
+    value = words.TRUTHS.get(words.without_accents(text).strip(" ."))
     if value is None:
         raise CellError("not_true_or_false")
     return value
 
 
 def _typed_bool(cell: Any) -> bool:
-    """Return a boolean cell, or the boolean for 1 or 0. Raises `CellError` for other cells."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
     raise CellError("not_true_or_false")

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, Kind, RequiredWhen
@@ -20,7 +19,6 @@ from connector.ledger.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow, problem_of
 from connector.spreadsheet.records import (
-    ClaimedKeys,
     Difference,
     LandedComparison,
     RecordFinder,
@@ -43,7 +41,6 @@ BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
 
 _EXAMPLE_COLUMNS_MIN = 3
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ class _RowChecker:
         meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
-        self._resource = target.resource.name
+        self._resource, self._parent = target.resource.name, target.parent
         self._reader = RowReader(target, columns, meanings)
         self._oddities = _Oddities(columns)
         self._references = ReferenceResolver(columns, lookups)
@@ -110,7 +107,7 @@ class _RowChecker:
         self._comparison = LandedComparison(target, columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
         self._update = OperationRules(target, columns, "update")
-        self._claims = ClaimedKeys()
+        self._claims: dict[str, int] = {}
         self._example = _example_cells(target, columns)
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
@@ -130,100 +127,95 @@ class _RowChecker:
         """Return the checked row, by its operation; invalid if the operation is unknown."""
         if draft.is_misshapen or draft.operation is None:
             return _unsent_row(draft, "invalid")
-        check = {
-            "create": self._check_create,
-            "update": self._check_update,
-            "convert": self._check_convert,
-        }[draft.operation]
-        return check(draft)
+        if draft.operation == "create":
+            return self._check_create(draft)
+        return self._check_change(draft)
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
         """Check the values of a new record, and that no other row or record has its key."""
-        values, afterwards = self._create.apply(draft, _NOTHING)
+        values, afterwards = self._create.apply(draft, {})
         self._oddities.warn(draft, values)
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, self._duplicate_keys(draft, values))
-        number, parent, identity = draft.row.number, self._target.parent, draft.natural_key
-        fields = _as_body(values) if parent else values
-        task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
-        if not draft.problems:
-            return CheckedRow(
-                draft.row, None, (), task, warnings=draft.warnings, remarks=draft.remarks
-            )
-        is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
+        task = Task(
+            draft.row.number,
+            "create",
+            self._resource,
+            self._as_body(values),
+            self._parent,
+            afterwards,
+            identity=draft.natural_key,
+        )
+        if draft.problems:
+            is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
+            return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
+        warnings, remarks = draft.warnings, draft.remarks
+        return CheckedRow(draft.row, None, task=task, warnings=warnings, remarks=remarks)
 
-    def _check_update(self, draft: RowDraft) -> CheckedRow:
-        """Check the values of an update; unchanged if they equal the loaded record."""
-        landed = draft.landed
-        values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
-        self._oddities.warn(draft, values)
+    def _check_change(self, draft: RowDraft) -> CheckedRow:
+        """Check an update or a conversion; unchanged if the record has all values already."""
+        landed, is_update, values = draft.landed, draft.operation == "update", draft.values
+        if is_update:
+            values, _ = self._update.apply(draft, {} if landed is None else landed.record)
+            self._oddities.warn(draft, values)
         if landed is None or draft.problems:
             return _unsent_row(draft, "invalid")
-        difference = self._comparison.difference(draft, values)
+        difference = self._comparison.difference(draft, values) if is_update else Difference()
         if difference.unknown_key is not None:
-            draft.add(self._record_not_read_problem(difference.unknown_key))
+            singular = self._target.resource.singular
+            message = f"The local copy does not have the whole {singular}, so the"
+            column = self._columns.heading_of(difference.unknown_key)
+            draft.add(
+                problem_of("record_not_read", f"{message} current value is not known.", column)
+            )
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
-        self._refuse_key_of_another(draft, landed, difference)
+        if is_update:
+            self._refuse_key_of_another(draft, landed, difference)
         if draft.problems:
             return _unsent_row(draft, "duplicate")
-        if not difference.new_values:
+        record = landed.record
+        # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
+        if not is_update and (record.get("converted_at") or record.get("status") == "active"):
+            draft.add(problem_of("converted_already"))
+        if draft.problems or (is_update and not difference.new_values):
             return _unsent_row(draft, "unchanged")
-        task = self._change_task(draft, landed, difference)
+        assert draft.operation is not None
+        task = Task(
+            draft.row.number,
+            draft.operation,
+            self._resource,
+            # Only changed `fields` of a content item: the push merges them into the current ones.
+            self._as_body(difference.new_values),
+            self._parent,
+            record_id=draft.record_id,
+            base=self._as_body(difference.loaded_values),
+            identity=natural_key(self._resource, record),
+        )
         return CheckedRow(
             draft.row,
             None,
             task=task,
             record_id=draft.record_id,
             changes=difference.changes(),
-            warnings=draft.warnings,
-            remarks=draft.remarks,
+            warnings=draft.warnings if is_update else (),
+            remarks=draft.remarks if is_update else (),
         )
 
-    def _check_convert(self, draft: RowDraft) -> CheckedRow:
-        """Check the conversion of a lead; unchanged if it is already converted."""
-        landed = draft.landed
-        if landed is None or draft.problems:
-            return _unsent_row(draft, "invalid")
-        self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
-        if draft.problems:
-            return _unsent_row(draft, "duplicate")
-        # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
-        if landed.record.get("converted_at") is not None or landed.record.get("status") == "active":
-            draft.add(problem_of("converted_already"))
-            return _unsent_row(draft, "unchanged")
-        task = self._change_task(draft, landed, Difference())
-        return CheckedRow(draft.row, None, (), task, draft.record_id)
-
-    def _change_task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
-        """Return the task of a row that changes or converts its record."""
-        assert draft.operation is not None
-        fields, base = difference.new_values, difference.loaded_values
-        if self._target.parent:
-            # Only changed `fields` of a content item: the push merges them into the current ones.
-            fields, base = _as_body(fields), _as_body(base)
-        return Task(
-            draft.row.number,
-            draft.operation,
-            self._resource,
-            fields,
-            self._target.parent,
-            record_id=draft.record_id,
-            base=base,
-            identity=natural_key(self._resource, landed.record),
-        )
-
-    def _record_not_read_problem(self, key: str) -> Problem:
-        """Return the problem that the loaded record has no value for this key."""
-        return problem_of(
-            "record_not_read",
-            f"The local copy does not have the whole {self._target.resource.singular}, so the"
-            " current value is not known.",
-            self._columns.heading_of(key),
-        )
+    def _as_body(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return values in the shape of a body: fields of a content type below `fields`."""
+        if not self._parent:
+            return values
+        body: dict[str, Any] = {}
+        for key, value in values.items():
+            below, is_content, name = key.partition(CONTENT_PREFIX)
+            if is_content and not below:
+                body.setdefault(CONTENT_PREFIX.removesuffix("."), {})[name] = value
+            else:
+                body[key] = value
+        return body
 
     # -- duplicates -------------------------------------------------------------------------------
 
@@ -239,16 +231,14 @@ class _RowChecker:
 
     def _claim_keys(self, draft: RowDraft, keys: Sequence[str]) -> None:
         """Claim the keys for this row, and add a problem for a key that an earlier row has."""
-        first = None
-        for key in keys:
-            first = self._claims.claim(key, draft.row.number) or first
+        number = draft.row.number
+        owners = [self._claims.setdefault(key, number) for key in keys]
+        first = next((owner for owner in reversed(owners) if owner != number), None)
         if first is not None:
             fields = tuple(draft.natural_key) if draft.operation == "create" else self._finder.by
-            twin = problem_of(
-                "duplicate_in_file",
-                f"The row is a duplicate of row {first}.",
-                self._columns.heading_of(fields[0]) if fields else None,
-            )
+            column = self._columns.heading_of(fields[0]) if fields else None
+            message = f"The row is a duplicate of row {first}."
+            twin = problem_of("duplicate_in_file", message, column)
             draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
@@ -262,7 +252,7 @@ class _RowChecker:
         for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
             keys = [tuple(draft.natural_key.values()) for draft in keyed]
-            found = self._lookups.find_ids(self._resource, fields, keys, self._target.parent)
+            found = self._lookups.find_ids(self._resource, fields, keys, self._parent)
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
@@ -272,12 +262,11 @@ class _RowChecker:
         self, draft: RowDraft, landed: LandedRecord, difference: Difference
     ) -> None:
         """Add a problem to an update that takes the natural key of another record or row."""
-        after = {**landed.record, **difference.new_values}
-        key = natural_key(self._resource, after)
+        key = natural_key(self._resource, {**landed.record, **difference.new_values})
         if not key or key.keys().isdisjoint(difference.new_values):
             return
         values = tuple(key.values())
-        (ids,) = self._lookups.find_ids(self._resource, tuple(key), [values], self._target.parent)
+        (ids,) = self._lookups.find_ids(self._resource, tuple(key), [values], self._parent)
         others = [id for id in ids if id != draft.record_id]
         if others:
             draft.add(self._existing_record_problem(tuple(key), values, others))
@@ -290,10 +279,10 @@ class _RowChecker:
         """Return the problem that loaded records with these `ids` have these values."""
         singular = self._target.resource.singular
         names = " and ".join(map(self._columns.display_name, fields))
+        named = f"{with_article(singular).capitalize()} with this {names}"
         return problem_of(
             "duplicate_in_warehouse",
-            f"{with_article(singular).capitalize()} with this {names} already exists"
-            f" (ID {join_ids(ids)}).",
+            f"{named} already exists (ID {join_ids(ids)}).",
             self._columns.heading_of(fields[0]),
             received=" · ".join(map(str, values)),
             fix=f"Update the {singular} instead, or delete the row.",
@@ -302,14 +291,13 @@ class _RowChecker:
 
 def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     """Return the checked row with this outcome and without a task."""
-    # A row that is corrected, or chosen among several, is sent with its warnings.
-    warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(
         draft.row,
         outcome,
         draft.problems,
         record_id=draft.record_id,
-        warnings=warnings,
+        # A row that is corrected, or chosen among several, is sent with its warnings.
+        warnings=draft.warnings if outcome in UNSENT else (),
         remarks=draft.remarks,
     )
 
@@ -324,18 +312,6 @@ def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, s
     )
     # A single cell may equal the example by chance.
     return found if len(found) >= min(_EXAMPLE_COLUMNS_MIN, len(examples)) else ()
-
-
-def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values in the shape of a request body: fields of a content type below `fields`."""
-    body: dict[str, Any] = {}
-    for key, value in values.items():
-        below, is_content, name = key.partition(CONTENT_PREFIX)
-        if is_content and not below:
-            body.setdefault(CONTENT_PREFIX.removesuffix("."), {})[name] = value
-        else:
-            body[key] = value
-    return body
 
 
 class _Oddities:
@@ -365,24 +341,23 @@ class _Oddities:
             is_known = minimum and values.get("salary_type") not in (None, "annual")
             if amount and not minimum <= amount <= maximum and not is_known:
                 message = f"The value is unusually {'low' if amount < minimum else 'high'}."
-                self._add(draft, "odd_amount", message, key, amount)
+                self._add(draft, "odd_amount", message, key)
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
             if first is not None and last is not None and first > last:
-                names = [self._columns.display_name(key) for key in (low, high)]
-                self._add(
-                    draft, code, f"{names[0]} is {first}, but {names[1]} is {last}.", low, first
-                )
+                one, other = map(self._columns.display_name, (low, high))
+                self._add(draft, code, f"{one} is {first}, but {other} is {last}.", low)
         born = values.get("date_of_birth")
         if born is not None and not self._births[0] < born <= self._births[1]:
             reason = "in the future" if born > self._births[1] else "more than 100 years ago"
-            self._add(draft, "born_later", f"The value is {reason}.", "date_of_birth", born)
+            self._add(draft, "born_later", f"The value is {reason}.", "date_of_birth")
 
-    def _add(self, draft: RowDraft, code: str, message: str, key: str, value: Any) -> None:
+    def _add(self, draft: RowDraft, code: str, message: str, key: str) -> None:
         """Add a warning about a value, with the cell as it is in the file."""
         heading = self._columns.heading_of(key)
         index = next((e.index for e in self._columns.columns if e.heading == heading), None)
-        draft.warn(code, message, heading, str(value) if index is None else draft.row.cells[index])
+        cell = str(draft.values.get(key)) if index is None else draft.row.cells[index]
+        draft.warn(code, message, heading, cell)
 
 
 # -- Rules -----------------------------------------------------------------------------------------
@@ -400,16 +375,12 @@ class OperationRules:
         self._record = with_article(target.resource.singular)
         self._targets = {each.key: each for each in target.columns}
         self._is_create = operation == "create"
-        self._may_clear = target.clear is not None
         filled = columns.targets
         # Only these columns are checked in each row; the others accept every value that was read.
         self._special = [column for column in filled.values() if self._restricts_values(column)]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
-        self._required = tuple(
-            each.key for each in target.columns if each.create.required and each.key in filled
-        )
-        self._required_set = frozenset(self._required)
+        self._required = [e.key for e in target.columns if e.create.required and e.key in filled]
         rules = target.resource.rules
         self._conditions = [each for each in rules if isinstance(each, AcceptedWhen)]
         self._needs = [each for each in rules if isinstance(each, RequiredWhen)]
@@ -427,29 +398,23 @@ class OperationRules:
         Adds a problem to the draft for each value that the operation refuses or requires. `landed`
         is the current record, for conditions on fields that an update does not contain.
         """
-        values = draft.values
+        values = dict(draft.values)
         afterwards: dict[str, Any] = {}
-        if self._special:
-            values = values.copy()
-            for column in self._special:
-                if values.get(column.key) is not None:
-                    self._accept_or_defer(draft, column, values, afterwards)
+        for column in self._special:
+            if values.get(column.key) is not None:
+                self._accept_or_defer(draft, column, values, afterwards)
         if self._is_create:
-            if self._may_clear and None in values.values():
-                values = {key: value for key, value in values.items() if value is not None}
+            values = {key: value for key, value in values.items() if value is not None}
             if self._absent:
                 draft.add(self._missing_columns_problem())
-            if not self._required_set <= values.keys():
-                for key in self._required:
-                    why = f"{self._record} needs a value"
-                    self._require_value(draft, "required", key, values, why)
+            for key in self._required:
+                self._require_value(draft, "required", key, values, f"{self._record} needs a value")
             self._check_conditionally_required(draft, values)
         for rule in self._conditions:
             self._check_conditionally_accepted(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
     def _field_input(self, column: TargetColumn) -> FieldInput:
-        """Return the declared input of the column for this operation."""
         return column.create if self._is_create else column.update
 
     def _restricts_values(self, column: TargetColumn) -> bool:
@@ -473,16 +438,14 @@ class OperationRules:
             afterwards[key] = value
             return
         doing = "creating" if self._is_create else "changing"
-        draft.fail(
-            key,
-            problem_of(
-                "value_not_accepted",
-                f"The value is not allowed when {doing} {self._record}.",
-                self._columns.heading_of(key),
-                received=str(value),
-                allowed=", ".join(column.accepted_values(self._operation)),
-            ),
+        refused = problem_of(
+            "value_not_accepted",
+            f"The value is not allowed when {doing} {self._record}.",
+            self._columns.heading_of(key),
+            received=str(value),
+            allowed=", ".join(column.accepted_values(self._operation)),
         )
+        draft.fail(key, refused)
 
     def _missing_columns_problem(self) -> Problem:
         """Return the problem that no column fills the required fields."""
@@ -505,12 +468,11 @@ class OperationRules:
                 word = problem_of("word_for_nothing", None, column, received=each.received)
                 draft.fail(key, word)
                 return
-        empty = "The cell is empty" if column else f"The file has no column {key}"
-        fix = (
-            None if column else f"Add a column {key}, or give all rows a value (--set {key}=VALUE)."
-        )
+        message, fix = f"The cell is empty, but {why}.", None
+        if column is None:
+            message = f"The file has no column {key}, but {why}."
+            fix = f"Add a column {key}, or give all rows a value (--set {key}=VALUE)."
         allowed = ", ".join(self._targets[key].accepted_values(self._operation)) or None
-        message = f"{empty}, but {why}."
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
     def _check_conditionally_required(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
@@ -539,16 +501,14 @@ class OperationRules:
             return
         if values.get(on, landed.get(on)) not in rule.values:
             other = self._columns.display_name(on)
-            draft.fail(
-                key,
-                problem_of(
-                    "only_with",
-                    f"The value is allowed only when {other} is {states}.",
-                    self._columns.heading_of(key),
-                    received=str(values[key]),
-                    fix=f"Change {other}, or clear the cell.",
-                ),
+            refused = problem_of(
+                "only_with",
+                f"The value is allowed only when {other} is {states}.",
+                self._columns.heading_of(key),
+                received=str(values[key]),
+                fix=f"Change {other}, or clear the cell.",
             )
+            draft.fail(key, refused)
 
 
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:

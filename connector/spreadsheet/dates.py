@@ -30,10 +30,7 @@ ORDERS: Mapping[str, str] = {
 }
 """Orders of a numeric date that the user can declare with one word."""
 
-FORMAT_ALLOWED = (
-    "dmy, mdy or ymd; or a pattern of YYYY, MM or MMM, and DD with separators, for "
-    "example DD/MM/YYYY; add hh:mm or hh:mm:ss for a time"
-)
+FORMAT_ALLOWED = "dmy, mdy or ymd, or an order as in DD/MM/YYYY, MM/DD/YYYY or YYYY-MM-DD"
 HOURS_ALLOWED = "all-day, or two times such as 09:00-17:30"
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -70,66 +67,23 @@ _YEARS_AHEAD = 20
 
 _DATE = "a date, for example 2026-05-01"
 _MOMENT = "a date and time, for example 2026-05-01T09:30:00Z"
-_TOKENS = {
-    "YYYY": r"(?P<year>[0-9]{4})",
-    "MMM": r"(?P<month>[^\W\d_]{3,12})\.?",
-    "MM": r"(?P<month>[0-9]{1,2})",
-    "M": r"(?P<month>[0-9]{1,2})",
-    "DD": r"(?P<day>[0-9]{1,2})",
-    "D": r"(?P<day>[0-9]{1,2})",
-    "hh": r"(?P<hour>[0-9]{1,2})",
-    "mm": r"(?P<minute>[0-9]{2})",
-    "ss": r"(?P<second>[0-9]{2})",
-}
-_TOKEN = re.compile(f"({'|'.join(_TOKENS)})")
+_PATTERN = re.compile(
+    r"(?P<a>YYYY|M{1,3}|D{1,2})[^A-Za-z0-9]+(?P<b>YYYY|M{1,3}|D{1,2})[^A-Za-z0-9]+(?P<c>YYYY|M{1,3}|D{1,2})"
+    r"(?:[ T]*hh:mm(?::ss)?)?"
+).fullmatch
 
 
-def check_date_format(declared: str) -> None:
-    """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
-    if declared.lower() not in ORDERS:
-        DateFormat(declared)
+def date_order(declared: str) -> str:
+    """Return the order (a key of `ORDERS`) that a word or a pattern such as DD/MM/YYYY declares.
 
-
-class DateFormat:
-    """Format of a column's dates, such as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
-
-    A day and a month may have one digit or two. `MMM` is the month's English name or its first
-    three letters. Raises `ValueError` for a format without day, month and year.
+    Raises `ValueError` for another text.
     """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        parts = _TOKEN.split(text)
-        tokens, between = parts[1::2], parts[::2]
-        kinds = {token[0] for token in tokens}
-        if "" in between[1:-1]:
-            raise ValueError("two parts without a separator")
-        if len(kinds) < len(tokens) or not kinds >= {"Y", "M", "D"}:
-            raise ValueError("year, month and day must occur once each")
-        if ("h" in kinds) != ("m" in kinds) or ("s" in kinds and "m" not in kinds):
-            raise ValueError("half a time")
-        if any(re.search(r"[A-SU-Za-z0-9]", each) for each in between):
-            raise ValueError("unknown letters")
-        pattern = "".join(_TOKENS.get(each) or re.escape(each) for each in parts)
-        self._match = re.compile(pattern).fullmatch
-        self.has_time = "h" in kinds
-
-    def read(self, text: str) -> datetime | None:
-        """Return the date and time of the text, without time zone; None for another format.
-
-        Raises `CellError` for a date that does not exist.
-        """
-        found = self._match(text)
-        if found is None:
-            return None
-        parts = found.groupdict()
-        month = parts["month"]
-        number = int(month) if month.isdigit() else MONTHS.get(normalized_words(month), 0)
-        hour, minute, second = (int(parts.get(n) or 0) for n in ("hour", "minute", "second"))
-        try:
-            return datetime(int(parts["year"]), number, int(parts["day"]), hour, minute, second)
-        except ValueError:
-            raise CellError("no_such_date") from None
+    order = declared.lower()
+    if pattern := _PATTERN(declared):
+        order = "".join(pattern[name][0] for name in "abc").lower()
+    if order not in ORDERS:
+        raise ValueError("day, month and year must occur once each, with separators")
+    return order
 
 
 # -- As people write them --------------------------------------------------------------------------
@@ -179,21 +133,22 @@ def _meanings(found: re.Match[str], pairs: Mapping[str, tuple[int, int]]) -> Dat
 
     `pairs` has month and day by order. Raises `CellError` if no date exists.
     """
-    parts = found.groupdict()
-    digits = parts["year"].lstrip("'")
-    year, dates = int(digits) + (2000 if len(digits) == 2 else 0), {}
+    parts = {"weekday": None, **found.groupdict()}
+    digits = str(parts["year"]).lstrip("'")
+    is_short = len(digits) == 2
+    dates = {}
     for order, (month, day) in pairs.items():
         try:
-            dates[order] = date(year, month, day)
+            dates[order] = date(int(digits) + 2000 * is_short, month, day)
         except ValueError:
             continue
     if not dates:
         raise CellError("no_such_date")
-    weekday = WEEKDAYS.get(normalized_words(parts.get("weekday") or ""))
-    clock = _parse_time(parts["rest"]) if parts["rest"] else None
-    if (parts.get("weekday") and weekday is None) or (parts["rest"] and clock is None):
+    weekday = WEEKDAYS.get(normalized_words(parts["weekday"] or ""))
+    clock = _parse_time(parts["rest"] or "")
+    if (parts["weekday"] and weekday is None) or (parts["rest"] and clock is None):
         return None
-    return DateMeanings(dates, clock, len(digits) == 2, weekday)
+    return DateMeanings(dates, clock, is_short, weekday)
 
 
 def _parse_time(text: str) -> time | None:
@@ -220,7 +175,7 @@ class DateForm:
     """What the dates of a column mean.
 
     Attributes:
-        date_format: An order or a pattern.
+        date_format: An order, as a word or a pattern.
         century: First year of the hundred years to which years of two digits belong.
         is_birth: True for dates of birth, which are never in the future.
         zone: Time zone of times without one.
@@ -245,22 +200,13 @@ def _date_finder(form: DateForm, allowed: str) -> Callable[[str], _Found]:
 
     The function raises `CellError`; `allowed` describes allowed values in an error.
     """
-    declared = form.date_format
-    order = declared.lower() if declared and declared.lower() in ORDERS else None
-    pattern = DateFormat(declared) if declared and order is None else None
-    described = (
-        f"{allowed}, or in the form {ORDERS.get(order or '', declared)}" if declared else allowed
-    )
+    order = date_order(form.date_format) if form.date_format else None
+    fix = f"Enter {allowed}, or in the form {ORDERS[order]}." if order else f"Enter {allowed}."
 
     def find(text: str) -> _Found:
-        if pattern is not None:
-            moment = pattern.read(text)
-            if moment is None:
-                raise CellError("date_format", fix=f"Enter {described}.")
-            return moment.date(), moment.time() if pattern.has_time else None, ()
         found = date_meanings(text)
         if found is None:
-            raise CellError("date_format", fix=f"Enter {described}.")
+            raise CellError("date_format", fix=fix)
         day = _choose_date(found, order, allowed)
         notes: _Notes = ()
         if found.is_short:
@@ -277,18 +223,16 @@ def _date_finder(form: DateForm, allowed: str) -> Callable[[str], _Found]:
 
 def _choose_date(found: DateMeanings, order: str | None, allowed: str) -> date:
     """Return the date in this order. Raises `CellError` if the text can mean two dates."""
+    if order and order in found.dates:
+        return found.dates[order]
     if order in ("dmy", "mdy") and {"dmy", "mdy"} & {*found.dates}:
-        if order in found.dates:
-            return found.dates[order]
         message = f"The value is not a date in the order {ORDERS[order]}."
         raise CellError("date_format", message, fix=f"Enter {allowed}.")
     if found.is_ambiguous:
         one, other = found.dates.values()
-        raise CellError(
-            "ambiguous_date",
-            f"The value can be {one:%-d %B %Y} or {other:%-d %B %Y}.",
-            fix=f"Choose the date order of the column, or enter {one} or {other}.",
-        )
+        message = f"The value can be {one:%-d %B %Y} or {other:%-d %B %Y}."
+        fix = f"Choose the date order of the column, or enter {one} or {other}."
+        raise CellError("ambiguous_date", message, fix=fix)
     return next(iter(found.dates.values()))
 
 
@@ -306,24 +250,30 @@ def _with_century(day: date, form: DateForm) -> date:
         raise CellError("no_such_date") from None
 
 
+def _read_iso_day(text: str) -> date | None:
+    """Return the day of an ISO date; None for other texts. Raises `CellError`."""
+    if _ISO_DATE(text) is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise CellError("no_such_date") from None
+
+
 def date_reader(form: DateForm) -> ReadText:
     """Return the reader of texts in a date column. ISO dates are always accepted."""
     find = _date_finder(form, _DATE)
 
     def read(text: str) -> str | ValueWithNotes:
-        day, rest = text[:10], text[10:]
-        if _ISO_DATE(day) is not None:
-            try:
-                day = _format_day(date.fromisoformat(day))
-            except ValueError:
-                raise CellError("no_such_date") from None
+        day, rest = _read_iso_day(text[:10]), text[10:]
+        if day is not None:
             if rest and _MIDNIGHT(rest) is None:
-                raise CellError("time_in_date", fix=f"Enter {day}")
-            return day
-        found, clock, notes = find(text)
+                raise CellError("time_in_date", fix=f"Enter {_format_day(day)}")
+            return _format_day(day)
+        day, clock, notes = find(text)
         if clock not in (None, time()):
-            raise CellError("time_in_date", fix=f"Enter {found}")
-        return ValueWithNotes(_format_day(found), notes) if notes else _format_day(found)
+            raise CellError("time_in_date", fix=f"Enter {day}")
+        return ValueWithNotes(_format_day(day), notes) if notes else _format_day(day)
 
     return read
 
@@ -343,30 +293,24 @@ def typed_date(cell: Any) -> Any:
         case date():
             return _format_day(cell)
         case time() if cell == time():
-            raise CellError(
-                "date_format",
-                "The cell contains 0, which Excel shows as 00/01/1900.",
-                fix="Clear the cell, or enter a date.",
-            )
+            message = "The cell contains 0, which Excel shows as 00/01/1900."
+            raise CellError("date_format", message, fix="Clear the cell, or enter a date.")
     raise CellError("date_format", fix="Format the column as a date and enter the value again.")
 
 
 def _format_day(day: date) -> str:
     """Return the ISO date. Raises `CellError` for a year before 1900 or after 2200."""
-    if day.year in _YEARS and day != date(1899, 12, 31):
+    if day.year in _YEARS:
         return day.isoformat()
-    raise CellError(
-        "no_such_date",
-        f"The year {day.year} is out of range ({_YEARS[0]} to {_YEARS[-1]}).",
-        fix="Correct the year.",
-    )
-
-
-# -- Times ---------------------------------------------------------------------------------------
+    message = f"The year {day.year} is out of range ({_YEARS[0]} to {_YEARS[-1]})."
+    raise CellError("no_such_date", message, fix="Correct the year.")
 
 
 def timestamp_reader(form: DateForm) -> ReadText:
-    """Return the reader of texts in a timestamp column, which returns UTC."""
+    """Return the reader of texts in a timestamp column, which returns UTC.
+
+    ISO timestamps are always accepted; times without a time zone are in `form.zone`.
+    """
     find = _date_finder(form, _MOMENT)
 
     def read(text: str) -> str | ValueWithNotes:
@@ -376,22 +320,13 @@ def timestamp_reader(form: DateForm) -> ReadText:
             except ValueError:
                 raise CellError("no_such_date") from None
             return _format_utc(moment, form.zone)
-        day, clock, notes = _read_iso_date(text) or find(text)
+        iso = _read_iso_day(text)
+        day, clock, notes = (iso, None, ()) if iso is not None else find(text)
         moment = datetime.combine(day, clock if clock is not None else _time_of_day(day, form))
         value = _format_utc(moment, form.zone)
         return ValueWithNotes(value, notes) if notes else value
 
     return read
-
-
-def _read_iso_date(text: str) -> _Found | None:
-    """Return the day of an ISO date; None for other texts. Raises `CellError`."""
-    if _ISO_DATE(text) is None:
-        return None
-    try:
-        return date.fromisoformat(text), None, ()
-    except ValueError:
-        raise CellError("no_such_date") from None
 
 
 def typed_timestamp(form: DateForm) -> ReadTyped:
@@ -406,9 +341,8 @@ def typed_timestamp(form: DateForm) -> ReadTyped:
                 return _format_utc(cell, form.zone)
             case date():
                 return _format_utc(datetime.combine(cell, _time_of_day(cell, form)), form.zone)
-        raise CellError(
-            "date_format", fix="Format the column as a date and time and enter the value again."
-        )
+        fix = "Format the column as a date and time and enter the value again."
+        raise CellError("date_format", fix=fix)
 
     return read
 
@@ -425,10 +359,7 @@ def parse_hours(text: str) -> tuple[time, time] | Literal["all-day"]:
 
 
 def _time_of_day(day: date, form: DateForm) -> time:
-    """Return the time at which a day without one begins or ends, as the user chose.
-
-    Raises `CellError` without a choice.
-    """
+    """Return the time at which a day without one begins or ends, as the user chose."""
     if form.hours is None:
         raise CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
     hours = parse_hours(form.hours)
@@ -444,15 +375,11 @@ def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
     """
     if moment.tzinfo is None:
         if zone is None:
-            raise CellError(
-                "no_time_zone", fix=f"Enter {moment.isoformat()}Z if the time is in UTC."
-            )
+            fix = f"Enter {moment.isoformat()}Z if the time is in UTC."
+            raise CellError("no_time_zone", fix=fix)
         moment = moment.replace(tzinfo=zone)
         if moment.replace(fold=1).utcoffset() != moment.utcoffset():
-            raise CellError(
-                "clock_change",
-                f"The clocks of {zone.key} change at that time, so the time occurs twice "
-                "or not at all.",
-            )
+            message = f"The clocks of {zone.key} change at that time, so the time occurs twice"
+            raise CellError("clock_change", f"{message} or not at all.")
     _format_day(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

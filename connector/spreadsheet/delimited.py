@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -27,8 +27,8 @@ from connector.spreadsheet.problems import FileQuestion
 
 # -- Encoding --------------------------------------------------------------------------------------
 # The encoding that the user gave; a byte order mark; UTF-16 if every second byte is NUL; UTF-8 if
-# the whole file is valid UTF-8, which text in another encoding hardly ever is. Otherwise it
-# must make words of all letters beyond ASCII: a sign or a capital inside a word excludes it.
+# the whole file is valid UTF-8, which text in another encoding hardly ever is. Otherwise western
+# letters of cp1252 are read, and for other letters the user chooses among three old encodings.
 
 
 ENCODINGS = ("utf-8", "utf-16", "cp1252", "cp1250", "mac-roman")
@@ -43,24 +43,18 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _HEAD_BYTES = 64 * 1024
-_NULS_MIN_SHARE, _NULS_CERTAIN_SHARE, _NULS_MIN = 0.02, 0.4, 16
 _SAMPLES_MAX = 3
-_LETTERS_MIN = 4
-_OLD_ENCODINGS = ("cp1252", "cp1250", "mac-roman")
 _BYTES_WORD = re.compile(rb"[0-9A-Za-z']*[\x80-\xff][0-9A-Za-z'\x80-\xff]*")
-_TYPOGRAPHY = (
-    "'\u2018\u2019\u201a\u201c\u201d\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2122«»£€°§©®½¼¾²³"
-)
-_WESTERN = frozenset("àáâäåæçèéêëìíîïñóôöøúüßœÀÁÂÄÅÆÇÈÉÊËÍÎÏÑÓÔÖØÚÜŒ")
-_LETTERS = _WESTERN | frozenset(
-    "ãõòùûýÿąćęłńśźżčďěňřšťůžľĺŕőűășțşţđăōÃÕÒÙÛÝŸĄĆĘŁŃŚŹŻČĎĚŇŘŠŤŮŽĽĹŔŐŰĂȘȚŞŢĐ"
-)
-_SIGN_IN_WORD = re.compile(
-    r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u201c\u2122\u2022\u2013\u2014][^\W\d_]|[£€][^\W\d_]|[^\W\d_][0-9]"
-    r"|\u2018\Z|\A\u2019[a-z]"
+_SIGNS = "\u2018\u2019\u201a\u201c\u201d\u201e\u2013\u2014\u2026\u00a0·•™«»£€°§©®½¼¾²³"
+_WESTERN = re.compile(
+    rf"[\0-\x7f{_SIGNS}àáâäåæçèéêëìíîïñóôöøúüßœÀÁÂÄÅÆÇÈÉÊËÍÎÏÑÓÔÖØÚÜŒ]*"
+).fullmatch
+_IS_SIGN = re.compile(rf"[\0-\x7f{_SIGNS}]*").fullmatch
+# A sign, a figure or a capital inside a word, or a word in another script.
+_NO_WORD = re.compile(
+    rf"[^\W\d_][{_SIGNS[0]}{_SIGNS[2:10]}{_SIGNS[11:]}][^\W\d_]|[£€][^\W\d_]|[^\W\d_][0-9]"
+    r"|\u2018\Z|\A\u2019[a-z]|(?<![A-Za-z])[^\W\d_a-zA-Z]{4}|[a-z][À-Þ]"
 ).search
-# At the end of a word it closes a German quotation, or is the letter ì of an old Mac.
-_CLOSING_QUOTE = re.compile(r"\w\u201c").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +80,11 @@ def decode(path: Path, content: bytes, given: str | None) -> Decoded:
     try:
         return Decoded(content.decode(codec), codec.removesuffix("-sig"))
     except UnicodeDecodeError as error:
-        found = None if given or marked or codec != "utf-8" else _decode_by_words(content)
-        if found is not None:
-            return found
+        if not (given or marked) and codec == "utf-8" and b"\0" not in content:
+            return _decode_old(content)
         line = content.count(b"\n", 0, error.start) + 1
-        reason = (
-            f"byte 0x{content[error.start]:02X} in line {line} is not valid"
-            f" {codec.removesuffix('-sig')}"
-        )
+        name = codec.removesuffix("-sig")
+        reason = f"byte 0x{content[error.start]:02X} in line {line} is not valid {name}"
         raise EncodingUnknown(path, reason) from error
 
 
@@ -104,103 +95,53 @@ def _codec_given(path: Path, given: str, marked: str | None) -> str:
         b"".decode(name)
     except (LookupError, ValueError):
         raise UnknownName("encoding", given, ENCODINGS) from None
-    if marked is None:
-        return name
-    if not name.startswith(marked.removesuffix("-sig")):
-        mark = marked.removesuffix("-sig")
-        raise EncodingUnknown(
-            path, f"the file begins with the byte order mark of {mark}, but {given!r} was given"
-        )
-    return marked
+    mark = (marked or name).removesuffix("-sig")
+    if not name.startswith(mark):
+        reason = f"the file begins with the byte order mark of {mark}, but {given!r} was given"
+        raise EncodingUnknown(path, reason)
+    return marked or name
 
 
 def _utf_16_by_nuls(head: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; None for other
-    files.
-    """
+    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; else None."""
     pairs = len(head) // 2
     even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
-    nuls = max(even, odd)
     # Letters of other scripts contain no NUL, but blanks and line ends do.
-    is_certain = nuls >= _NULS_CERTAIN_SHARE * pairs
-    if (
-        min(even, odd)
-        or not nuls
-        or not (is_certain or (nuls >= _NULS_MIN and nuls >= _NULS_MIN_SHARE * pairs))
-    ):
+    enough = max(1, min(0.4 * pairs, max(16, 0.02 * pairs)))
+    if min(even, odd) or max(even, odd) < enough:
         return None
     return "utf-16-le" if odd else "utf-16-be"
 
 
-def _decode_by_words(content: bytes) -> Decoded | None:
-    """Return the text in the old encoding in which it reads as words; None if there is none.
-
-    Western letters in cp1252 are not asked for. Otherwise there is a question.
-    """
+def _decode_old(content: bytes) -> Decoded:
+    """Return the text with western letters in cp1252, with a notice; else with a question."""
     words = list(dict.fromkeys(_BYTES_WORD.findall(content)))
     readings: dict[str, list[str]] = {}
-    for codec in _OLD_ENCODINGS:
-        try:
-            found = [each.decode(codec) for each in words]
-        except UnicodeDecodeError:
-            continue
-        opening, closing = (content.count(each.encode(codec)) for each in "\u201e\u201c")
-        has_pairs = opening == closing
-        is_text = all(_is_word(each) and (has_pairs or not _CLOSING_QUOTE(each)) for each in found)
-        if is_text and found not in readings.values():
+    for codec in ENCODINGS[2:]:
+        found = [each.decode(codec, "replace") for each in words]
+        if not any("\ufffd" in each for each in found) and found not in readings.values():
             readings[codec] = found
-    if not readings or b"\0" in content:
-        return None
     codec, first = next(iter(readings.items()))
-    text = content.decode(codec, "replace")
-    is_western = codec == "cp1252" and {*"".join(first)} <= _WESTERN | {*_TYPOGRAPHY} | _ASCII
-    if is_western:
-        lettered = [each for each in first if not {*each} <= {*_TYPOGRAPHY} | _ASCII] or first
+    text = content.decode(codec)
+    if codec == "cp1252" and all(_WESTERN(each) and not _NO_WORD(each) for each in first):
+        lettered = [each for each in first if not _IS_SIGN(each)] or first
         shown = ", ".join(lettered[:_SAMPLES_MAX])
-        return Decoded(
-            text,
-            codec,
-            (f"The file is not UTF-8 and is read as {codec}: {shown} (change with --encoding).",),
-        )
+        notice = f"The file is not UTF-8 and is read as {codec}: {shown} (change with --encoding)."
+        return Decoded(text, codec, (notice,))
     return Decoded(text, codec, (), (_encoding_question(readings),))
-
-
-_ASCII = frozenset(map(chr, range(128)))
-
-
-def _is_word(text: str) -> bool:
-    """Return True if the text can be a word: no sign and no capital inside, and usual letters."""
-    if _SIGN_IN_WORD(text):
-        return False
-    for part in re.split(f"[{_TYPOGRAPHY}0-9]+", text):
-        rest = part[1:].replace("ß", "")
-        if len(part) >= _LETTERS_MIN and not any(map(str.isascii, part)):
-            # It is a word in another script.
-            return False
-        if not all(each.isascii() or each in _LETTERS for each in part):
-            return False
-        if any(each.isupper() and not each.isascii() for each in rest) and not part.isupper():
-            return False
-        if part[:1].islower() and len(rest) > 1 and not rest.islower():
-            return False
-    return True
 
 
 def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
     """Return the question which encoding is right, with words that differ between the encodings."""
-    places = [
-        n for n, words in enumerate(zip(*readings.values(), strict=True)) if len({*words}) > 1
-    ]
-    places = places or [*range(len(next(iter(readings.values()))))]
-    choices = tuple(
-        (codec, ", ".join(words[n] for n in places[:_SAMPLES_MAX]))
-        for codec, words in readings.items()
-    )
+    columns = [words for words in zip(*readings.values(), strict=True) if len({*words}) > 1]
+    columns = columns or [*zip(*readings.values(), strict=True)]
+    samples = zip(*columns[:_SAMPLES_MAX], strict=True)
+    choices = tuple((codec, ", ".join(each)) for codec, each in zip(readings, samples, strict=True))
     shown = "; ".join(f"{words} (--encoding {codec})" for codec, words in choices)
     return FileQuestion(
         "encoding",
         f"the text is not UTF-8. It may be: {shown}",
-        "Choose the correct one with --encoding.",
+        "Choose the correct one with --encoding, or name another encoding.",
         choices=choices,
     )
 
@@ -214,35 +155,7 @@ QuoteDamage = tuple[QuoteCode, int, int]
 _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
 # Quotes in an unquoted cell: around a word, or after a number of inches.
 _PAIRED = re.compile(r'(?<![^\s(\[])"[^"]+"(?![^\s)\].,;:!?])|(?<=[0-9])"')
-_BREAK = re.compile("[\r\n]").search
 _WIDTH_CERTAIN = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _RowShape:
-    """Shape of a table's rows, to recognize a row that a wrong quote has put in a cell."""
-
-    width: int
-    one_line: frozenset[int]
-    emails: frozenset[int]
-
-    def contains_other_rows(
-        self, cells: Sequence[str], lines: Sequence[str], delimiter: str
-    ) -> bool:
-        """Return True if the lines of one row contain other rows, because a quote is not closed."""
-        # A row that contains others has all its delimiters in its first line.
-        if len(_split(lines[0], delimiter)) < self.width:
-            return False
-        for index, cell in enumerate(cells):
-            if index in self.one_line and _BREAK(cell) and ("@" in cell or delimiter in cell):
-                return True
-        if self.width < _WIDTH_CERTAIN or not self.emails:
-            return False
-        return any(
-            len(each) >= self.width and all("@" in each[index] for index in self.emails)
-            for line in lines[1:]
-            for each in (line.split(delimiter), next(csv.reader([line], delimiter=delimiter), []))
-        )
 
 
 @dataclass(slots=True)
@@ -253,71 +166,68 @@ class DelimitedText:
         damages: Wrong quotes, by the index of the row that they make unreliable.
     """
 
+    delimiter: str
+    headings: HeadingRows
     rows: list[list[str]] = field(default_factory=list)
     damages: dict[int, QuoteDamage] = field(default_factory=dict)
 
+    def rows_below(self) -> list[list[str]]:
+        """Return the rows below the headings."""
+        return self.rows[self.headings.first_row :]
 
-def read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -> DelimitedText:
+    def ends_with_delimiter(self) -> bool:
+        """Return True if each row below the headings ends with a delimiter."""
+        first, width = self.headings.first_row, len(self.headings.headings)
+        ends = [
+            len(row) == width + 1 and not row[-1]
+            for index, row in enumerate(self.rows_below(), first)
+            if index not in self.damages and any(map(str.strip, row))
+        ]
+        return bool(ends) and all(ends)
+
+
+def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -> DelimitedText:
     """Return all rows of the text; the cells of a row with a wrong quote are split at delimiters.
 
     Rows below the `headings` are checked for other rows in their cells.
     """
-    found = DelimitedText()
+    found = DelimitedText(delimiter, headings or HeadingRows(()))
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
     if '"' not in text:
         found.rows = list(csv.reader(lines, delimiter=delimiter))
         return found
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    shape = None if headings is None else _row_shape(headings)
     is_spaced = _SPACED_QUOTE(text[:_HEAD_BYTES]) is not None
+    shape = None if headings is None else _RowShape(headings, delimiter)
     start = 0
     while start < len(lines):
-        start += _read_until_damage(
-            found, lines[start:], delimiter, shape, headings, is_spaced=is_spaced
+        reader = csv.reader(
+            lines[start:], delimiter=delimiter, strict=True, skipinitialspace=is_spaced
         )
-    return found
-
-
-def _read_until_damage(
-    found: DelimitedText,
-    lines: Sequence[str],
-    delimiter: str,
-    shape: _RowShape | None,
-    headings: HeadingRows | None,
-    *,
-    is_spaced: bool,
-) -> int:
-    """Add rows up to the first wrong quote, and the row with it; return the number of lines."""
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=is_spaced)
-    first = 0
-    while True:
-        row = len(found.rows)
+        first, base = start, start
         try:
-            cells = next(reader, None)
+            for cells in reader:
+                taken, first = lines[first : base + reader.line_num], base + reader.line_num
+                row = len(found.rows)
+                is_below = shape is not None and row >= found.headings.first_row
+                if shape and is_below and len(taken) > 1 and shape.has_other_rows(cells, taken):
+                    for index, line in enumerate(taken):
+                        found.damages[row + index] = "quote_not_closed", row + 1, row + len(taken)
+                        found.rows.append(_split(line, delimiter))
+                    continue
+                if len(taken) == 1 and '"' in taken[0] and _has_stray_quotes(taken[0], delimiter):
+                    found.damages[row] = "quote_in_cell", row + 1, row + 1
+                found.rows.append(cells)
+            return found
         except csv.Error as error:
-            is_closed = "expected after" in str(error)
-            code: QuoteCode = "quote_in_cell" if is_closed else "quote_not_closed"
+            row = len(found.rows)
+            code: QuoteCode = (
+                "quote_in_cell" if "expected after" in str(error) else "quote_not_closed"
+            )
             found.damages[row] = code, row + 1, row + 1
             found.rows.append(_split(lines[first], delimiter))
-            return first + 1
-        if cells is None:
-            return len(lines)
-        taken = lines[first : reader.line_num]
-        first = reader.line_num
-        is_below = headings is not None and row >= headings.first_row
-        if (
-            shape
-            and is_below
-            and len(taken) > 1
-            and shape.contains_other_rows(cells, taken, delimiter)
-        ):
-            for index, line in enumerate(taken):
-                found.damages[row + index] = "quote_not_closed", row + 1, row + len(taken)
-                found.rows.append(_split(line, delimiter))
-            continue
-        if len(taken) == 1 and '"' in taken[0] and _count_stray_quotes(taken[0], delimiter) > 1:
-            found.damages[row] = "quote_in_cell", row + 1, row + 1
-        found.rows.append(cells)
+            start = first + 1
+    return found
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -325,25 +235,45 @@ def _split(line: str, delimiter: str) -> list[str]:
     return line.rstrip("\r\n").split(delimiter)
 
 
-def _count_stray_quotes(line: str, delimiter: str) -> int:
-    """Return the number of unquoted cells with a quote that is neither around words nor inches."""
+def _has_stray_quotes(line: str, delimiter: str) -> bool:
+    """Return True if two unquoted cells have a quote that is neither around words nor inches."""
     sign = re.escape(delimiter)
     if '"' not in re.sub(rf'(?:^|(?<={sign})) *"(?:[^"]|"")*"(?=[{sign}\r\n]|$)', "", line):
         # True for nearly every line.
-        return 0
+        return False
     cells = re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line)
-    return sum('"' in _PAIRED.sub("", each[1]) for each in cells if each[1])
+    return sum('"' in _PAIRED.sub("", each[1]) for each in cells if each[1]) > 1
 
 
-def _row_shape(headings: HeadingRows) -> _RowShape:
-    """Return the shape that rows below these headings have."""
-    names = list(map(normalized_heading, headings.headings))
-    known = headings_of_one_line()
-    return _RowShape(
-        len(headings.filled),
-        frozenset(index for index, name in enumerate(names) if name in known),
-        frozenset([index for index, name in enumerate(names) if "mail" in name][:1]),
-    )
+class _RowShape:
+    """Shape of a table's rows, to recognize a row that a wrong quote has put in a cell."""
+
+    def __init__(self, headings: HeadingRows, delimiter: str) -> None:
+        names = list(map(normalized_heading, headings.headings))
+        known = headings_of_one_line()
+        self._width, self._delimiter = len(headings.filled), delimiter
+        self._one_line = [index for index, name in enumerate(names) if name in known]
+        self._email = next((index for index, name in enumerate(names) if "mail" in name), None)
+
+    def has_other_rows(self, cells: Sequence[str], lines: Sequence[str]) -> bool:
+        """Return True if the lines of one row contain other rows, because a quote is not closed."""
+        # A row that contains others has all its delimiters in its first line.
+        if len(_split(lines[0], self._delimiter)) < self._width:
+            return False
+        for cell in (cells[index] for index in self._one_line if index < len(cells)):
+            if re.search("[\r\n]", cell) and ("@" in cell or self._delimiter in cell):
+                return True
+        if self._width < _WIDTH_CERTAIN or self._email is None:
+            return False
+        readings = (
+            each
+            for line in lines[1:]
+            for each in (
+                _split(line, self._delimiter),
+                *csv.reader([line], delimiter=self._delimiter),
+            )
+        )
+        return any(len(each) >= self._width and "@" in each[self._email] for each in readings)
 
 
 # -- Delimiters ------------------------------------------------------------------------------------
@@ -353,45 +283,49 @@ DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "p
 """Delimiters that are tried and that the user can give, by name."""
 
 _NAMES = {character: name for name, character in DELIMITERS.items()}
-_SAID = re.compile(r"sep=(.?)\s*", re.IGNORECASE).fullmatch
+_SEPARATOR_LINE = re.compile(r"sep=(.?)\s*", re.IGNORECASE).fullmatch
 
 
-def find_delimiter(
-    path: Path, text: str, given: str | None, header_row: int | None
-) -> tuple[str, HeadingRows]:
-    """Return the delimiter, as given or else as the headings and rows show it, and the headings.
+def read_delimited(
+    path: Path, text: str, delimiter: str | None, header_row: int | None
+) -> DelimitedText:
+    """Return all rows of the text. What the user did not give is detected.
 
     Raises `SpreadsheetError` if no delimiter or several fit, or `UnknownName`.
     """
-    if given is not None:
-        character = DELIMITERS.get(given.lower(), given)
+    if delimiter is not None:
+        character = DELIMITERS.get(delimiter.lower(), delimiter)
         if character not in _NAMES:
-            raise UnknownName("delimiter", given, DELIMITERS)
-        return character, _headings_with(text, character, header_row)
+            raise UnknownName("delimiter", delimiter, DELIMITERS)
+    else:
+        character = _find_delimiter(path, text, header_row)
+    return _read_rows(text, character, _headings_with(text, character, header_row))
+
+
+def _find_delimiter(path: Path, text: str, header_row: int | None) -> str:
+    """Return the delimiter that the headings show, or else the rows."""
     found = {each: _headings_with(text, each, header_row) for each in _NAMES}
     for each, headings in found.items():
         if has_report_headings(headings.headings):
-            return each, headings
+            return each
     known = max(each.known_count for each in found.values())
-    if known > 1:
-        # Known headings do not result from chance.
-        found = {d: each for d, each in found.items() if each.known_count == known}
-    else:
-        found = {d: each for d, each in found.items() if len(each.headings) > 1}
-    if not found:
-        return ",", _headings_with(text, ",", header_row)
+    # Known headings do not result from chance.
+    found = {
+        each: headings
+        for each, headings in found.items()
+        if (headings.known_count == known if known > 1 else len(headings.headings) > 1)
+    }
     if len(found) > 1 and path.suffix.lower() == ".tsv" and "\t" in found:
         found = {"\t": found["\t"]}
-    if len(found) == 1 and known > 1:
-        return next(iter(found.items()))
-    fits = {d: _fitting_rows(text, d, each) for d, each in found.items()}
-    best = max(fits.values())
-    chosen = [d for d, fit in fits.items() if fit == best]
-    if len(chosen) == 1 and (known > 1 or best > 0.5):
-        return chosen[0], found[chosen[0]]
+    if not found or (len(found) == 1 and known > 1):
+        return next(iter(found), ",")
+    fits = {each: _fitting_rows(text, each, headings) for each, headings in found.items()}
+    chosen = [each for each, fit in fits.items() if fit == max(fits.values())]
+    if len(chosen) == 1 and (known > 1 or fits[chosen[0]] > 0.5):
+        return chosen[0]
     shown = "; ".join(
-        f"{_NAMES[d]} gives {len(found[d].headings)} columns and fits {fit:.0%} of the rows"
-        for d, fit in fits.items()
+        f"{_NAMES[each]} gives {len(found[each].headings)} columns and fits {fit:.0%} of the rows"
+        for each, fit in fits.items()
     )
     reason = "more than one delimiter fits" if len(chosen) > 1 else "no delimiter fits"
     raise SpreadsheetError(f"{path}: {reason}: {shown}", code="delimiter_unknown")
@@ -399,49 +333,21 @@ def find_delimiter(
 
 def _headings_with(text: str, delimiter: str, header_row: int | None) -> HeadingRows:
     """Return the headings that result from this delimiter; a first line `sep=;` is skipped."""
-    head = re.match(
-        rf"(?:[^\r\n]*(?:\r\n|\r|\n|\Z)){{0,{(header_row or ROWS_SEARCHED) + 1}}}", text
-    )
+    if header_row is not None:
+        return find_headings(_read_rows(text, delimiter).rows, header_row)
+    head = re.match(rf"(?:[^\r\n]*(?:\r\n|\r|\n|\Z)){{0,{ROWS_SEARCHED + 1}}}", text)
     assert head is not None
     # The head may end within a cell of several lines.
-    rows = read_rows(head[0] if header_row is None else text, delimiter).rows
-    first = rows[0] if rows else []
-    if header_row is None and _SAID(delimiter.join(first)):
+    rows = _read_rows(head[0], delimiter).rows
+    if rows and _SEPARATOR_LINE(delimiter.join(rows[0])):
         found = find_headings(rows[1:])
         return HeadingRows(found.headings, found.index + 1, found.depth, found.known_count)
-    return find_headings(rows[:ROWS_SEARCHED] if header_row is None else rows, header_row)
+    return find_headings(rows[:ROWS_SEARCHED])
 
 
 def _fitting_rows(text: str, delimiter: str, headings: HeadingRows) -> float:
     """Return the share of filled rows that are as wide as the headings; 1 without any rows."""
-    rows = read_rows(text, delimiter, headings).rows[headings.first_row :]
+    rows: Iterable[list[str]] = _read_rows(text, delimiter, headings).rows_below()
     filled = [row for row in rows if any(map(str.strip, row))]
     widths = range(len(headings.filled), len(headings.headings) + 2)
     return sum(len(row) in widths for row in filled) / len(filled) if filled else 1.0
-
-
-def read_table(
-    path: Path, text: str, delimiter: str | None, header_row: int | None
-) -> tuple[str, HeadingRows, DelimitedText, bool]:
-    """Return the delimiter, the headings, all rows, and True if each row ends with a delimiter.
-
-    Raises as `find_delimiter` does.
-    """
-    character, headings = find_delimiter(path, text, delimiter, header_row)
-    found = read_rows(text, character, headings)
-    width = len(headings.headings)
-    below = (
-        row
-        for index, row in enumerate(found.rows)
-        if index >= headings.first_row and index not in found.damages and any(map(str.strip, row))
-    )
-    ends = [len(row) == width + 1 and not row[-1] for row in below]
-    return character, headings, found, bool(ends) and all(ends)
-
-
-def iterate_from(
-    found: DelimitedText, first: int
-) -> Iterator[tuple[int, list[str], QuoteDamage | None]]:
-    """Yield number, cells and wrong quote of each row from an index."""
-    for index in range(first, len(found.rows)):
-        yield index + 1, found.rows[index], found.damages.get(index)

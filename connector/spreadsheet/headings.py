@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import zip_longest
 from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.problems import Cell, SheetRow
-from connector.spreadsheet.words import begins_totals, without_accents
+from connector.spreadsheet.texts import unescape_cell
+from connector.spreadsheet.words import OTHER_HEADINGS, begins_totals, without_accents
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings that a report adds after the columns of the input, in this order."""
@@ -77,29 +79,26 @@ def normalized_heading(heading: str) -> str:
 
 
 @cache
+def _field_headings() -> Mapping[str, bool]:
+    """Return the normalized headings of all fields, each with True if its texts have one line."""
+    found: dict[str, bool] = {}
+    for declared in CATALOG.values():
+        for name, each in declared.fields.items():
+            for heading in map(normalized_heading, (name, *declared.aliases.get(name, ()))):
+                found[heading] = found.get(heading, True) and each.is_one_line
+    return found
+
+
+@cache
 def _known_headings() -> frozenset[str]:
     """Return the normalized headings of all fields and references, and usual ones without a
     field.
     """
-    names = {"name", "fullname", "company", "salary", "rate", "dayrate", "currency", "notice"}
-    names |= {"noticeperiod", "experience", "type", "contract", "date", "start", "startdate", "end"}
-    names |= {
-        "enddate",
-        "available",
-        "availability",
-        "contact",
-        "job",
-        "role",
-        "owner",
-        "recruiter",
-    }
-    names |= {"consultant", "state", "title", "url", "cv", "resume", "jobtype", "contracttype"}
+    found = {*_field_headings(), *OTHER_HEADINGS}
     for declared in CATALOG.values():
-        for name in declared.fields:
-            names.update(map(normalized_heading, (name, *declared.aliases.get(name, ()))))
         for by, group in declared.found_by.items():
-            names.update(map(normalized_heading, (f"{declared.singular}_{by}", *group)))
-    return frozenset(names)
+            found.update(map(normalized_heading, (f"{declared.singular}_{by}", *group)))
+    return frozenset(found)
 
 
 def is_known_heading(heading: str) -> bool:
@@ -110,19 +109,11 @@ def is_known_heading(heading: str) -> bool:
 @cache
 def headings_of_one_line() -> frozenset[str]:
     """Return the normalized headings of fields that are written in one line."""
-    found: dict[str, bool] = {}
-    for declared in CATALOG.values():
-        for name, declared_field in declared.fields.items():
-            for each in map(normalized_heading, (name, *declared.aliases.get(name, ()))):
-                found[each] = found.get(each, True) and declared_field.is_one_line
-    return frozenset(heading for heading, is_one_line in found.items() if is_one_line)
+    return frozenset(heading for heading, is_one in _field_headings().items() if is_one)
 
 
 def _count_known(cells: Iterable[str]) -> int:
-    """Return the number of different known headings among the cells."""
-    return len(
-        {normalized_heading(each) for each in cells if each.strip() and is_known_heading(each)}
-    )
+    return len({normalized_heading(each) for each in cells if is_known_heading(each)} - {""})
 
 
 # -- Heading row -----------------------------------------------------------------------------------
@@ -161,10 +152,8 @@ def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) 
     if header_row is not None:
         cells = rows[header_row - 1] if header_row <= len(rows) else ()
         return HeadingRows(tuple(cells), header_row - 1, known_count=_count_known(cells))
-    if not rows:
-        return HeadingRows(())
-    if has_report_headings(rows[0]):
-        return HeadingRows(tuple(rows[0]))
+    if not rows or has_report_headings(rows[0]):
+        return HeadingRows(tuple(rows[0]) if rows else ())
     single = [HeadingRows(tuple(r), i, 1, _count_known(r)) for i, r in enumerate(rows)]
     for best in sorted(single, key=lambda each: -each.known_count):
         if best.known_count < _KNOWN_MIN:
@@ -173,7 +162,13 @@ def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) 
             doubles = [_two_row_headings(rows, best.index + shift) for shift in (0, -1)]
             better = [each for each in doubles if each and each.known_count > best.known_count]
             return max(better, key=lambda each: each.known_count) if better else best
-    return _headings_by_width(single)
+    # The first row, or the first one as wide as the table if the first row is a title.
+    widest = max(len(each.filled) for each in single)
+    if len(single[0].filled) <= 1 and widest > _KNOWN_MIN:
+        for each in single:
+            if len(each.filled) == widest and not any(map(_FIGURE, each.filled)):
+                return each
+    return single[0]
 
 
 def _can_be_headings(rows: Sequence[HeadingRows], headings: HeadingRows) -> bool:
@@ -187,32 +182,19 @@ def _can_be_headings(rows: Sequence[HeadingRows], headings: HeadingRows) -> bool
     return is_grouped and not any(map(_FIGURE, headings.filled))
 
 
-def _headings_by_width(rows: Sequence[HeadingRows]) -> HeadingRows:
-    """Return the first row, or the first one as wide as the table if the first row is a title."""
-    widest = max(len(each.filled) for each in rows)
-    if len(rows[0].filled) <= 1 and widest > _KNOWN_MIN:
-        for each in rows:
-            if len(each.filled) == widest and not any(map(_FIGURE, each.filled)):
-                return each
-    return rows[0]
-
-
 def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows | None:
     """Return the row at `index` and the next one, joined; None if they cannot be headings."""
     if index < 0 or index + 1 >= len(rows):
         return None
     upper, lower = rows[index], rows[index + 1]
-    if any(map(_FIGURE, filter(str.strip, lower))) or any("@" in cell for cell in lower):
+    if any(_FIGURE(cell) or "@" in cell for cell in lower if cell.strip()):
         return None
-    width = max(len(upper), len(lower))
     group, joined = "", []
-    for at in range(width):
-        above = upper[at].strip() if at < len(upper) else ""
-        below = lower[at].strip() if at < len(lower) else ""
-        group = above or (group if below else "")
-        texts = [each for each in (group, below) if each]
+    for above, below in zip_longest(upper, lower, fillvalue=""):
+        group, name = above.strip() or (group if below.strip() else ""), below.strip()
+        texts = [each for each in (group, name) if each]
         # A title above a column that has its own name is redundant.
-        choices = [" ".join(texts), " ".join(reversed(texts)), below]
+        choices = [" ".join(texts), " ".join(reversed(texts)), name]
         joined.append(
             next((each for each in choices if each and is_known_heading(each)), choices[0])
         )
@@ -247,25 +229,19 @@ def read_headings(path: Path, first_row: Sequence[str], filled_count: int = 0) -
     """
     cells = _without_empty_end(first_row)
     if not cells:
-        raise SpreadsheetError(
-            f"{path}: row 1 is blank, but must have the headings", code="headings_refused"
-        )
+        message = f"{path}: row 1 is blank, but must have the headings"
+        raise SpreadsheetError(message, code="headings_refused")
     is_report = has_report_headings(cells)
     if is_report:
-        # The import is delayed because texts need the names of columns.
-        from connector.spreadsheet.texts import unescape_cell  # noqa: PLC0415
-
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled_count - len(cells))
     strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in REPORT_HEADINGS]
     if strays or not cells:
-        named = ", ".join(
-            f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
-        )
+        named = (f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays)
         raise SpreadsheetError(
-            f"{path}: {named or 'the file'}: a report's own columns must be its last six, in their"
-            " order",
+            f"{path}: {', '.join(named) or 'the file'}: a report's own columns must be its last"
+            " six, in their order",
             action=f"Move them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
             code="headings_refused",
         )

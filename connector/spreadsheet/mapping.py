@@ -20,7 +20,7 @@ from connector.spreadsheet.headings import heading_words, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import CellError, ValueWithNotes
 from connector.spreadsheet.targets import PushTarget, TargetColumn
-from connector.spreadsheet.words import is_typing_error
+from connector.spreadsheet.words import SUGGESTED, WHOLE_NAMES, is_typing_error
 
 MatchKind = Literal["name", "alias", "given"]
 """How a column found its field: by name, by an alias, or by a decision of the user."""
@@ -30,14 +30,6 @@ WHOLE_NAME = "full_name"
 
 EVERY_COLUMN = "*"
 """Value of `--ignore` for all columns without a field."""
-
-_NAMES = (
-    "name fullname candidatename candidate applicant applicantname person vollstandigername"
-    " ganzername bewerber nomcomplet nometprenom candidat nombrecompleto nombreyapellidos"
-    " candidato naam volledigenaam kandidaat nomecompleto nomeecognome"
-)
-_WHOLE_NAMES = frozenset(_NAMES.split())
-"""Normalized headings of a column with the whole name."""
 
 _LAST_NAMES = frozenset(("name", "nom", "naam"))
 """Headings of a last name, if the first name has its own column."""
@@ -49,34 +41,6 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 _SUGGESTIONS_MAX = 3
-_RATES = "expected_day_rate current_day_rate day_rate_min day_rate_max day_rate"
-_SALARIES = "expected_salary current_salary salary_min salary_max annual_salary"
-_SEVERAL: Mapping[str, str] = {
-    "company": "current_company limited_company_name",
-    "salary": _SALARIES,
-    "rate": _RATES,
-    "dayrate": _RATES,
-    "currency": "salary_currency rate_currency",
-    "experience": "years_of_experience experience_level",
-    "type": "employment_type booking_type customer_type contract_type",
-    "contract": "employment_type contract_type",
-    "contracttype": "employment_type contract_type",
-    "jobtype": "employment_type",
-    "date": "start_datetime start_date available_from",
-    "start": "start_datetime start_date available_from",
-    "startdate": "start_datetime available_from",
-    "end": "end_datetime contract_end_date",
-    "enddate": "end_datetime contract_end_date",
-    "contact": "contact_name primary_contact_name",
-    "job": "job_reference_code job_title current_job_title",
-    "role": "current_job_title title",
-    "state": "status county state_province",
-    "title": "current_job_title",
-    "url": "network_url website portfolio_url",
-}
-"""By normalized heading, fields that it may mean. They are suggested and never used
-automatically.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +119,8 @@ def map_headings(
     resource = target.resource.name
     saved = saved or SavedMap(resource)
     if saved.resource != resource:
-        raise Misused(
-            f"the mapping is for {saved.resource}, not for {resource}",
-            action=f"Give a mapping for {resource}.",
-        )
+        message = f"the mapping is for {saved.resource}, not for {resource}"
+        raise Misused(message, action=f"Give a mapping for {resource}.")
     by_normalized = {normalized_heading(each): each for each in headings}
     decided = _saved_decisions(saved, headings, by_normalized)
     skipped = {
@@ -170,22 +132,14 @@ def map_headings(
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
-        chosen_name, options = decided.get(heading, (None, saved.options))
-        if chosen_name is not None:
-            _add_mapped(
-                columns,
-                target,
-                MappedColumn(
-                    heading, index, matcher.find_by_name(chosen_name, heading), "given", options
-                ),
-            )
-            continue
-        column, match_kind = matcher.find_by_heading(heading)
+        name, options = decided.get(heading, (None, saved.options))
+        column, match_kind = matcher.find(heading, name)
         if column is None:
             unmapped.append(_unmapped_column(heading, target))
         else:
-            _add_mapped(columns, target, MappedColumn(heading, index, column, match_kind, options))
-    mapped, duplicates = _without_duplicates(columns, {*saved.constants})
+            _check_options(options, column, target)
+            columns.append(MappedColumn(heading, index, column, match_kind, options))
+    mapped, duplicates = _without_duplicates(columns)
     unmapped = sorted((*unmapped, *duplicates), key=lambda each: headings.index(each.heading))
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
@@ -199,12 +153,6 @@ def map_headings(
         name_parts=matcher.name_parts,
     )
     return replace(found, missing=_unfilled_required_fields(target, found.targets.keys()))
-
-
-def _add_mapped(columns: list[MappedColumn], target: PushTarget, column: MappedColumn) -> None:
-    """Add a column after checking its options. Raises `Misused`."""
-    _check_options(column.options, column.target, target)
-    columns.append(column)
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
@@ -244,7 +192,6 @@ def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tupl
 
 # -- Names -----------------------------------------------------------------------------------------
 
-
 _normalized_name = lru_cache(maxsize=2_048)(normalized_heading)
 """The normalized heading, cached because names are compared with every heading."""
 
@@ -254,18 +201,18 @@ class _HeadingMatcher:
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        self._names: dict[str, TargetColumn] = {}
+        names: dict[str, TargetColumn] = {}
         self._aliases: dict[str, TargetColumn] = {}
         labels: dict[str, list[TargetColumn]] = {}
         for column in target.columns:
-            self._names.setdefault(_normalized_name(column.name), column)
+            names.setdefault(_normalized_name(column.name), column)
             for label in column.labels:
                 labels.setdefault(_normalized_name(label), []).append(column)
             for alias in column.aliases:
                 self._aliases.setdefault(_normalized_name(alias), column)
         # A label that two fields share is ambiguous and not used.
         unique = {label: found[0] for label, found in labels.items() if len(found) == 1}
-        self._names = {**unique, **self._names}
+        self._names = {**unique, **names}
         parts = [each for each in target.columns if each.key in _NAME_PARTS]
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = tuple(parts) if is_split else ()
@@ -280,31 +227,31 @@ class _HeadingMatcher:
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
-    def find_by_name(self, name: str, heading: str) -> TargetColumn:
-        """Return the target column that the user named. Raises `UnknownName`."""
-        if name == WHOLE_NAME and self.name_parts:
-            return self._whole_name_column()
-        return _column_named(self._target, name, f"the column {heading!r}")
+    def find(self, heading: str, name: str | None) -> tuple[TargetColumn | None, MatchKind]:
+        """Return the target column of a heading, or None, and how it was found.
 
-    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, or None, and how it was found."""
+        `name` is the field that the user chose. Raises `UnknownName` if it does not exist.
+        """
+        if name is not None:
+            is_whole = name == WHOLE_NAME and self.name_parts
+            return self._whole_name() if is_whole else _column_named(
+                self._target, name, f"the column {heading!r}"
+            ), "given"
         normalized = normalized_heading(_REMARK.sub("", heading))
         if normalized in self._exported:
-            name = self._exported[normalized]
-            return (None if name is None else self._names.get(normalized_heading(name))), "alias"
+            return self._names.get(normalized_heading(self._exported[normalized] or "")), "alias"
         if column := self._names.get(normalized):
             return column, "name"
         if self.name_parts and self._lacks_last and normalized in _LAST_NAMES:
             return self.name_parts[1], "alias"
-        if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
-            return self._whole_name_column(), "alias"
+        if self.name_parts and self._lacks_both and normalized in WHOLE_NAMES:
+            return self._whole_name(), "alias"
         return self._find(normalized) or self._find(normalized_heading(heading)), "alias"
 
     def _find(self, normalized: str) -> TargetColumn | None:
-        """Return the target column with this normalized name or alias; None for other names."""
         return self._names.get(normalized) or self._aliases.get(normalized)
 
-    def _whole_name_column(self) -> TargetColumn:
+    def _whole_name(self) -> TargetColumn:
         """Return a target column for a first and a last name in one cell."""
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=(), labels=())
 
@@ -334,10 +281,8 @@ def _saved_decisions(
         if heading is None:
             raise UnknownName("column of the file, as the mapping says", name, headings)
         if heading in decided:
-            raise Misused(
-                f"the mapping has two entries for the column {heading!r}",
-                action="Remove one of them.",
-            )
+            message = f"the mapping has two entries for the column {heading!r}"
+            raise Misused(message, action="Remove one of them.")
         decided[heading] = decision
     return decided
 
@@ -345,19 +290,14 @@ def _saved_decisions(
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
     """Raise `Misused` if the policy or a replaced value does not suit the column's field."""
     if options.policy == "fill" and column.field.write_only:
-        raise Misused(
-            f"the policy of {column.name} is 'fill', but the API never returns that field",
-            action="Use 'overwrite' or 'never'.",
-        )
+        message = f"the policy of {column.name} is 'fill', but the API never returns that field"
+        raise Misused(message, action="Use 'overwrite' or 'never'.")
     if options.policy == "append" and not column.field.is_long_text:
-        raise Misused(
-            f"the policy of {column.name} is 'append', but {column.name} is not a long text",
-            action="Use 'overwrite', 'fill' or 'never'.",
-        )
+        message = f"the policy of {column.name} is 'append', but {column.name} is not a long text"
+        raise Misused(message, action="Use 'overwrite', 'fill' or 'never'.")
     for cell, text in options.values.items():
-        _parse_mapped_text(
-            text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}"
-        )
+        place = f"the value {cell!r} of {column.name} is mapped to {text!r}"
+        _parse_mapped_text(text, column, target, place)
 
 
 def _parse_mapped_text(
@@ -375,14 +315,12 @@ def _parse_mapped_text(
     except CellError as error:
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-        raise Misused(
-            f"{description}, which is not allowed: {problem.message}",
-            action=f"Correct the text.{allowed}",
-        ) from error
+        message = f"{description}, which is not allowed: {problem.message}"
+        raise Misused(message, action=f"Correct the text.{allowed}") from error
 
 
 def _without_duplicates(
-    columns: Sequence[MappedColumn], constants: Set[str]
+    columns: Sequence[MappedColumn],
 ) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
     """Return the preferred column of each field, and the other columns as unmapped.
 
@@ -393,15 +331,13 @@ def _without_duplicates(
     duplicates = []
     for each in sorted(columns, key=lambda column: (ranks[column.match_kind], column.index)):
         twin = chosen.setdefault(each.target.key, each)
-        if twin is each:
-            continue
-        if each.match_kind == "given":
-            raise Misused(
-                f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
-                action="Ignore one of them, or set its field in a column mapping.",
-            )
-        reason = f"column {twin.heading!r} already fills {each.target.key}"
-        duplicates.append(UnmappedColumn(each.heading, reason))
+        if twin is not each and each.match_kind == "given":
+            message = f"the columns {twin.heading!r} and {each.heading!r} both fill"
+            action = "Ignore one of them, or set its field in a column mapping."
+            raise Misused(f"{message} {each.target.key}", action=action)
+        if twin is not each:
+            reason = f"column {twin.heading!r} already fills {each.target.key}"
+            duplicates.append(UnmappedColumn(each.heading, reason))
     return sorted(chosen.values(), key=lambda column: column.index), duplicates
 
 
@@ -412,16 +348,14 @@ def _constant_values(
 
     Raises `Misused` for an invalid value, or for a field that a column also fills.
     """
-    filled = {each.target.key: each.heading for each in columns}
+    filled = {each.target.key: f"the column {each.heading!r}" for each in columns}
     constants = []
     for name, text in saved.constants.items():
         column = _column_named(target, name, "a value for all rows")
         if column.key in filled:
-            raise Misused(
-                f"{column.key} has a value for all rows, but the column"
-                f" {filled[column.key]!r} also fills it",
-                action="Ignore the column, or remove the value.",
-            )
+            message = f"{column.key} has a value for all rows, but {filled[column.key]}"
+            action = "Ignore the column, or remove the value."
+            raise Misused(f"{message} also fills it", action=action)
         filled[column.key] = f"the value {name}"
         value = _parse_mapped_text(text, column, target, f"the value of {name} is {text!r}")
         constants.append((column, text, value))
@@ -435,20 +369,19 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
     """Return the column with the reason why it has no field, or with suggested fields."""
     fields = {_normalized_name(name): name for name in target.resource.fields}
     name = fields.get(normalized_heading(heading))
-    if name is not None:
-        if any(each.name == name for each in target.columns):
-            return UnmappedColumn(heading, f"no value of this export fits the field {name}")
-        return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
-    found = dict(_suggestions(heading, target))
-    return UnmappedColumn(
-        heading, "no field has this name", tuple(found.items())[:_SUGGESTIONS_MAX]
-    )
+    if name is None:
+        found = dict(_suggestions(heading, target))
+        suggestions = tuple(found.items())[:_SUGGESTIONS_MAX]
+        return UnmappedColumn(heading, "no field has this name", suggestions)
+    if any(each.name == name for each in target.columns):
+        return UnmappedColumn(heading, f"no value of this export fits the field {name}")
+    return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Yield (field, reason) for fields that the heading may mean, the likeliest first."""
     there = {each.name for each in target.columns}
-    for name in _SEVERAL.get(normalized_heading(heading), "").split():
+    for name in SUGGESTED.get(normalized_heading(heading), ()):
         if name in there:
             yield name, "the heading is often used for this field"
     words = " ".join(heading_words(heading))

@@ -13,14 +13,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
-from connector.errors import Misused, file_error
+from connector.errors import Misused, end_sentence, file_error
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
-from connector.spreadsheet.dates import (
-    FORMAT_ALLOWED,
-    HOURS_ALLOWED,
-    check_date_format,
-    parse_hours,
-)
+from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import REGIONS, is_timezone
 
@@ -88,7 +83,7 @@ class _FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    date_format: Annotated[str, _must(check_date_format, FORMAT_ALLOWED)] | None = None
+    date_format: Annotated[str, _must(date_order, FORMAT_ALLOWED)] | None = None
     decimal: Decimal | None = None
     timezone: Annotated[str, _must(is_timezone, "a name such as Europe/London")] | None = None
     region: Annotated[str, _must(REGIONS.__contains__, "a country code such as GB")] | None = None
@@ -133,36 +128,30 @@ def load_map(path: Path) -> SavedMap:
     try:
         with path.open("rb") as file:
             content = file.read(_BYTES_MAX + 1)
-    except FileNotFoundError:
-        raise Misused(
-            f"the mapping {path} does not exist", action="Check the name and the folder."
-        ) from None
-    except OSError as error:
-        raise Misused(
-            str(file_error(path, error)), action="Use a file that this user can read."
-        ) from error
-    try:
         if len(content) > _BYTES_MAX:
             raise ValueError("the file is too large")
-        parsed = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise Misused(
-            f"the mapping {path} is not TOML: {error}",
-            action="Correct this line. Put names that contain spaces in quotes.",
-        ) from error
-    try:
-        document = _Document.model_validate(parsed)
+        document = _Document.model_validate(tomllib.loads(content.decode()))
+    except FileNotFoundError:
+        message = f"the mapping {path} does not exist"
+        raise Misused(message, action="Check the name and the folder.") from None
+    except OSError as error:
+        action = "Use a file that this user can read."
+        raise Misused(str(file_error(path, error)), action=action) from error
     except ValidationError as error:
         raise _invalid_error(path, error) from error
+    except (ValueError, RecursionError) as error:
+        action = "Correct this line. Put names that contain spaces in quotes."
+        raise Misused(f"the mapping {path} is not TOML: {error}", action=action) from error
     defaults = document.cell_options()
+    columns = {
+        heading: (each, defaults)
+        if isinstance(each, str)
+        else (each.field, each.cell_options(defaults))
+        for heading, each in document.columns.items()
+    }
     return SavedMap(
         document.resource,
-        {
-            heading: (each, defaults)
-            if isinstance(each, str)
-            else (each.field, each.cell_options(defaults))
-            for heading, each in document.columns.items()
-        },
+        columns,
         document.constants,
         tuple(document.ignored),
         defaults,
@@ -179,16 +168,11 @@ def _invalid_error(path: Path, error: ValidationError) -> Misused:
     place = ".".join(str(each) for each in first["loc"] if each not in ("str", "_Column"))
     if first["type"] == "extra_forbidden":
         keys = _Column.model_fields if "columns" in first["loc"] else _Document.model_fields
-        return Misused(
-            f"the mapping {path} has an unknown key: {place}",
-            action=f"Use one of: {', '.join(keys)}.",
-        )
+        message = f"the mapping {path} has an unknown key: {place}"
+        return Misused(message, action=f"Use one of: {', '.join(keys)}.")
     received = "missing" if first["type"] == "missing" else repr(first["input"])
     text = first["msg"].removeprefix("Value error, ")
-    return Misused(
-        f"the mapping {path}: {place} is {received}",
-        action=text if text.endswith(".") else f"{text}.",
-    )
+    return Misused(f"the mapping {path}: {place} is {received}", action=end_sentence(text))
 
 
 # -- Options and writing ---------------------------------------------------------------------------

@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from connector.spreadsheet.problems import (
-    Amount,
-    CellError,
-    ReadText,
-    ReadTyped,
-    ValueWithNotes,
-    with_note,
-)
+from connector.spreadsheet.problems import Amount, CellError, ReadText, ReadTyped, with_note
 from connector.spreadsheet.words import period_of
 
 Decimal = Literal[".", ","]
@@ -186,45 +179,41 @@ def number_reader(form: NumberForm) -> ReadText:
 
 def _choose_value(text: str, found: NumberMeanings, form: NumberForm) -> int | float:
     """Return the number that the text means with the decimal separator of the column."""
-    values = found.values
-    value = values.get(form.decimal) if form.decimal else next(iter(values.values()))
-    if value is None:
-        if form.decimal and not form.is_inferred:
-            sign = "dot" if form.decimal == "." else "comma"
-            raise CellError(
-                "decimal_sign", fix=f"Use a {sign} before a fraction, as in the rest of the column."
-            )
-        value = next(iter(values.values()))
+    values, first = found.values, next(iter(found.values.values()))
+    value = values.get(form.decimal, first) if form.decimal else first
+    if form.decimal and form.decimal not in values and not form.is_inferred:
+        sign = "dot" if form.decimal == "." else "comma"
+        fix = f"Use a {sign} before a fraction, as in the rest of the column."
+        raise CellError("decimal_sign", fix=fix)
     if found.is_ambiguous and (form.decimal is None or (form.is_inferred and value != found.whole)):
         shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
-        raise CellError(
-            "ambiguous_number",
-            f"The value can be {shown}.",
-            fix=f"Enter {found.whole} if that is right, or choose the decimal separator of the"
-            " column.",
+        fix = (
+            f"Enter {found.whole} if that is right, or choose the decimal separator of the column."
         )
-    if "," in values and "." not in values and _LONG_FRACTION(text) and form.decimal != ",":
+        raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
+    if "." not in values and _LONG_FRACTION(text) and form.decimal != ",":
         raise CellError("not_a_number", "The value has a comma at an unusual place.")
     return value
 
 
 def _as_days(text: str, value: float, period: str | None, form: NumberForm) -> int | float:
     """Return weeks and months in days. Raises `CellError` for other time units."""
-    if form.period == "day" and form.is_whole and not _IS_RATE(text):
-        if period == "week":
-            return value * _WEEK_DAYS
-        if period == "month":
-            if form.month_days is None:
-                raise CellError("month_length")
-            return value * form.month_days
+    is_count = form.is_whole and not _IS_RATE(text)
+    if form.period == "day" and is_count and period == "week":
+        return value * _WEEK_DAYS
+    if form.period == "day" and is_count and period == "month":
+        if form.month_days is None:
+            raise CellError("month_length")
+        return value * form.month_days
     if form.period is None:
-        message = f"The value has a period ({period})."
-        raise CellError("other_period", message, fix="Enter the number alone.")
-    if _IS_RATE(text) or not form.is_whole:
+        message, fix = f"The value has a period ({period}).", "Enter the number alone."
+    elif is_count:
+        message = f"The value is in {period}s, but this column is in {form.period}s."
+        fix = f"Enter the number of {form.period}s."
+    else:
         message = f"The value is per {period}, but this column is per {form.period}."
-        raise CellError("other_period", message, fix=f"Enter the amount per {form.period}.")
-    message = f"The value is in {period}s, but this column is in {form.period}s."
-    raise CellError("other_period", message, fix=f"Enter the number of {form.period}s.")
+        fix = f"Enter the amount per {form.period}."
+    raise CellError("other_period", message, fix=fix)
 
 
 def typed_number(form: NumberForm) -> ReadTyped:
@@ -235,10 +224,9 @@ def typed_number(form: NumberForm) -> ReadTyped:
             value = _check(cell.value, cell.unit, form)
             message = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return with_note(value, "rounded", message) if cell.shown else value
-        if isinstance(cell, int | float) and not isinstance(cell, bool | str):
+        if isinstance(cell, int | float) and not isinstance(cell, bool):
             # Spreadsheet programs show at most this number of digits.
-            number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
-            return _check(number, "", form)
+            return _check(float(f"{cell:.15g}") if isinstance(cell, float) else cell, "", form)
         raise CellError(
             "not_a_number",
             "The value is stored as a date or as true or false, not as a number.",
@@ -265,17 +253,12 @@ def _check(value: float, unit: str, form: NumberForm) -> Any:
     if unit == "%" and not form.is_percentage:
         raise CellError("percent_sign")
     if form.is_percentage:
-        return _note_odd_percentage(value, unit)
+        if value > _SHARE_MAX:
+            return with_note(value, "large_percentage")
+        return with_note(value, "small_percentage") if 0 < value < 1 and not unit else value
     if form.is_whole:
         return int(value)
     return Amount(value, unit) if unit else value
-
-
-def _note_odd_percentage(value: float, unit: str) -> float | ValueWithNotes:
-    """Return the percentage, with a warning if it is above 100 or, without a sign, below 1."""
-    if value > _SHARE_MAX:
-        return with_note(value, "large_percentage")
-    return with_note(value, "small_percentage") if 0 < value < 1 and not unit else value
 
 
 def _not_a_number_error(text: str) -> CellError:

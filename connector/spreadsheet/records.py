@@ -16,7 +16,7 @@ from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ChosenText, ColumnPolicy
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.problems import problem_of, text_of
+from connector.spreadsheet.problems import problem_of, text_of, visible_text
 from connector.spreadsheet.row_reader import RowDraft
 from connector.spreadsheet.targets import (
     CONTENT_PREFIX,
@@ -28,31 +28,11 @@ from connector.spreadsheet.targets import (
     TargetColumn,
     comparison_text,
 )
-from connector.spreadsheet.words import is_typing_error, normalized_words
+from connector.spreadsheet.words import LEGAL_FORMS, is_typing_error, normalized_words
 
-_IDS_SHOWN_MAX, _FOUND_MAX, _NEAR_MAX = 5, 50, 3
+_IDS_SHOWN_MAX, _FOUND_MAX, _NEAR_MAX, _KNOWN_MAX = 5, 50, 3, 20
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE).fullmatch
 _PERSON = ("first_name", "last_name")
-_LEGAL_FORMS = frozenset(
-    [
-        "ltd",
-        "limited",
-        "plc",
-        "llp",
-        "inc",
-        "gmbh",
-        "ag",
-        "bv",
-        "sa",
-        "sas",
-        "srl",
-        "co",
-        "company",
-        "group",
-        "and",
-        "the",
-    ]
-)
 
 
 def join_ids(ids: Sequence[str]) -> str:
@@ -62,7 +42,6 @@ def join_ids(ids: Sequence[str]) -> str:
 
 
 def _in_words(name: str) -> str:
-    """Return the name in words, for example "reference code" for `reference_code`."""
     return "ID" if name == "id" else name.replace("_", " ")
 
 
@@ -96,49 +75,31 @@ class ReferenceResolver:
         """
         for heading, key, reference in self._references:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
-            if not pending:
-                continue
             texts = list(dict.fromkeys(str(draft.values[key]) for draft in pending))
+            if not texts:
+                continue
+            known = self._lookups.known_ids(key) if key in UNLISTED else ()
             if key in UNLISTED:
-                found, known = self._find_unlisted(key, texts)
+                found = _find_unlisted(known, texts)
             else:
-                found, known = self._find_records(reference, texts), []
+                found = self._find_records(reference, texts)
             for draft in pending:
                 value = draft.values[key]
                 match = found.get(str(value))
                 if match is not None and len(match) == 1:
                     draft.values[key] = match[0]
                 elif match is not None and not (isinstance(value, ChosenText) and _UUID(value)):
-                    problem = (
-                        self._unlisted_problem(heading, key, value, match, known)
-                        if key in UNLISTED
-                        else self._record_problem(heading, value, reference, match)
+                    if key in UNLISTED:
+                        problem = _unlisted_problem(key, match, known)
+                    else:
+                        problem = self._record_problem(value, reference, match)
+                    draft.fail(
+                        key, replace(problem, column=heading, received=visible_text(str(value)))
                     )
-                    draft.fail(key, problem)
-
-    def _find_unlisted(
-        self, key: str, texts: Sequence[str]
-    ) -> tuple[Mapping[str, tuple[str, ...]], Sequence[KnownId]]:
-        """Return the ids of users or lead statuses with these ids or names, and all that are
-        known.
-        """
-        known = self._lookups.known_ids(key)
-        if not known:
-            # Without any known id, the API checks the ids.
-            texts = [text for text in texts if not _UUID(text)]
-        return {
-            text: tuple(each.id for each in known if text == each.id)
-            or tuple(
-                each.id
-                for each in known
-                if each.name and comparison_text(each.name) == comparison_text(text)
-            )
-            for text in texts
-        }, known
 
     def _find_records(
         self, reference: Reference, texts: Sequence[str]
-    ) -> Mapping[str, tuple[str, ...]]:
+    ) -> Mapping[str, Sequence[str]]:
         """Return the ids of the records with these ids or names; texts that are not checked are
         left out.
         """
@@ -146,17 +107,13 @@ class ReferenceResolver:
         if not self._lookups.has_records(resource):
             # An id of a resource that was never pulled cannot be checked here; the API checks it.
             return {} if reference.by is None else dict.fromkeys(texts, ())
-        found: dict[str, tuple[str, ...]] = dict.fromkeys(texts, ())
+        found: dict[str, Sequence[str]] = dict.fromkeys(texts, ())
         for by in dict.fromkeys(filter(None, (reference.by, "id", *CATALOG[resource].found_by))):
             left = [text for text, ids in found.items() if not ids]
-            values = [(text,) for text in left]
-            for text, ids in zip(
-                left, self._lookups.find_ids(resource, (by,), values), strict=True
-            ):
-                found[text] = tuple(ids)
-        left = [text for text, ids in found.items() if not ids]
-        if left and {*_PERSON} <= CATALOG[resource].fields.keys():
-            for text in left:
+            matches = self._lookups.find_ids(resource, (by,), [(text,) for text in left])
+            found |= zip(left, map(tuple, matches), strict=True)
+        if {*_PERSON} <= CATALOG[resource].fields.keys():
+            for text in [text for text, ids in found.items() if not ids]:
                 found[text] = tuple(self._record_names(resource).get(_whole_name(text), ()))
         return found
 
@@ -172,31 +129,25 @@ class ReferenceResolver:
             self._names[resource] = names
         return self._names[resource]
 
-    def _record_problem(
-        self, heading: str | None, text: str, reference: Reference, ids: Sequence[str]
-    ) -> Problem:
+    def _record_problem(self, text: str, reference: Reference, ids: Sequence[str]) -> Problem:
         """Return the problem that no record matches a reference, or that these `ids` match."""
-        resource, by = reference.resource, reference.by or "id"
-        singular = _in_words(CATALOG[resource].singular)
+        resource, by = reference.resource, _in_words(reference.by or "id")
+        singular, plural = _in_words(CATALOG[resource].singular), _in_words(resource)
         if ids:
             others = "; ".join(self._describe(resource, ids[:_IDS_SHOWN_MAX]))
-            problem = problem_of(
-                "reference_ambiguous",
-                f"The value names several {_in_words(resource)}: {others}.",
-                heading,
-                received=text,
-                fix=f"Enter the ID or the email address of one {singular}.",
-            )
+            message = f"The value names several {plural}: {others}."
+            fix = f"Enter the ID or the email address of one {singular}."
+            problem = problem_of("reference_ambiguous", message, fix=fix)
             return replace(problem, found=" ".join(ids[:_FOUND_MAX]))
         if not self._lookups.has_records(resource):
-            message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
+            message = f"The local copy has no {plural}, so the value cannot be found."
             fix = "Ask an administrator to update the local copy."
         else:
-            message = f"The value is not the name, {_in_words(by)} or ID of a known {singular}."
-            fix = f"Correct the value, or import the {singular} first."
+            message = f"The value is not the name, {by} or ID of a known {singular}."
             near = self._near_names(resource, text)
-            fix = f"Did you mean {' or '.join(near)}? {fix}" if near else fix
-        return problem_of("reference_unknown", message, heading, received=text, fix=fix)
+            fix = f"Did you mean {' or '.join(near)}? " if near else ""
+            fix += f"Correct the value, or import the {singular} first."
+        return problem_of("reference_unknown", message, fix=fix)
 
     def _describe(self, resource: str, ids: Sequence[str]) -> Iterator[str]:
         """Yield each record's id with the company, job and email that tell it from the others."""
@@ -215,30 +166,39 @@ class ReferenceResolver:
             if wanted == (bare := _bare_name(name)) or is_typing_error(wanted, bare)
         ][:_NEAR_MAX]
 
-    def _unlisted_problem(
-        self, heading: str | None, key: str, text: str, ids: Sequence[str], known: Sequence[KnownId]
-    ) -> Problem:
-        """Return the problem that a text is not the id or name of exactly one user or lead
-        status.
-        """
-        noun = UNLISTED[key]
-        named = ", ".join(str(each) for each in sorted(known, key=lambda each: -each.records)[:20])
-        if ids:
-            code, message = "reference_ambiguous", f"The value is the name of several {noun}s."
-        else:
-            code, message = (
-                "reference_unknown",
-                f"The value is not the name or ID of a known {noun}.",
-            )
-        seed = "people" if noun == "user" else "lead_statuses"
-        fix = (
-            f"Enter a known name or ID, or choose one for this value in a column mapping. New names"
-            f" go into seeds/{seed}.csv."
-        )
-        return problem_of(code, message, heading, received=text, allowed=named or None, fix=fix)
-
 
 _TELLING = ("current_company", "current_job_title", "company_name", "title", "location", "email")
+
+
+def _find_unlisted(known: Sequence[KnownId], texts: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return the ids of users or lead statuses with these ids or names."""
+    ids = {each.id for each in known}
+    names: dict[str, list[str]] = {}
+    for each in known:
+        if each.name:
+            names.setdefault(comparison_text(each.name), []).append(each.id)
+    return {
+        text: (text,) if text in ids else tuple(names.get(comparison_text(text), ()))
+        for text in texts
+        # Without any known id, the API checks the ids.
+        if known or not _UUID(text)
+    }
+
+
+def _unlisted_problem(key: str, ids: Sequence[str], known: Sequence[KnownId]) -> Problem:
+    """Return the problem that a text is not the id or name of exactly one user or lead status."""
+    noun, seed = UNLISTED[key], "people" if UNLISTED[key] == "user" else "lead_statuses"
+    often = sorted(known, key=lambda each: -each.records)[:_KNOWN_MAX]
+    fix = (
+        "Enter a known name or ID, or choose one for this value in a column mapping. New names"
+        f" go into seeds/{seed}.csv."
+    )
+    allowed = ", ".join(map(str, often)) or None
+    if ids:
+        message = f"The value is the name of several {noun}s."
+        return problem_of("reference_ambiguous", message, allowed=allowed, fix=fix)
+    message = f"The value is not the name or ID of a known {noun}."
+    return problem_of("reference_unknown", message, allowed=allowed, fix=fix)
 
 
 def _whole_name(text: str) -> str:
@@ -251,7 +211,7 @@ def _whole_name(text: str) -> str:
 def _bare_name(name: str) -> str:
     """Return the words of a name without legal forms, accents and signs."""
     words = normalized_words(name).split()
-    return " ".join(each for each in words if each not in _LEGAL_FORMS) or " ".join(words)
+    return " ".join(each for each in words if each not in LEGAL_FORMS) or " ".join(words)
 
 
 # -- Rows' own records -----------------------------------------------------------------------------
@@ -262,10 +222,11 @@ class RecordFinder:
 
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
-        self._singular = target.resource.singular
+        self._resource, self._singular = target.resource.name, _in_words(target.resource.singular)
         self.by = target.match or ("id",)
         if not target.match and target.mode == "convert" and "id" not in columns.targets:
             self.by = ("email",)
+        self._phones = {e.target.key: e.index for e in columns.columns if e.target.is_phone}
 
     def find_records(self, drafts: Sequence[RowDraft]) -> None:
         """Set the operation of each row and its loaded record, if it exists; else add a problem."""
@@ -293,11 +254,8 @@ class RecordFinder:
             return False
         blank = next((key for key in self.by if draft.values.get(key) is None), None)
         if blank is not None and blank not in draft.failed_keys:
-            message = (
-                f"The cell is empty, but it is needed to find the {_in_words(self._singular)}."
-            )
-            column = self._columns.heading_of(blank)
-            draft.fail(blank, problem_of("match_missing", message, column))
+            message = f"The cell is empty, but it is needed to find the {self._singular}."
+            draft.fail(blank, problem_of("match_missing", message, self._columns.heading_of(blank)))
         return blank is None
 
     def _match_by_fields(self, drafts: Sequence[RowDraft]) -> None:
@@ -306,28 +264,22 @@ class RecordFinder:
         A row without a match is a create in mode upsert; otherwise it has a problem.
         """
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
-        resource = self._target.resource.name
-        found = list(self._lookups.find_ids(resource, self.by, keys, self._target.parent))
-        # The platform may have a value as it is written, before it was normalized.
-        written = [tuple(map(self._written, [d] * len(self.by), self.by)) for d in drafts]
+        found = list(self._find_ids(keys))
+        # The platform may have a telephone number as it is written, before it was normalized.
+        written = [tuple(self._written(draft, key) for key in self.by) for draft in drafts]
         others = [n for n, ids in enumerate(found) if not ids and written[n] != keys[n]]
-        again = self._lookups.find_ids(
-            resource, self.by, [written[n] for n in others], self._target.parent
-        )
-        for n, ids in zip(others, again, strict=True):
+        for n, ids in zip(others, self._find_ids([written[n] for n in others]), strict=True):
             found[n] = ids
         for draft, key, ids in zip(drafts, keys, found, strict=True):
-            if len(ids) == 1:
-                draft.record_id = ids[0]
-            elif draft.row.record_id in ids:
-                draft.record_id = draft.row.record_id
+            if len(ids) == 1 or draft.row.record_id in ids:
+                draft.record_id = ids[0] if len(ids) == 1 else draft.row.record_id
             elif ids:
                 ambiguous = problem_of(
                     "record_ambiguous",
-                    f"The value belongs to several {_in_words(resource)}: {join_ids(ids)}.",
+                    f"The value belongs to several {_in_words(self._resource)}: {join_ids(ids)}.",
                     self._columns.heading_of(self.by[0]),
                     received=" · ".join(map(str, key)),
-                    fix=f"Use the ID of one {_in_words(self._singular)}.",
+                    fix=f"Use the ID of one {self._singular}.",
                 )
                 draft.add(replace(ambiguous, found=" ".join(ids)))
             elif self._target.mode == "upsert":
@@ -335,47 +287,39 @@ class RecordFinder:
             else:
                 draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
 
+    def _find_ids(self, keys: Sequence[tuple[Any, ...]]) -> Sequence[tuple[str, ...]]:
+        return self._lookups.find_ids(self._resource, self.by, keys, self._target.parent)
+
     def _written(self, draft: RowDraft, key: str) -> Any:
-        """Return the text of the row's cell for the field; its value without such a text."""
-        for each in self._columns.columns:
-            if (
-                each.target.key == key
-                and each.target.is_phone
-                and each.index < len(draft.row.cells)
-            ):
-                return text_of(draft.row.cells[each.index]).strip()
-        return draft.values[key]
+        """Return the text of the row's cell for a telephone number; else the field's value."""
+        index = self._phones.get(key)
+        return draft.values[key] if index is None else text_of(draft.row.cells[index]).strip()
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         """Set the loaded record of each row; add a problem if it is unknown or deleted."""
         if not drafts:
             return
         ids = {draft.record_id for draft in drafts if draft.record_id}
-        landed = self._lookups.landed_records(self._target.resource.name, ids)
+        landed = self._lookups.landed_records(self._resource, ids)
+        perhaps = ", or converted" if self._target.mode == "convert" else ""
+        message = f"The {self._singular} was deleted{perhaps}."
         for draft in drafts:
             assert draft.record_id is not None
             draft.landed = landed.get(draft.record_id)
             if draft.landed is None:
                 draft.add(self._unknown_record_problem(draft.record_id, "id"))
             elif draft.landed.is_deleted:
-                perhaps = ", or converted" if self._target.mode == "convert" else ""
-                draft.add(
-                    problem_of(
-                        "record_deleted",
-                        f"The {_in_words(self._singular)} was deleted{perhaps}.",
-                        self._columns.heading_of(self.by[0]),
-                        received=draft.record_id,
-                    )
-                )
+                column = self._columns.heading_of(self.by[0])
+                draft.add(problem_of("record_deleted", message, column, received=draft.record_id))
 
     def _unknown_record_problem(self, text: str, key: str) -> Problem:
         """Return the problem that the text is not the field `key` of a known record."""
         return problem_of(
             "record_unknown",
-            f"The value is not the {_in_words(key)} of a known {_in_words(self._singular)}.",
+            f"The value is not the {_in_words(key)} of a known {self._singular}.",
             self._columns.heading_of(key),
             received=text,
-            fix=f"Correct the value, or add the {_in_words(self._singular)} instead.",
+            fix=f"Correct the value, or add the {self._singular} instead.",
         )
 
 
@@ -432,18 +376,15 @@ class LandedComparison:
                 unread = unread or key
                 continue
             then = append_text(now, value) if policy == "append" else value
-            if self._is_as_written(draft, key, now) or _is_equal_value(column, now, then):
-                continue
-            if policy == "fill" and not _is_empty(now):
+            is_kept = policy == "fill" and not _is_empty(now)
+            if is_kept or self._is_as_written(draft, key, now) or _is_equal(column, now, then):
                 continue
             record = landed if landed.seen is None else LandedRecord(landed.seen)
             wanted[key], base[key] = then, _landed_value(column, record)[0]
         return Difference(wanted, base, unread)
 
     def _is_as_written(self, draft: RowDraft, key: str, now: Any) -> bool:
-        """Return True if the cell itself is what the record has, in a form that is not
-        normalized.
-        """
+        """Return True if the record has the cell itself, in a form that is not normalized."""
         index = self._indexes.get(key)
         if index is None or not isinstance(now, str) or index >= len(draft.row.cells):
             return False
@@ -484,7 +425,7 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
     return record.get(column.key), landed.is_whole or column.key in record
 
 
-def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
+def _is_equal(column: TargetColumn, current: Any, wanted: Any) -> bool:
     """Return True if both values are empty, or equal apart from the API's own formatting."""
     if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
@@ -492,7 +433,6 @@ def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return True for None, an empty text and an empty list."""
     return value is None or value in ("", [])
 
 
@@ -502,19 +442,3 @@ def _is_empty(value: Any) -> bool:
 def comparison_key(values: Iterable[object]) -> str:
     """Return one text for several values, equal for values with the same meaning."""
     return "\x1f".join([comparison_text(each) for each in values])
-
-
-class ClaimedKeys:
-    """Keys of a file's rows, each with the number of the first row that has it."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, int] = {}
-
-    def claim(self, key: str, row: int) -> int | None:
-        """Claim the key for the row; return the earlier row that has it, or None."""
-        first = self._rows.setdefault(key, row)
-        return first if first != row else None
-
-    def first_row(self, key: str) -> int | None:
-        """Return the number of the first row that claimed the key; None if no row did."""
-        return self._rows.get(key)

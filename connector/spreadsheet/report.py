@@ -24,7 +24,7 @@ from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, en
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.headings import REPORT_HEADINGS
-from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
+from connector.spreadsheet.problems import UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
 
@@ -59,28 +59,20 @@ class ProblemGroup:
         """Numbers of the first rows."""
         return list(dict.fromkeys(number for number, _ in self.examples))
 
-    @property
-    def further_rows(self) -> int:
-        """Number of problems after the first ones."""
-        return self.count - len(self.examples)
-
     def describe(self) -> list[str]:
         """Return one sentence if the text is the same in all rows, else one for each row.
 
         If the same cells occur several times, the last sentence lists them with their numbers.
         """
+        more = self.count - len(self.examples)
         texts = {problem.text for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{_format_rows(self.row_numbers, self.further_rows)}: {texts.pop()}"]
-        lines = [
-            f"{_format_rows([number], 0)}: {problem.text}" for number, problem in self.examples
-        ]
-        if not self.further_rows:
-            return lines
-        if len(self.values) <= _VALUES_MAX and len(self.values) < self.count:
+            return [f"{_format_rows(self.row_numbers, more)}: {texts.pop()}"]
+        lines = [f"{_format_rows([number], 0)}: {each.text}" for number, each in self.examples]
+        if more and len(self.values) <= _VALUES_MAX and len(self.values) < self.count:
             cells = (f'"{value}" ({number})' for value, number in self.values.most_common())
             return [*lines, f"all values: {', '.join(cells)}"]
-        return [*lines, _format_rows([], self.further_rows)]
+        return [*lines, f"{more:,} more row{'s' * (more > 1)}"] if more else lines
 
     @property
     def fix(self) -> str | None:
@@ -92,9 +84,7 @@ class ProblemGroup:
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:
-    """Return row numbers, as in "rows 2, 5, 9 and 4 more"; without numbers "4 more rows"."""
-    if not numbers:
-        return f"{more:,} more row{'s' * (more > 1)}"
+    """Return row numbers, as in "rows 2, 5, 9 and 4 more"."""
     noun = "row" if len(numbers) + more == 1 else "rows"
     return f"{noun} {', '.join(map(str, numbers))}{f' and {more:,} more' if more else ''}"
 
@@ -153,12 +143,9 @@ def _add_to_groups(
 ) -> None:
     """Add the problems of row `number` to their groups; new groups are only added up to a limit."""
     for each in problems:
-        group = groups.get((each.code, each.column))
-        if group is None:
-            if len(groups) == _GROUPS_MAX:
-                continue
-            group = groups[each.code, each.column] = ProblemGroup(each)
-        group.add(number, each)
+        key = each.code, each.column
+        if key in groups or len(groups) < _GROUPS_MAX:
+            groups.setdefault(key, ProblemGroup(each)).add(number, each)
 
 
 # -- Cells -----------------------------------------------------------------------------------------
@@ -169,33 +156,25 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(each.fix for each in found)
-    changes = [_format_change(*each) for each in result.changes]
+    texts = (f"{e.column}: {problem_text(e)}" if e.column else problem_text(e) for e in found)
+    changes = (
+        f"{name}: {' -> '.join('(empty)' if each is None else str(each) for each in values)}"
+        for name, *values in result.changes
+    )
     return (
         result.number,
         result.outcome,
         ", ".join(code for code in codes if code),
-        "\n".join(map(_format_problem, found)),
+        "\n".join(texts),
         "\n".join([*(end_sentence(fix) for fix in fixes if fix), *changes]),
         result.record_id or "",
     )
-
-
-def _format_problem(problem: Problem) -> str:
-    """Return the problem in one line: its column, what is wrong, and what is allowed."""
-    text = problem_text(problem)
-    return f"{problem.column}: {text}" if problem.column else text
 
 
 def problem_text(problem: Problem) -> str:
     """Return the message of a problem and the allowed values, in sentences."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{end_sentence(problem.text)}{allowed}"
-
-
-def _format_change(name: str, now: Any, then: Any) -> str:
-    """Return the change of a field, as in city: (empty) -> Leeds."""
-    values = ("(empty)" if each is None else str(each) for each in (now, then))
-    return f"{name}: {' -> '.join(values)}"
 
 
 def placeholder(row: SheetRow, index: int, width: int) -> str | None:
@@ -342,17 +321,14 @@ def _delimited_rows(headings: tuple[str, ...], pairs: RowsWithResults) -> Iterat
     width = len(headings)
     yield [*map(escape_cell, headings), *REPORT_HEADINGS]
     for row, result in pairs:
-        if result is None:
-            own = list(map(_delimited_cell, row.cells)) if row.is_outside else [""] * width
-            yield [*own[:width], *[""] * len(REPORT_HEADINGS), *own[width:]]
-            continue
-        own = [placeholder(row, i, width) or _delimited_cell(c) for i, c in enumerate(row.cells)]
-        number, *rest = report_cells(result)
+        # A number cannot be mistaken for a formula.
+        own = [escape_cell(c) if isinstance(c, str) else text_of(c) for c in row.cells]
+        middle: Sequence[Any] = [""] * len(REPORT_HEADINGS)
+        if result is not None:
+            own = [placeholder(row, i, width) or each for i, each in enumerate(own)]
+            number, *rest = report_cells(result)
+            middle = [number, *map(escape_cell, rest)]
+        elif not row.is_outside:
+            own = [""] * width
         # Cells without a heading follow at the end.
-        yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
-
-
-def _delimited_cell(cell: Cell) -> str:
-    """Return the text of a cell in a csv report, which no program runs as a formula."""
-    # A number cannot be mistaken for a formula.
-    return escape_cell(cell) if isinstance(cell, str) else text_of(cell)
+        yield [*own[:width], *middle, *own[width:]]

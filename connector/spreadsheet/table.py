@@ -44,9 +44,6 @@ WORKBOOK_SUFFIX = ".xlsx"
 BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
-CELL_CHARACTERS_MAX = 1_000_000
-"""Maximum length of a cell; no field of the API and no spreadsheet program accepts more."""
-
 _BYTES_MAX = 256 * 1024 * 1024
 _HEADINGS_SHOWN = 6
 _FLAW_CODES = {
@@ -55,9 +52,6 @@ _FLAW_CODES = {
     "unreadable": "unreadable_cell",
     "unusual_format": "unusual_format",
 }
-_SIGNS = frozenset("'(")
-"""First characters of cells that a report has changed."""
-
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -139,6 +133,7 @@ _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
 _START_BYTES = 1_024
 _AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then use that file."
 _AS_BOOK = "Copy its table to a workbook, and use that file."
+_ASK = "Ask for the table as xlsx or csv."
 _PARTS: tuple[tuple[bytes, str, str], ...] = (
     (b"xl/workbook.bin", "an xlsb workbook", _AS_XLSX),
     (b"word/document.xml", "a text document", _AS_BOOK),
@@ -147,56 +142,44 @@ _PARTS: tuple[tuple[bytes, str, str], ...] = (
     (b"Index.zip", "a Numbers document", "In Numbers, export it to xlsx or csv."),
     (b"", "a zip file, not a workbook", "Unpack the file, and use the table."),
 )
-_TEXTS: tuple[tuple[bytes, str, str], ...] = (
-    (b"%pdf", "a PDF", "A PDF has no cells. Ask for the table as xlsx or csv."),
+"""Names of members of a zip file that show what it is, and what to do."""
+
+_STARTS: tuple[tuple[bytes, str, str], ...] = (
+    (b"%pdf", "a PDF", f"A PDF has no cells. {_ASK}"),
     (b"{\\rtf", "a text document", _AS_BOOK),
     (b"<?xml", "XML, as Excel saved it in 2003", _AS_XLSX),
     (b"<!doctype html", "a web page", _AS_XLSX),
     (b"<html", "a web page", _AS_XLSX),
     (b"<table", "a web page", _AS_XLSX),
-    (b"\x89png", "a picture", "Ask for the table as xlsx or csv."),
-    (b"\xff\xd8\xff", "a picture", "Ask for the table as xlsx or csv."),
+    (b"\x89png", "a picture", _ASK),
+    (b"\xff\xd8\xff", "a picture", _ASK),
     (b"begin:vcard", "a contact card (vCard)", "Export the contacts as csv."),
 )
 
 
 def _read_file(path: Path) -> bytes:
-    """Return the content of a regular file with the suffix of a table. Raises
-    `SpreadsheetError`.
-    """
+    """Return the content of a regular file with the suffix of a table."""
     suffix = path.suffix.lower()
+    message, action = "", None
     try:
         if not path.exists():
-            raise SpreadsheetError(
-                f"{path} does not exist",
-                action="Check the name and the folder.",
-                code="not_a_spreadsheet",
-            )
-        # Other files are not opened: a pipe would block forever.
-        if not path.is_file():
-            raise SpreadsheetError(
-                f"{path} is not a regular file with a table", code="not_a_spreadsheet"
-            )
-        if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-            raise SpreadsheetError(
-                f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not"
-                f" {suffix or path.name!r}",
-                code="not_a_spreadsheet",
-            )
-        if path.stat().st_size > _BYTES_MAX:
-            raise SpreadsheetError(
-                f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB", code="unsafe_workbook"
-            )
-        content = path.read_bytes()
+            message, action = f"{path} does not exist", "Check the name and the folder."
+        elif not path.is_file():
+            # Other files are not opened: a pipe would block forever.
+            message = f"{path} is not a regular file with a table"
+        elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
+            found = suffix or path.name
+            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
+        elif path.stat().st_size > _BYTES_MAX:
+            too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
+            raise SpreadsheetError(too_large, code="unsafe_workbook")
+        elif content := path.read_bytes():
+            return content
+        else:
+            message, action = f"{path} is empty", "Check that it was saved completely."
     except OSError as error:
         raise SpreadsheetError(f"{path} cannot be read: {error.strerror or error}") from error
-    if not content:
-        raise SpreadsheetError(
-            f"{path} is empty",
-            action="Check that it was saved completely.",
-            code="not_a_spreadsheet",
-        )
-    return content
+    raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
 
 
 def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
@@ -213,16 +196,13 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
             return "xlsx"
         if b"content.xml" in content and b"word/document.xml" not in content:
             return "ods"
-        found = next((text, action) for part, text, action in _PARTS if part in content)
-        raise SpreadsheetError(f"{path} is {found[0]}", action=found[1], code="not_a_spreadsheet")
+        text, action = next((text, action) for part, text, action in _PARTS if part in content)
+        raise SpreadsheetError(f"{path} is {text}", action=action, code="not_a_spreadsheet")
     head = content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for mark, description, action in _TEXTS:
+    for mark, text, action in _STARTS:
         if head.startswith(mark):
-            raise SpreadsheetError(
-                f"{path} is {description}, but has the file name of another type",
-                action=action,
-                code="not_a_spreadsheet",
-            )
+            message = f"{path} is {text}, but has the file name of another type"
+            raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
     return "text"
 
 
@@ -230,9 +210,8 @@ def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | No
     """Raise `Misused` if one of the options has a value, because the file is `format_name`."""
     for name, value in options.items():
         if value is not None:
-            raise Misused(
-                f"{path} is {format_name}, so {name} cannot be used", action=f"Leave out {name}."
-            )
+            message = f"{path} is {format_name}, so {name} cannot be used"
+            raise Misused(message, action=f"Leave out {name}.")
 
 
 # -- Tables ----------------------------------------------------------------------------------------
@@ -243,33 +222,31 @@ def _open_text(
 ) -> Spreadsheet:
     """Return the table in a text file; what the user did not give is detected."""
     decoded = delimited.decode(path, content, encoding)
-    character, found, text_rows, ends_with_delimiter = delimited.read_table(
-        path, decoded.text, delimiter, header_row
-    )
-    below = text_rows.rows[found.first_row :]
-    filled = max(
-        (_filled_width(row) for row in below if len(row) <= len(found.headings)), default=0
-    )
+    text = delimited.read_delimited(path, decoded.text, delimiter, header_row)
+    found, below = text.headings, text.rows_below()
+    width = len(found.headings)
+    filled = max((_filled_width(row) for row in below if len(row) <= width), default=0)
     columns = read_headings(path, found.headings, filled)
     if not any(map(_filled_width, below)):
         raise SpreadsheetError(f"{path} has headings, but no rows", code="no_rows")
     if len(below) > ROWS_MAX:
         raise too_many_rows_error(str(path))
-    shape = _RowShape(columns, max(len(found.headings) + ends_with_delimiter, columns.count))
+    width = max(width + text.ends_with_delimiter(), columns.count)
     rows = [
-        shape.build(number, cells, _NO_FLAWS, damage)
-        for number, cells, damage in delimited.iterate_from(text_rows, found.first_row)
+        _build_row(columns, width, index + 1, cells, _NO_FLAWS, damage=text.damages.get(index))
+        for index, cells in enumerate(below, found.first_row)
     ]
-    return _table(
+    _mark_split_rows(rows)
+    return _complete(
         Spreadsheet(
             path=path,
-            kind="tsv" if character == "\t" else "csv",
+            kind="tsv" if text.delimiter == "\t" else "csv",
             headings=columns.headings,
             digest=hashlib.sha256(content).hexdigest(),
             is_report=columns.is_report,
-            all_rows=_mark_split_rows(rows),
+            all_rows=rows,
             encoding=decoded.encoding,
-            delimiter=character,
+            delimiter=text.delimiter,
             heading_rows=found,
             notices=decoded.notices,
             questions=decoded.questions,
@@ -286,22 +263,19 @@ def _open_book(
     found = find_headings(first, header_row)
     below = sheet.rows[found.first_row :]
     columns = read_headings(path, found.headings)
-    width = max((len(row) for row in below), default=0)
+    width = max(map(len, below), default=0)
     if not width:
-        raise SpreadsheetError(
-            f"{path}, sheet {sheet.name!r}, has headings and no row below them", code="no_rows"
-        )
+        message = f"{path}, sheet {sheet.name!r}, has headings and no row below them"
+        raise SpreadsheetError(message, code="no_rows")
     if width > columns.count and not columns.is_report:
         columns = read_headings(path, found.headings, width)
-    merged = _fill_merged_cells(sheet, found.first_row)
-    shape = _RowShape(columns, max(width, columns.count))
+    merged, width = _fill_merged_cells(sheet, found.first_row), max(width, columns.count)
     rows = []
     for index, cells in enumerate(below, found.first_row):
         padded = [*cells, *[""] * (columns.count - len(cells))]
-        row = shape.build(index + 1, padded, sheet.flaws.get(index, _NO_FLAWS), None)
+        row = _build_row(columns, width, index + 1, padded, sheet.flaws.get(index, _NO_FLAWS))
         rows.append(replace(row, is_hidden=True) if index in sheet.hidden_rows else row)
-    hidden = [h for i, h in enumerate(columns.headings) if i in sheet.hidden_columns]
-    return _table(
+    return _complete(
         Spreadsheet(
             path=path,
             kind=kind,
@@ -311,28 +285,28 @@ def _open_book(
             all_rows=rows,
             sheet=sheet.name,
             merged_ranges=tuple(merged),
-            hidden_headings=tuple(hidden),
+            hidden_headings=tuple(
+                each for i, each in enumerate(columns.headings) if i in sheet.hidden_columns
+            ),
             heading_rows=found,
         )
     )
 
 
-def _table(table: Spreadsheet) -> Spreadsheet:
+def _complete(table: Spreadsheet) -> Spreadsheet:
     """Return the table with its rows outside marked, and a sentence on unusual headings."""
-    notices = [*table.notices]
-    found = table.heading_rows
+    found, notices = table.heading_rows, table.notices
     if not found.is_first:
         rows = f"row {found.index + 1}"
         if found.depth > 1:
             rows = f"rows {found.index + 1} and {found.first_row}, combined"
         shown = ", ".join(table.headings[:_HEADINGS_SHOWN])
-        notices.append(
-            f"The headings are read from {rows}: {shown} (change this with --header-row)."
-        )
+        notice = f"The headings are read from {rows}: {shown} (change this with --header-row)."
+        notices = (*notices, notice)
     if table.is_report:
-        return replace(table, notices=tuple(notices))
+        return replace(table, notices=notices)
     marked, left_out = mark_rows_outside(table.headings, table.all_rows)
-    return replace(table, notices=tuple(notices), all_rows=marked, left_out=left_out)
+    return replace(table, notices=notices, all_rows=marked, left_out=left_out)
 
 
 def _filled_width(cells: Sequence[str]) -> int:
@@ -355,12 +329,11 @@ def _fill_merged_cells(sheet: Sheet, first_row: int) -> list[str]:
         for cells in sheet.rows[first + 1 : last + 1]:
             cells.extend([""] * (left + 1 - len(cells)))
             cells[left] = value
-        letters = column_letter(left), column_letter(right)
-        filled.append(f"{letters[0]}{first + 1}:{letters[1]}{last + 1}")
+        filled.append(f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}")
     return filled
 
 
-def _mark_split_rows(rows: list[SheetRow]) -> list[SheetRow]:
+def _mark_split_rows(rows: list[SheetRow]) -> None:
     """Mark rows next to a line with a single cell: a line break may have split a row in two lines.
 
     If the break is in the first or the last cell, one of the lines has all cells of a row.
@@ -370,114 +343,77 @@ def _mark_split_rows(rows: list[SheetRow]) -> list[SheetRow]:
             for near in (index - 1, index + 1):
                 if 0 <= near < len(rows):
                     rows[near] = replace(rows[near], may_be_split=True)
-    return rows
 
 
-# -- Shape of rows ---------------------------------------------------------------------------------
+# -- Rows ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _RowShape:
-    """Shape of a table's rows: its columns, and the maximum number of cells of a row.
+def _build_row(
+    columns: Columns,
+    max_width: int,
+    number: int,
+    cells: Sequence[Cell],
+    flaws: Mapping[int, Flaw],
+    *,
+    damage: QuoteDamage | None = None,
+) -> SheetRow:
+    """Return the row of these cells, with problems of its shape; `flaws` are by column index.
 
-    Cells after the last heading must be empty.
+    Cells after the last heading must be empty, and up to `max_width` they are dropped. After a
+    wrong quote (`damage`) the cells may belong to other columns, so the row has one problem.
     """
-
-    columns: Columns
-    max_width: int
-
-    def build(
-        self,
-        number: int,
-        cells: Sequence[Cell],
-        flaws: Mapping[int, Flaw],
-        damage: QuoteDamage | None,
-    ) -> SheetRow:
-        """Return the row of these cells, with problems of its shape; `flaws` are by column index.
-
-        After a wrong quote (`damage`) the cells may belong to other columns, so the row has one
-        problem.
-        """
-        own, count = len(self.columns.headings), self.columns.count
-        if not (flaws or damage or self.columns.is_report) and len(cells) == own:
-            # True for nearly every row.
-            return SheetRow(number, tuple(cells), self._length_problems(cells), _NO_FLAWS)
-        if is_blank(cells):
-            return SheetRow(number, ("",) * own, (), _NO_FLAWS)
-        behind = list(cells[count:])
-        while behind and behind[-1] == "" and len(cells) <= self.max_width:
-            behind.pop()
-        own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
-        if self.columns.is_report:
-            record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
-            own_cells = _restore_report_cells(own_cells, kinds, own)
-        width = len(own_cells)
-        missing = max(0, own - width)
-        own_cells.extend([""] * missing)
-        problems = (
-            *self._width_problems(width),
-            *(
-                problem_of(_FLAW_CODES[kind], None, self._heading(index), received=content)
-                for index, (kind, content) in sorted(kinds.items())
-            ),
-            *self._length_problems(own_cells),
-        )
-        if damage is not None:
-            problems = (_quote_problem(number, damage),)
-        return SheetRow(number, tuple(own_cells), problems, kinds, missing, record_id=record)
-
-    def _width_problems(self, width: int) -> Iterator[Problem]:
-        """Yield a problem if the number of cells differs from the number of headings."""
-        own = len(self.columns.headings)
-        if width != own:
-            yield problem_of(
-                "row_width",
-                f"The row has {count_noun(width, 'cell')}, but the file has"
-                f" {count_noun(own, 'column')}.",
-                received=count_noun(width, "cell"),
-            )
-
-    def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
-        """Return a problem for each text that is longer than any field allows."""
-        return tuple(
-            problem_of(
-                "cell_too_long",
-                f"The text has {len(cell):,} characters, which no field allows.",
-                self._heading(index),
-                received=cell,
-                fix=f"Shorten the text to at most {CELL_CHARACTERS_MAX:,} characters.",
-            )
-            for index, cell in enumerate(cells)
-            if isinstance(cell, str) and len(cell) > CELL_CHARACTERS_MAX
-        )
-
-    def _heading(self, index: int) -> str | None:
-        """Return the heading above the cell; None for a cell after the last heading."""
-        headings = self.columns.headings
-        return headings[index] if index < len(headings) else None
+    headings, count = columns.headings, columns.count
+    own = len(headings)
+    if not (flaws or damage or columns.is_report) and len(cells) == own:
+        # True for nearly every row.
+        return SheetRow(number, tuple(cells), (), _NO_FLAWS)
+    if is_blank(cells):
+        return SheetRow(number, ("",) * own, (), _NO_FLAWS)
+    behind = list(cells[count:])
+    while behind and behind[-1] == "" and len(cells) <= max_width:
+        behind.pop()
+    own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
+    if columns.is_report:
+        record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
+        own_cells = _restore_report_cells(own_cells, kinds, own)
+    width = len(own_cells)
+    missing = max(0, own - width)
+    own_cells.extend([""] * missing)
+    problems = [
+        problem_of(_FLAW_CODES[kind], None, headings[index] if index < own else None, received=text)
+        for index, (kind, text) in sorted(kinds.items())
+    ]
+    if damage is not None:
+        problems = [_quote_problem(damage)]
+    elif width != own:
+        found = count_noun(width, "cell")
+        message = f"The row has {found}, but the file has {count_noun(own, 'column')}."
+        problems.insert(0, problem_of("row_width", message, received=found))
+    return SheetRow(number, tuple(own_cells), tuple(problems), kinds, missing, record_id=record)
 
 
 def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -> list[Cell]:
-    """Replace the cells of a report by those of the input, and return them; may add flaws.
+    """Return the cells of the input from those of a report; may add flaws.
 
     `own` is the number of the input's columns.
     """
     while cells and cells[-1] == MISSING:
         cells.pop()
     for index, cell in enumerate(cells):
-        if isinstance(cell, str) and cell[:1] in _SIGNS and index not in flaws:
-            original = unescape_cell(cell)
-            if cell == EMPTY and index >= own:
-                original = ""
-            elif cell.startswith(NOT_CALCULATED):
-                original = cell.removeprefix(NOT_CALCULATED)
-                flaws[index] = ("not_calculated", original)
-            cells[index] = original
+        if not isinstance(cell, str) or index in flaws:
+            continue
+        if cell == EMPTY and index >= own:
+            cells[index] = ""
+        elif cell.startswith(NOT_CALCULATED):
+            cells[index] = cell.removeprefix(NOT_CALCULATED)
+            flaws[index] = ("not_calculated", cell.removeprefix(NOT_CALCULATED))
+        else:
+            cells[index] = unescape_cell(cell)
     return cells
 
 
-def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
-    """Return the problem of row `number`, which a wrong quote in this or another row affects."""
+def _quote_problem(damage: QuoteDamage) -> Problem:
+    """Return the problem of a row that a wrong quote in this or another row affects."""
     code, first, last = damage
     if first == last:
         return problem_of(code)

@@ -220,18 +220,15 @@ def target_columns(
     """
     columns: list[TargetColumn] = []
     if mode in ("update", "convert"):
-        aliases = declared.aliases["id"]
-        field = declared.fields["id"]
+        aliases, field = declared.aliases["id"], declared.fields["id"]
         columns.append(TargetColumn("id", "id", field, REFUSED, REFUSED, aliases=aliases))
     for each in declared.fields.values():
-        if mode == "convert":
-            if each.name == "email":
-                columns.append(_target_column(declared, each))
-            continue
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
+        if mode == "convert":
+            is_taken = each.name == "email"
         if is_taken and each.kind not in (Kind.OBJECT, Kind.ARRAY):
-            columns.append(_target_column(declared, each))
-            columns += _reference_columns(declared, each)
+            column = _target_column(declared, each)
+            columns += [column, *_reference_columns(declared, column)]
     names = {each.name for each in columns}
     columns += [_content_column(each, names) for each in content_fields if each.field_key]
     return tuple(columns)
@@ -253,28 +250,21 @@ def _target_column(declared: Declaration, field: Field) -> TargetColumn:
     )
 
 
-def _reference_columns(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
+def _reference_columns(declared: Declaration, column: TargetColumn) -> Iterator[TargetColumn]:
     """Yield columns that fill a reference by a field of its record, such as `company_name`."""
-    resource = REFERENCES.get(field.name)
+    resource = column.referred_resource
     for by, aliases in CATALOG[resource].found_by.items() if resource is not None else ():
-        assert resource is not None
-        name = f"{CATALOG[resource].singular}_{by}"
+        name = f"{CATALOG[str(resource)].singular}_{by}"
         # A field with that name is the resource's own: a lead's `company_name` is no reference.
         if name not in declared.fields:
-            yield replace(
-                _target_column(declared, field),
-                name=name,
-                reference=Reference(resource, by),
-                labels=(),
-                aliases=aliases,
-                keeps_digits=False,
-            )
+            reference = Reference(str(resource), by)
+            yield replace(column, name=name, reference=reference, labels=(), aliases=aliases)
 
 
 def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn:
     """Return the column for a field of a content type; its name is prefixed if `names` has it."""
-    key = str(declared.field_key)
-    kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
+    key, kind_name = str(declared.field_key), declared.field_type
+    kind, format = _CONTENT_KINDS.get(kind_name or "", (Kind.STRING, None))
     values = _choices_of(declared)
     create = FieldInput(required=bool(declared.is_required), values=values or None)
     field = Field(
@@ -287,7 +277,7 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         update=OPTIONAL,
         format=format,
         personal="text",
-        lines="many" if declared.field_type in _MANY_LINES else "one",
+        lines="many" if kind_name in _MANY_LINES else "one",
     )
     path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(
@@ -297,8 +287,8 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         create=create,
         update=OPTIONAL,
         labels=(declared.name,) if declared.name else (),
-        is_multiple=declared.field_type == "multi_select",
-        keeps_digits=declared.field_type == "phone",
+        is_multiple=kind_name == "multi_select",
+        keeps_digits=kind_name == "phone",
     )
 
 
@@ -314,9 +304,8 @@ def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
     except ValueError:
         return ()
     options = config.get("options") if isinstance(config, dict) else None
-    if not isinstance(options, list):
-        return ()
-    return tuple(dict.fromkeys(each for each in options if isinstance(each, str)))
+    texts = [each for each in options if isinstance(each, str)] if isinstance(options, list) else ()
+    return tuple(dict.fromkeys(texts))
 
 
 # -- Push target -----------------------------------------------------------------------------------
@@ -363,29 +352,24 @@ def push_target(
         raise UnknownName("mode", mode, get_args(Mode))
     for operation in ("create", "update") if mode == "upsert" else (mode,):
         if operation not in declared.operations:
+            them = "it" if operation == "convert" else "them"
+            message = f"{resource} cannot be written with --mode {mode}"
             raise Misused(
-                f"{resource} cannot be written with --mode {mode}: the API has no {operation} for"
-                f" {'it' if operation == 'convert' else 'them'}",
+                f"{message}: the API has no {operation} for {them}",
                 action="Choose another resource or mode; 'convert' is for leads.",
             )
     columns = target_columns(declared, mode, _content_fields(declared, parent, lookups))
     if mode == "upsert" and not match:
-        raise Misused(
-            "--mode upsert needs a field that identifies records",
-            action="Add --match FIELD, for example --match email.",
-        )
+        message = "--mode upsert needs a field that identifies records"
+        raise Misused(message, action="Add --match FIELD, for example --match email.")
     if mode == "create" and match:
-        raise Misused(
-            "--match cannot be used with --mode create",
-            action="Leave out --match, or use --mode update or upsert.",
-        )
+        action = "Leave out --match, or use --mode update or upsert."
+        raise Misused("--match cannot be used with --mode create", action=action)
     for name in match:
         _check_match_field(declared, name)
     if clear is not None and not clear.strip():
-        raise Misused(
-            "--clear is blank, but blank cells do not change fields",
-            action="Use a text that no other cell contains, for example --clear NULL.",
-        )
+        action = "Use a text that no other cell contains, for example --clear NULL."
+        raise Misused("--clear is blank, but blank cells do not change fields", action=action)
     cleared = None if clear is None else clear.strip()
     return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, columns)
 
@@ -405,10 +389,8 @@ def _content_fields(
         raise Misused(f"{declared.name} need a content type", action="Add --type SLUG.")
     fields = lookups.content_fields(parent)
     if fields is None:
-        raise Misused(
-            f"no content type {parent!r} has been pulled",
-            action="Check the slug, or run 'connector pull content_types' and try again.",
-        )
+        action = "Check the slug, or run 'connector pull content_types' and try again."
+        raise Misused(f"no content type {parent!r} has been pulled", action=action)
     return fields
 
 

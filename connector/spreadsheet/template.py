@@ -7,7 +7,7 @@ stay unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.targets import PushTarget, TargetColumn
 from connector.spreadsheet.texts import is_hazard
+from connector.spreadsheet.words import TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     if column.reference is not None and column.reference.by is not None:
         yield f"The {column.reference.by.replace('_', ' ')} of an existing record."
     elif column.field.format is not None:
-        yield _FORMATS[column.field.format]
+        yield TEMPLATE["rules"][column.field.format]
     elif column.field.values:
         yield (
             "One or more of the values, separated by semicolons."
@@ -128,7 +129,7 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
             else "A value."
         )
     else:
-        yield _KINDS[column.field.kind]
+        yield TEMPLATE["rules"][column.field.kind.value]
     for rule in target.resource.rules:
         match rule:
             case RequiredWhen(fields, on, values) if column.key in fields and _may_create(target):
@@ -144,70 +145,19 @@ def _may_create(target: PushTarget) -> bool:
     return target.mode in ("create", "upsert")
 
 
-_KINDS: Mapping[Kind, str] = {
-    Kind.STRING: "Text.",
-    Kind.UUID: "An id.",
-    Kind.NUMBER: "A number, with a dot before a fraction.",
-    Kind.INTEGER: "A whole number.",
-    Kind.BOOL: "yes or no.",
-    Kind.DATE: "A date, for example 2025-04-03.",
-    Kind.DATETIME: "A date and time, for example 2025-04-03T09:30:00Z.",
-}
-_FORMATS: Mapping[str, str] = {
-    "email": "One email address.",
-    "url": "A web address with https:// or http://.",
-    "currency": "A currency code, for example GBP.",
-    "timezone": "The name of a time zone, for example Europe/London.",
-    "json": "JSON.",
-}
-
-_ID = "00000000-0000-4000-8000-000000000000"
-_EXAMPLES: Mapping[str, str] = {
-    "first_name": "Anna",
-    "last_name": "Berg",
-    "phone": "+44 20 7946 0123",
-    "mobile": "+44 7700 900123",
-    "country": "United Kingdom",
-    "city": "Leeds",
-    "title": "Data Engineer",
-    "name": "Wren & Co",
-    "reference_code": "00123",
-    "rating": "4",
-    "fee_percentage": "17.5",
-    "founded_year": "1998",
-    "end_datetime": "2025-04-03T10:30:00Z",
-}
-"""Cells of the example row, by the name of a field or the last word of the name."""
-
-_EXAMPLES_OF: Mapping[str, str] = {
-    Kind.NUMBER: "45000",
-    Kind.INTEGER: "3",
-    Kind.BOOL: "yes",
-    Kind.DATE: "2025-04-03",
-    Kind.DATETIME: "2025-04-03T09:30:00Z",
-    "email": "anna.berg@example.com",
-    "url": "https://www.example.com/anna",
-    "currency": "GBP",
-    "timezone": "Europe/London",
-    "json": "{}",
-}
-"""Cells of the example row, by the kind or format of a field."""
-
-
 def _example_cell(column: TargetColumn, target: PushTarget) -> str:
     """Return an example of a valid cell; "" if no example applies to all rows."""
-    field = column.field
+    field, examples = column.field, TEMPLATE["examples"]
     if column.reference is not None and column.reference.by is not None:
-        return _EXAMPLES_OF.get(column.reference.by) or _EXAMPLES[column.reference.by]
+        return examples[column.reference.by]
     if field.kind is Kind.UUID:
         # Ids differ between workspaces, so an example is only shown if every row needs an id.
-        return _ID if _is_required(target, column) else ""
+        return examples["uuid"] if _is_required(target, column) else ""
     allowed = column.accepted_values(target.mode)
     if allowed:
         # The platform defines the choices of a content field; they may be any values.
         return next((e for e in allowed if not is_hazard(e) and not UNSAFE.search(e)), "")
     if any(isinstance(r, AcceptedWhen) and r.field == column.key for r in target.resource.rules):
         return ""
-    known = _EXAMPLES.get(field.name) or _EXAMPLES_OF.get(field.kind)
-    known = known or _EXAMPLES_OF.get(field.format or "")
-    return known or _EXAMPLES.get(field.name.rsplit("_", 1)[-1], "Text")
+    names = (field.name, field.kind.value, field.format or "", field.name.rsplit("_", 1)[-1])
+    return next((examples[name] for name in names if name in examples), "Text")

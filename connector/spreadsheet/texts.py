@@ -12,8 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -59,11 +58,8 @@ def _read_email(text: str) -> str:
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each.strip("'/|") for each in near}.values())
     if len(found) > 1:
-        raise CellError(
-            "several_emails",
-            f"The cell contains {len(found)} email addresses, but only one is allowed.",
-            fix=f"Keep one address, for example {found[0]}",
-        )
+        message = f"The cell contains {len(found)} email addresses, but only one is allowed."
+        raise CellError("several_emails", message, fix=f"Keep one address, for example {found[0]}")
     if found:
         before, _, behind = bare.partition(found[0])
         rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
@@ -98,12 +94,6 @@ REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """Regions whose numbers are known, by country code (two letters)."""
 
 
-def without_formula_quotes(text: str) -> str:
-    """Return the text of a cell that a program wrote as `="text"` to keep it text."""
-    quoted = _QUOTED(text) if text.startswith('="') else None
-    return quoted[1] if quoted else text
-
-
 def without_text_marks(text: str) -> str:
     """Return the text without a leading apostrophe, `tel:` or `callto:`."""
     return _LEAD.sub("", text, count=1)
@@ -115,28 +105,24 @@ def phone_reader(region: str | None) -> ReadText:
     They get the country code: 0161 555 0123 is +441615550123. With a region that the user named,
     all numbers are read in this form (E.164).
     """
-    home = region or DEFAULT_REGION
 
     def read(text: str) -> str | ValueWithNotes:
         marked = without_text_marks(read_exact_text(text))
         tidy = _LABELS.sub("", " ".join(marked.split(" "))).strip()
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
-            raise CellError(
-                "number_in_text",
-                "The value was written as a number by a program, so leading zeros and a plus sign"
-                " may be lost.",
+            message = (
+                "The value was written as a number by a program, so leading zeros may be lost."
             )
+            raise CellError("number_in_text", message)
         parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
         if len(parts) > 1:
-            raise CellError(
-                "several_phones",
-                f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
-                fix=f"Keep one number, for example {parts[0].strip()}",
-            )
+            message = f"The cell contains {len(parts)} phone numbers, but only one is allowed."
+            fix = f"Keep one number, for example {parts[0].strip()}"
+            raise CellError("several_phones", message, fix=fix)
         if _PHONE(tidy) is None or len({*_DIGIT.findall(tidy)}) == 1:
             raise CellError("phone_format")
         try:
-            number = phonenumbers.parse(tidy, home)
+            number = phonenumbers.parse(tidy, region or DEFAULT_REGION)
         except phonenumbers.NumberParseException:
             raise CellError("phone_format") from None
         reason = phonenumbers.is_possible_number_with_reason(number)
@@ -145,28 +131,17 @@ def phone_reader(region: str | None) -> ReadText:
             return with_note(tidy, "odd_phone")
         if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
             raise CellError("phone_format")
-        has_code = tidy.startswith(("+", "(+"))
         found: str | ValueWithNotes = tidy
-        if not has_code or region is not None:
-            message = f"The value is imported as {_to_e164(number)}."
-            found = with_note(_to_e164(number), "country_code_added", message)
-        return found if _is_in_use(number) else with_note(found, "odd_phone")
+        if region is not None or not tidy.startswith(("+", "(+")):
+            whole = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+            whole += f" ext. {number.extension}" if number.extension else ""
+            found = with_note(whole, "country_code_added", f"The value is imported as {whole}.")
+        digits = f"{number.country_code}{number.national_number}"
+        is_example = len(digits) == 12 and digits.startswith(EXAMPLE_NUMBERS)
+        is_in_use = phonenumbers.is_valid_number(number) or is_example
+        return found if is_in_use else with_note(found, "odd_phone")
 
     return read
-
-
-def _to_e164(number: phonenumbers.PhoneNumber) -> str:
-    """Return the number in E.164, followed by its extension."""
-    bare = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
-    return f"{bare} ext. {number.extension}" if number.extension else bare
-
-
-def _is_in_use(number: phonenumbers.PhoneNumber) -> bool:
-    """Return True if the number is valid, or is one of those that are reserved for examples."""
-    if phonenumbers.is_valid_number(number):
-        return True
-    digits = f"{number.country_code}{number.national_number}"
-    return any(digits.startswith(each) and len(digits) == 12 for each in EXAMPLE_NUMBERS)
 
 
 # -- Plain texts -----------------------------------------------------------------------------------
@@ -179,8 +154,8 @@ _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
 _CUT_ENDS = ("…", "...", "[truncated]")
 _CUT_LENGTHS = frozenset((255, 32_767))
-_DIGITS_SAFE = 15
-"""Number of digits of a whole number that a spreadsheet program keeps."""
+_NUMBER_SAFE = 10**15
+"""Spreadsheet programs keep the digits of smaller whole numbers."""
 
 
 def read_text(text: str) -> str | ValueWithNotes:
@@ -195,10 +170,9 @@ def read_text(text: str) -> str | ValueWithNotes:
             _refuse_invisible_characters(text)
         for character in text:
             if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
-                raise CellError(
-                    "control_character",
-                    f"The cell contains an invalid character: {character_name(character)}.",
-                )
+                name = character_name(character)
+                message = f"The cell contains an invalid character: {name}."
+                raise CellError("control_character", message)
     return _note_cut(text)
 
 
@@ -242,13 +216,11 @@ def _refuse_invisible_characters(text: str) -> None:
     """Raise `CellError` for zero-width, directional and control characters."""
     if text.isprintable():
         return
-    hidden = dict.fromkeys(c for c in text if not c.isprintable())
+    hidden = ", ".join(map(character_name, dict.fromkeys(c for c in text if not c.isprintable())))
     clean = "".join(c for c in text if c.isprintable())
-    raise CellError(
-        "hidden_character",
-        f"The cell contains an invisible character: {', '.join(map(character_name, hidden))}.",
-        fix=f"Delete the cell and type the text again: {clean}",
-    )
+    message = f"The cell contains an invisible character: {hidden}."
+    fix = f"Delete the cell and type the text again: {clean}"
+    raise CellError("hidden_character", message, fix=fix)
 
 
 def _read_url(text: str) -> str | ValueWithNotes:
@@ -256,16 +228,14 @@ def _read_url(text: str) -> str | ValueWithNotes:
     _refuse_invisible_characters(text)
     if _URL(text) is not None:
         return text
-    if _HOST(text) is not None and text.lower().startswith("www."):
+    if _HOST(text) is None:
+        raise CellError("url_format", fix="Enter an address, or clear the cell.")
+    if text.lower().startswith("www."):
         return with_note(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
-    raise CellError(
-        "url_format",
-        fix=f"Enter https://{text}" if _HOST(text) else "Enter an address, or clear the cell.",
-    )
+    raise CellError("url_format", fix=f"Enter https://{text}")
 
 
 def _read_currency(text: str) -> str:
-    """Return the code of a currency code or sign."""
     code = text.upper() if _CURRENCY(text) else unit_of(text)
     if code not in CURRENCY_CODES:
         raise CellError("currency_format")
@@ -275,23 +245,19 @@ def _read_currency(text: str) -> str:
 @lru_cache(maxsize=1024)
 def is_timezone(name: str) -> bool:
     """Return True if this is the name of a time zone."""
-    try:
-        ZoneInfo(name)
     # The library raises various errors for names of folders and odd characters.
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
+    with suppress(KeyError, ValueError, OSError):
+        return bool(ZoneInfo(name))
+    return False
 
 
 def _read_timezone(text: str) -> str:
-    """Return the name of a time zone unchanged."""
     if is_timezone(text):
         return text
     raise CellError("timezone_format")
 
 
 def _read_json(text: str) -> str:
-    """Return valid JSON unchanged."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -327,12 +293,10 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
     """
 
     def read(cell: Any) -> str:
-        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
-        if isinstance(cell, PartlyVisibleCell):
-            return cell.shown
         if isinstance(cell, Amount):
             return text_of(cell)
-        if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
+        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if not is_number or cell != cell // 1 or abs(cell) >= _NUMBER_SAFE:
             raise CellError("not_text", STORED.format(_type_in_words(cell)))
         if keeps_digits and not whole_numbers:
             raise CellError("number_in_text")
@@ -342,13 +306,12 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
 
 
 def _type_in_words(cell: Any) -> str:
-    """Return the type of a cell in words, as in "a date"."""
     match cell:
         case bool():
             return "true or false"
         case time():
             return "a time"
-        case datetime() | date():
+        case date() | PartlyVisibleCell():
             return "a date"
     return "a number"
 
@@ -356,7 +319,6 @@ def _type_in_words(cell: Any) -> str:
 # -- Damaged texts ---------------------------------------------------------------------------------
 # Invisible signs, special blanks, and letters broken by a wrong encoding. Directional marks are
 # kept, and refused if they could deceive.
-
 
 _ODD_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN_SIGNS = re.compile(
@@ -377,7 +339,6 @@ _BREAKS = re.compile(r"\s*[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile("_x00(0[9ABCDabcd])_")
 _ESCAPED = re.compile(r"\\([,;:'\"&/])")
 _MAY_BE_ODD = re.compile('[&?"]').search
-_STRAY_QUOTE_TOLD = 'The value has a quote (") that may not belong there.'
 _INCHES = re.compile(r'(?<=[0-9])"')
 _QUOTE_IN_WORD = re.compile(r'[^\W\d_]"[^\W\d_]|""').search
 _QUOTED_CHARACTERS_MAX = 200
@@ -386,30 +347,24 @@ CODED = "_x00"
 """Beginning of an escaped control character in a workbook: _x000D_ is a carriage return."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextForm:
-    """How a column's texts are cleaned.
+def clean_text(
+    text: str, *, is_plain: bool = False, is_one_line: bool = False
+) -> str | ValueWithNotes:
+    """Return the text without invisible damage, with notes on visible changes.
 
-    Attributes:
-        is_plain: The field allows any text. Escaped signs are restored.
-        is_one_line: The field has one line. Line breaks become blanks.
+    Escaped signs are restored if the field allows any text (`is_plain`), and line breaks become
+    blanks if it has one line.
     """
-
-    is_plain: bool = False
-    is_one_line: bool = False
-
-
-def clean_text(text: str, form: TextForm = TextForm()) -> str | ValueWithNotes:  # frozen
-    """Return the text without invisible damage, with notes on visible changes."""
-    text = without_formula_quotes(text)
+    quoted = _QUOTED(text) if text.startswith('="') else None
+    text = quoted[1] if quoted else text
     notes: list[tuple[str, str | None]] = []
     if CODED in text and _CONTROL.search(text):
         text = _CONTROL.sub(lambda found: chr(int(found[1], 16)), text).strip()
         notes.append(("invisible", None))
-    if form.is_one_line and _BREAKS.search(text):
+    if is_one_line and _BREAKS.search(text):
         text = _BREAKS.sub(" ", text).strip()
         notes = [("line_break", None)]
-    if form.is_plain and "\\" in text and _ESCAPED.search(text):
+    if is_plain and "\\" in text and _ESCAPED.search(text):
         text = _ESCAPED.sub(r"\1", text)
         notes.append(("escaped_signs", None))
     if text.isascii() and not _MAY_BE_ODD(text):
@@ -418,12 +373,11 @@ def clean_text(text: str, form: TextForm = TextForm()) -> str | ValueWithNotes: 
     if repaired != text:
         message = "The value was damaged by a wrong encoding. It is imported as"
         notes.append(("mojibake", f'{message} "{repaired[:60]}".'))
-    if "://" not in repaired and (
-        _ODD.search(repaired) or (form.is_one_line and _ODD_EDGE.search(repaired))
-    ):
+    is_odd = _ODD.search(repaired) or (is_one_line and _ODD_EDGE.search(repaired))
+    if is_odd and "://" not in repaired:
         notes.append(("odd_letters", None))
     elif _has_stray_quote(repaired):
-        notes.append(("odd_letters", _STRAY_QUOTE_TOLD))
+        notes.append(("odd_letters", 'The value has a quote (") that may not belong there.'))
     # Zero-width characters join letters in some scripts, and emojis.
     visible = _UNSEEN_SIGNS.sub("", repaired)
     visible = visible if _JOINED.search(visible) else _JOINERS.sub("", visible)

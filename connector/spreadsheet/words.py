@@ -27,6 +27,7 @@ def _by_word(name: str) -> dict[str, str]:
 
 
 _NOTHING = frozenset(_words(_DATA["nothing"]))
+_NO_AMOUNT = frozenset(_words(_DATA["no_amount"]))
 _IMMEDIATELY = frozenset(_words(_DATA["immediately"]))
 _PERIODS, _CHOICES = _by_word("periods"), _by_word("choices")
 _NOTHING_CHARACTERS_MAX = 30
@@ -50,6 +51,22 @@ TITLES, DEGREES, PARTICLES = (
 
 TURNING_WORDS = frozenset(_words(_DATA["turning"]))
 """Words that turn or narrow the meaning of a heading or a value."""
+
+LEGAL_FORMS = frozenset(_words(_DATA["legal_forms"]))
+"""Words of a company's name that two spellings of it may differ in."""
+
+TEMPLATE: Mapping[str, Mapping[str, str]] = _DATA["template"]
+"""Texts of templates: what each kind or format of a field takes, and examples."""
+
+WHOLE_NAMES = frozenset(_words(_DATA["whole_names"]))
+"""Normalized headings of a column with first and last name."""
+
+SUGGESTED = {heading: _words(text) for heading, text in _DATA["suggested"].items()}
+"""By normalized heading, fields that it may mean. They are suggested and never used automatically.
+"""
+
+OTHER_HEADINGS = frozenset(_words(_DATA["headings"]))
+"""Normalized headings that are usual, but fit no field or several."""
 
 FIVE_DIGIT_COUNTRIES = frozenset(_words(_DATA["countries"]["five_digits"]))
 CURRENCY_CODES = frozenset(_words(_DATA["codes"]["currencies"]))
@@ -111,6 +128,11 @@ def means_nothing(text: str) -> bool:
     if _IN_NO_EMPTY(text) is not None:
         return False
     return _MARKS(text) is not None or normalized_words(text) in _NOTHING
+
+
+def means_no_amount(text: str) -> bool:
+    """Return True if the cell is a word for an amount that is not agreed."""
+    return normalized_words(text) in _NO_AMOUNT
 
 
 def means_immediately(text: str) -> bool:

@@ -66,14 +66,14 @@ _DATE_FORMATS: Mapping[type, str] = {
 _BY_NUMBER = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _SUMMARY = ("Rows", "What", "Column", "Problem", "What to do")
 _SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
+_BOLD, _WRAPPED = Font(bold=True), Alignment(wrap_text=True, vertical="top")
 
 
 def _write_by_number(text: str) -> str:
     """Return the text with characters that XML cannot contain as numbers, such as _x0001_."""
-    if text and not text.strip():
-        # Readers of XML would drop a text of blanks.
-        return "".join(f"_x{ord(each):04X}_" for each in text)
-    return _BY_NUMBER.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+    # Readers of XML would drop a text of blanks.
+    pattern = re.compile("(?s).") if text and not text.strip() else _BY_NUMBER
+    return pattern.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 # -- Reports ---------------------------------------------------------------------------------------
@@ -98,11 +98,9 @@ def write_report_workbook(
     book.properties.creator = _AUTHOR
     first, sheet = book.create_sheet("Summary"), book.create_sheet("Report")
     writer = _RowWriter(path, sheet, headings)
-    for index, width in enumerate([*[_OWN_WIDTH] * len(headings), *_WIDTHS], 1):
-        sheet.column_dimensions[get_column_letter(index)].width = width
-    sheet.freeze_panes = "A2"
     texts = (*headings, *REPORT_HEADINGS)
-    sheet.append([writer.text(escape_workbook_cell(each), is_bold=True) for each in texts])
+    _set_widths(sheet, [*[_OWN_WIDTH] * len(headings), *_WIDTHS])
+    sheet.append([_cell(sheet, escape_workbook_cell(each), font=_BOLD) for each in texts])
     counted, last = summary or Summary(), 1
     for row, result in pairs:
         while summary is None and last + 1 < row.number:
@@ -117,11 +115,15 @@ def write_report_workbook(
     book.save(file)
 
 
-def _fill_summary(sheet: Any, summary: Summary) -> None:
-    """Fill the first sheet with the number of rows by outcome, and of problems by kind."""
-    for number, width in enumerate(_SUMMARY_WIDTHS, 1):
+def _set_widths(sheet: Any, widths: Sequence[int]) -> None:
+    for number, width in enumerate(widths, 1):
         sheet.column_dimensions[get_column_letter(number)].width = width
     sheet.freeze_panes = "A2"
+
+
+def _fill_summary(sheet: Any, summary: Summary) -> None:
+    """Fill the first sheet with the number of rows by outcome, and of problems by kind."""
+    _set_widths(sheet, _SUMMARY_WIDTHS)
     lines: list[tuple[Any, ...]] = [_SUMMARY]
     lines += [(count, name, "", "", "") for name, count in summary.counts.most_common()]
     for kind, groups in (("problem", summary.problems), ("warning", summary.warnings)):
@@ -129,31 +131,35 @@ def _fill_summary(sheet: Any, summary: Summary) -> None:
             text = "\n".join(each.describe())
             lines.append((each.count, kind, each.problem.column or "", text, each.fix or ""))
     for index, line in enumerate(lines):
-        cells = [
-            _cell(sheet, value if isinstance(value, int) else escape_workbook_cell(str(value)))
-            for value in line
-        ]
-        for cell in cells:
-            cell.alignment = Alignment(wrap_text=True, vertical="top")
-            cell.font = Font(bold=index == 0)
-        sheet.append(cells)
+        sheet.append(
+            [
+                _cell(
+                    sheet,
+                    value if isinstance(value, int) else escape_workbook_cell(value),
+                    font=None if index else _BOLD,
+                    alignment=_WRAPPED,
+                )
+                for value in line
+            ]
+        )
 
 
-def _cell(
-    sheet: Any, value: Any, number_format: str | None = None, color: str | None = None
-) -> Any:
-    """Return a cell with this value, which is never a formula."""
-    is_text = isinstance(value, str)
-    cell = WriteOnlyCell(sheet, _write_by_number(value) if is_text else value)
-    if is_text:
+def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> Any:
+    """Return a cell with this value, which is never a formula.
+
+    `styles` are attributes of the cell, such as its `font`; None keeps the default.
+    """
+    cell = WriteOnlyCell(sheet, _write_by_number(value) if isinstance(value, str) else value)
+    if isinstance(value, str):
         # The library makes a formula of a text that begins with =, and an error of #N/A.
-        cell.data_type, number_format = "s", "@"
+        cell.data_type, cell.number_format = "s", "@"
         if is_hazard(value):
             cell.quotePrefix = True
-    if number_format is not None:
-        cell.number_format = number_format
     if color is not None:
         cell.fill = PatternFill("solid", fgColor=color)
+    for name, style in styles.items():
+        if style is not None:
+            setattr(cell, name, style)
     return cell
 
 
@@ -165,17 +171,6 @@ class _RowWriter:
         self._index = {heading: index for index, heading in enumerate(headings)}
         self._comments = 0
 
-    def text(
-        self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
-    ) -> Any:
-        """Return a text cell."""
-        cell = _cell(self._sheet, text, color=color)
-        if is_bold:
-            cell.font = Font(bold=True)
-        if wraps:
-            cell.alignment = Alignment(wrap_text=True, vertical="top")
-        return cell
-
     def row(self, row: SheetRow, result: RowResult | None) -> list[Any]:
         """Return the cells of a row: its own, its result, and cells without a heading."""
         if result is None:
@@ -184,15 +179,14 @@ class _RowWriter:
         for problem in result.problems:
             if (index := self._index.get(problem.column or "")) is not None:
                 by_column.setdefault(index, []).append(problem)
-        own = [
-            self._own_cell(row, index, by_column.get(index, ())) for index in range(len(row.cells))
-        ]
+        own = [self._own_cell(row, i, by_column.get(i, ())) for i in range(len(row.cells))]
         number, outcome, *rest = report_cells(result)
+        texts = (escape_workbook_cell(each) for each in rest)
         return [
             *own[: self._width],
             number,
-            self.text(outcome, _COLOR_OF[result.outcome]),
-            *(self.text(escape_workbook_cell(each), wraps=True) if each else None for each in rest),
+            _cell(self._sheet, outcome, _COLOR_OF[result.outcome]),
+            *(_cell(self._sheet, each, alignment=_WRAPPED) if each else None for each in texts),
             *own[self._width :],
         ]
 
@@ -201,43 +195,40 @@ class _RowWriter:
         color = _WRONG if problems else None
         shown = placeholder(row, index, self._width)
         if shown is not None:
-            cell = _cell(self._sheet, shown, color=color)
+            cell = _cell(self._sheet, shown, color)
         elif row.flaws.get(index, ("",))[0] == "error":
-            cell = _cell(self._sheet, row.flaws[index][1], color=color)
-            cell.data_type = "e"
+            cell = _cell(self._sheet, row.flaws[index][1], color, data_type="e")
         else:
             cell = self._value(row.cells[index], color, f"{column_letter(index)}{row.number}")
         if problems and self._comments < _COMMENTS_MAX:
             self._comments += 1
             parts = [part for each in problems for part in (problem_text(each), each.fix) if part]
-            lines = _BY_NUMBER.sub("\N{REPLACEMENT CHARACTER}", "\n".join(parts))
-            text = lines[:_COMMENT_CHARACTERS_MAX]
-            cell.comment = Comment(text, _AUTHOR, height=120, width=320)
+            text = _BY_NUMBER.sub("\N{REPLACEMENT CHARACTER}", "\n".join(parts))
+            cell.comment = Comment(text[:_COMMENT_CHARACTERS_MAX], _AUTHOR, height=120, width=320)
         return cell
 
     def _value(self, value: Cell, color: str | None, place: str) -> Any:
         """Return a cell with the type of the value. Raises `ReportRefused` for too long a text."""
+        number_format = _DATE_FORMATS.get(type(value))
         match value:
             case str():
                 text = escape_workbook_cell(value)
                 # Excel counts UTF-16 units; a character has one or two.
                 if len(_write_by_number(text).encode("utf-16-le")) // 2 > TEXT_CHARACTERS_MAX:
+                    message = f"{self._path}: cell {place} of the input has more text than a cell"
                     raise ReportRefused(
-                        f"{self._path}: cell {place} of the input has more text than a cell of a"
-                        " workbook can contain",
-                        action="Write the report as csv.",
+                        f"{message} of a workbook can contain", action="Write the report as csv."
                     )
-                return _cell(self._sheet, text, color=color) if text or color else None
+                return _cell(self._sheet, text, color) if text or color else None
             case Amount():
-                raw = value.value / 100 if value.unit == "%" else value.value
-                return _cell(self._sheet, raw, value.number_format, color)
+                number_format = value.number_format
+                value = value.value / 100 if value.unit == "%" else value.value
             case PartlyVisibleCell():
-                return _cell(self._sheet, value.value, value.number_format, color)
-        return _cell(self._sheet, value, _DATE_FORMATS.get(type(value)), color)
+                number_format, value = value.number_format, value.value
+        return _cell(self._sheet, value, color, number_format=number_format)
 
 
 # -- Templates -------------------------------------------------------------------------------------
-
 
 _LISTS_SHEET = "Allowed values"
 _INLINE_CHARACTERS_MAX = 255

@@ -258,7 +258,7 @@ def test_the_report_of_a_workbook_marks_its_problem_cells(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("candidates",), "needs a file"),
+        (("candidates",), "no file was given"),
         (("people", "x.csv", "--mode", "create"), "not a resource that can be pushed"),
         (("candidates", "absent.csv", "--mode", "create"), "absent.csv"),
         (("candidates", "x.ods", "--mode", "create"), "xlsx"),

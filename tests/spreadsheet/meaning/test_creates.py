@@ -10,7 +10,6 @@ from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
-from connector.spreadsheet.records import ClaimedKeys
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     InMemoryLanding,
@@ -293,11 +292,3 @@ def test_invalid_push_targets_are_rejected(
 ) -> None:
     with pytest.raises(error, match=message):
         make_target(resource, mode, **options)  # type: ignore[arg-type] # on purpose
-
-
-def test_claimed_keys_hold_more_keys_than_their_initial_size() -> None:
-    claims = ClaimedKeys()
-
-    assert all(claims.claim(f"key {n}", n) is None for n in range(20_000))
-    assert list(range(20_000)) == [claims.claim(f"key {n}", 99_999) for n in range(20_000)]
-    assert claims.claim("key 7", 7) is None

@@ -12,7 +12,6 @@ from importlib import import_module
 import click
 
 from connector.cli.stopping import describe_interrupt, interrupt_on_signals
-from connector.extras import extra_missing
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
@@ -29,7 +28,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Spreadsheets": {
         "template": "Write an empty spreadsheet with all columns of a resource.",
         "push": "Check a spreadsheet and send its rows to the API.",
-        "page": "Serve the import page for preparing, sending and undoing imports.",
+        "page": "Serve the import page for checking, sending and undoing imports.",
         "resolve": "Show unconfirmed rows, and resolve them.",
         "undo": "Undo a push, except for records that changed since.",
     },
@@ -65,9 +64,6 @@ _MODULES: Mapping[str, str] = {
 }
 """Modules of commands that share one. Other commands have a module of their name."""
 
-_EXTRAS: Mapping[str, str] = {"page": "page"}
-"""Commands that need an extra, with the name of the extra."""
-
 
 class _LazyGroup(click.Group):
     """Click group that imports a command's module when the command is called."""
@@ -80,13 +76,7 @@ class _LazyGroup(click.Group):
         """Import the command; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        try:
-            module = import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}")
-        except ModuleNotFoundError as error:
-            if cmd_name not in _EXTRAS:
-                raise
-            missing = extra_missing("the command requires", _EXTRAS[cmd_name], error)
-            raise click.ClickException(f"{missing}. {missing.action}") from None
+        module = import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}")
         found = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(found, click.Command)
         return found

@@ -34,6 +34,7 @@ from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import Summary, report_path, write_report, write_some_rows
+from connector.spreadsheet.table import Spreadsheet
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Resources that can be pushed: those that others refer to come first."""
@@ -179,6 +180,7 @@ async def push(
     file: PushFile,
     options: PushRunOptions,
     *,
+    table: Spreadsheet | None = None,
     budget: int | None = None,
     watch: Watch | None = None,
     on_wait: Callable[[str], None] | None = None,
@@ -189,6 +191,7 @@ async def push(
         settings: Settings of the account.
         file: The file.
         options: Options of the run.
+        table: The table to push, if it differs from that in the file by edits of the user.
         budget: Maximum number of requests, including those of the pull.
         watch: Called with the progress of the pull and of the rows.
         on_wait: Called with a sentence when the push has to wait.
@@ -210,6 +213,7 @@ async def push(
         # The rows of a new file are only checked after the pull.
         only_if_pushed=options.applies and options.pulls,
         compares_as_seen=options.applies,
+        table=table,
     )
     run = _FilePush(settings, options, budget, watch, on_wait, started)
     return await (run.send_and_report(seen) if options.applies else run.report_preview(seen))

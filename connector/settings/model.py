@@ -147,7 +147,6 @@ class Settings:
     import_keep_days: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 1_000), 50)]
     record_url: Annotated[Setting[str | None], SettingRule(values.parse_record_url)]
-    page_commands: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
 
     accounts: tuple[str, ...] = ()
     """The names that the project file has tables for."""

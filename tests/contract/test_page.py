@@ -80,7 +80,7 @@ def test_another_host_name_is_refused(page: dict[str, Any]) -> None:
 
 
 def test_the_proxys_user_is_signed_in(account: Account) -> None:
-    options = ("--proxy", "127.0.0.1", "--proxy-header", "X-Remote-User")
+    options = ("--proxy-user", "X-Remote-User", "--proxy-from", "127.0.0.1")
     with serve(account, *options) as served:
         user = {"X-Remote-User": "Ann Lee"}
         with httpx.Client(headers=user, follow_redirects=True) as client:

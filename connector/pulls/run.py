@@ -153,6 +153,42 @@ class _PullRun:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
         await asyncio.to_thread(self._warehouse.write, runs.begin_run, context.run)
+        try:
+            results, outcome, fatal = await self._pull_resources(names)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            # A planned stop is no failure, and differs from a run that was killed.
+            await self._record_run_end("stopped", None)
+            raise
+        month = await self._store_request_counts()
+        outcome, fatal = await self._record_run_end(outcome, fatal)
+        published, unpublished = await self._publish_rows(outcome)
+        if unpublished is not None:
+            # A stopped run stays stopped: the next one continues and publishes. Any other run has
+            # failed, because analysts do not see its rows.
+            if outcome != "stopped":
+                outcome, fatal = "failed", unpublished
+            outcome, fatal = await self._record_run_end(outcome, fatal, unpublished)
+        return PullReport(
+            outcome=outcome,
+            run_id=context.run.run_id,
+            seconds=time.monotonic() - self._started,
+            waited_seconds=tally.waited_seconds,
+            requests=tally.requests,
+            rate_limited=tally.rate_limited,
+            resources={name: results[name] for name in names},
+            error=fatal,
+            month=month,
+            published=published,
+            unpublished=unpublished,
+            notices=context.notices,
+            anomalies={name: events for name, events in self._anomalies.items() if events},
+        )
+
+    async def _pull_resources(
+        self, names: tuple[str, ...]
+    ) -> tuple[dict[str, ResourceRun], RunOutcome, ConnectorError | None]:
+        """Pull the resources. Return their results, and the run's outcome and error."""
+        context, tally = self._context, self._context.tally
         results: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
@@ -176,33 +212,8 @@ class _PullRun:
                     name, None, "not_started", None, ResourceTally()
                 )
             context.watch(Progress(name, requests=results[name].requests, ended=results[name]))
-        month = await self._store_request_counts()
         outcome = self._run_outcome(results, fatal)
-        outcome, fatal = await self._record_run_end(
-            outcome, fatal or (first if outcome == "failed" else None)
-        )
-        published, unpublished = await self._publish_rows(outcome)
-        if unpublished is not None:
-            # A stopped run stays stopped: the next one continues and publishes. Any other run has
-            # failed, because analysts do not see its rows.
-            if outcome != "stopped":
-                outcome, fatal = "failed", unpublished
-            outcome, fatal = await self._record_run_end(outcome, fatal, unpublished)
-        return PullReport(
-            outcome=outcome,
-            run_id=context.run.run_id,
-            seconds=time.monotonic() - self._started,
-            waited_seconds=tally.waited_seconds,
-            requests=tally.requests,
-            rate_limited=tally.rate_limited,
-            resources={name: results[name] for name in names},
-            error=fatal,
-            month=month,
-            published=published,
-            unpublished=unpublished,
-            notices=context.notices,
-            anomalies={name: events for name, events in self._anomalies.items() if events},
-        )
+        return results, outcome, fatal or (first if outcome == "failed" else None)
 
     async def _publish_rows(
         self, outcome: RunOutcome

@@ -177,6 +177,24 @@ def test_a_pull_that_dies_is_continued(server: Server, tmp_path: Path, stop: int
         assert [] == account.differences("candidates")
 
 
+def test_a_pull_that_is_stopped_by_sigterm_is_no_problem(world: World, tmp_path: Path) -> None:
+    with world.copy(tmp_path) as account:
+        for id in account.server.ids("candidates")[:9]:
+            account.server.api("PUT", f"/candidates/{id}", city="Leeds")
+        process = account.start("pull", "candidates", "--quiet")
+
+        def stop(forward: Forward) -> Answer:
+            process.terminate()
+            process.wait(60)
+            return forward()
+
+        account.server.rule("GET /api/v1/candidates/*", stop, times=1, skip=2)
+        process.communicate(timeout=60)
+        assert 4 == process.returncode
+        found = account.run("status", "--json").json
+        assert ([], "stopped") == (found["problems"], found["runs"][0]["outcome"])
+
+
 @pytest.mark.parametrize("stop", [0, 1, 4, 9, 11, 15])
 def test_no_edit_is_lost_when_a_pull_dies(world: World, tmp_path: Path, stop: int) -> None:
     """A bookmark is never ahead of the records that it covers.

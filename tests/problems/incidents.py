@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import resource
+import sqlite3
+import ssl
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
+import httpcore
 import pytest
 
 from connector.cli.session import RunProgress
@@ -18,7 +22,7 @@ from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.runs import Run, begin_run
+from connector.warehouse.runs import Publication, Run, begin_run, write_publication
 from tests.problems.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
 from tests.support.command import CommandResult
 
@@ -143,6 +147,52 @@ def record_killed_pull(account: NightlyAccount) -> None:
         begin_run(connection, Run("killed", "pull", account.clock()))
 
 
+def publish_and_be_killed(account: NightlyAccount) -> None:
+    """Record a pull and its publication without an end, as a kill while publishing leaves them."""
+    with open_file(account.home / "work.duckdb") as connection:
+        now = account.clock()
+        name = f"killed-{now:%j}"
+        begin_run(connection, Run(name, "pull", now))
+        write_publication(connection, Publication(name, now, name))
+
+
+def pull_without_connection(verify_code: int, message: str) -> Step:
+    """Return a step that pulls while the certificate of the server is refused for this reason."""
+
+    def refuse(self: object, request: object) -> None:
+        error = ssl.SSLCertVerificationError(1, message)
+        error.verify_code, error.verify_message = verify_code, message
+        raise httpcore.ConnectError from error
+
+    def step(account: NightlyAccount) -> CommandResult:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(httpcore.AsyncConnectionPool, "handle_async_request", refuse)
+            return account.pull()
+
+    return step
+
+
+def pull_on_a_read_only_disk(account: NightlyAccount) -> CommandResult:
+    """Pull while the databases of the account cannot be written."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "take_lease", refuse)
+        return account.pull()
+
+
+def back_up(account: NightlyAccount) -> CommandResult:
+    """Make a backup."""
+    return account.call("backup", str(account.folder / "backups"))
+
+
+def back_up_to_a_full_disk(account: NightlyAccount) -> CommandResult:
+    """Make a backup while no file can grow beyond 1,024 bytes."""
+    return with_full_disk(lambda: back_up(account))
+
+
 def pull_during_another_pull(account: NightlyAccount) -> CommandResult:
     """Pull while another pull holds the lease, then pull again."""
     with Ledger(account.home) as ledger:
@@ -168,10 +218,15 @@ def interrupt_command(*words: str) -> Step:
 
 def pull_with_full_disk(account: NightlyAccount) -> CommandResult:
     """Pull while no file can grow beyond 1,024 bytes."""
+    return with_full_disk(account.pull)
+
+
+def with_full_disk(act: Callable[[], CommandResult]) -> CommandResult:
+    """Act while no file can grow beyond 1,024 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
     try:
-        return account.pull()
+        return act()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -400,4 +455,21 @@ NIGHTS = (
         54, "The plan is too small", lambda account: account.change_settings(monthly_requests=290)
     ),
     Night(55, "The plan is larger", lambda account: account.change_settings(monthly_requests=1000)),
+    Night(57, "A publication is killed", instead=publish_and_be_killed),
+    Night(58, "A publication is killed again", instead=publish_and_be_killed),
+    Night(59, "A publication is killed for the third time", instead=publish_and_be_killed),
+    Night(63, "The certificate has expired", instead=pull_without_connection(10, "expired")),
+    Night(
+        *(65, "The certificate is of another host"),
+        instead=pull_without_connection(62, "Hostname mismatch"),
+    ),
+    Night(67, "Six answers are 429 without headers", make_server_fail(Limited("missing"), times=6)),
+    Night(
+        *(69, "All answers are 429 without headers", make_server_fail(Limited("missing"))),
+        combine_steps(clear_server_faults, run_command("pull", *COUNTS, "--ignore-quota")),
+    ),
+    Night(71, "The disk is read-only", instead=pull_on_a_read_only_disk),
+    Night(73, "The pull is stopped by the machine", instead=interrupt_command("pull", *COUNTS)),
+    Night(75, "The disk of the backups is full", instead=back_up_to_a_full_disk),
+    Night(76, "The backup is complete", instead=back_up),
 )

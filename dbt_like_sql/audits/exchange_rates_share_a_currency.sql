@@ -1,4 +1,3 @@
--- audit: exchange_rates_share_a_currency
 -- The seed exchange_rates converts to one currency, whose own rate is 1. No rate is 0 or less.
 
 with

@@ -1,4 +1,3 @@
--- audit: fees_add_up
 -- In each currency, the fees of the forecast equal the fees of the placements.
 
 with

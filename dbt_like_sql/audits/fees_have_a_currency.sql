@@ -1,4 +1,3 @@
--- audit: fees_have_a_currency
 -- The job of every placement with a fee has a currency.
 {{ config(severity='warn') }}
 

@@ -1,4 +1,3 @@
--- audit: unmapped_currencies
 -- Every currency of a known fee has a rate in the seed exchange_rates.
 {{ config(severity='warn') }}
 

@@ -1,4 +1,3 @@
--- audit: unmapped_lead_statuses
 -- Every status of a live lead has a name in the seed lead_statuses.
 {{ config(severity='warn') }}
 

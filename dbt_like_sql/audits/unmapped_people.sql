@@ -1,4 +1,3 @@
--- audit: unmapped_people
 -- Every person to whom a live record is assigned has a name in the seed people.
 {{ config(severity='warn') }}
 

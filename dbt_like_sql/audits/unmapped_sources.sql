@@ -1,4 +1,3 @@
--- audit: unmapped_sources
 -- Every source in the records has a group in the seed source_groups.
 {{ config(severity='warn') }}
 

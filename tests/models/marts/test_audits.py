@@ -39,8 +39,7 @@ FAULTS: Mapping[str, str] = {
     "money_adds_up: rates": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
     "money_adds_up: fees": "UPDATE marts.sum_fee_forecast "
     "SET fee = fee + 0.01 WHERE currency = 'EUR'",
-    "rates_lie_between": "UPDATE marts.sum_job_funnel "
-    "SET interview_to_placement_rate = 1.01 WHERE group_by = 'all'",
+    "rates_lie_between": "UPDATE marts.sum_client_fill_rate SET marked_filled_rate = 1.01",
     "totals_agree": "UPDATE marts.sum_consultant_activity SET placements = placements + 1",
     "seeds_are_complete: currencies": "DELETE FROM seeds.exchange_rates; "
     "UPDATE marts.fct_placements SET reporting_currency = NULL",

@@ -102,14 +102,20 @@ def write_report_workbook(
     _set_widths(sheet, [*[_OWN_WIDTH] * len(headings), *_WIDTHS])
     sheet.append([_cell(sheet, escape_workbook_cell(each), font=_BOLD) for each in texts])
     counted, last = summary or Summary(), 1
-    for row, result in pairs:
-        while summary is None and last + 1 < row.number:
-            sheet.append([])
+    try:
+        for row, result in pairs:
+            while summary is None and last + 1 < row.number:
+                sheet.append([])
+                last += 1
+            sheet.append(writer.row(row, result))
             last += 1
-        sheet.append(writer.row(row, result))
-        last += 1
-        if summary is None and result is not None:
-            counted.add(result)
+            if summary is None and result is not None:
+                counted.add(result)
+    except Exception:
+        # The library has written the rows to a temporary file.
+        sheet.close()
+        sheet._writer.cleanup()
+        raise
     sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
     _fill_summary(first, counted)
     book.save(file)

@@ -1,4 +1,3 @@
--- audit: rates_lie_between_zero_and_one
 -- No rate or share is below 0 or above 1.
 
 with

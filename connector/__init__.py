@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from connector.errors_api import Unauthorized as Unauthorized
     from connector.errors_api import Unreachable as Unreachable
     from connector.errors_api import ValidationFailed as ValidationFailed
-    from connector.publishing.exports import read as read
-    from connector.publishing.exports import sql as sql
-    from connector.publishing.publication import PublishResult as PublishResult
-    from connector.publishing.publication import publish as publish
+    from connector.models.exports import read as read
+    from connector.models.exports import sql as sql
+    from connector.models.publish import PublishResult as PublishResult
+    from connector.models.publish import publish as publish
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.reading import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
@@ -46,10 +46,10 @@ _MODULES = {
     "Unauthorized": "errors_api",
     "Unreachable": "errors_api",
     "ValidationFailed": "errors_api",
-    "read": "publishing.exports",
-    "sql": "publishing.exports",
-    "PublishResult": "publishing.publication",
-    "publish": "publishing.publication",
+    "read": "models.exports",
+    "sql": "models.exports",
+    "PublishResult": "models.publish",
+    "publish": "models.publish",
     "PullReport": "pulls.outcome",
     "PullOptions": "pulls.reading",
     "pull": "pulls.run",

@@ -344,27 +344,13 @@ class SpreadsheetError(ConnectorError):
 class DamagedSpreadsheet(SpreadsheetError):
     """The file ends early or has a damaged part."""
 
-    action = "Correct the named cell or row, or open the file in its program and save it again."
+    action = "Open it in a spreadsheet program and save it again as xlsx, then use that file."
 
 
 class EncodingUnknown(SpreadsheetError):
-    """The encoding of the text is uncertain, or the given encoding does not fit.
+    """The text has another encoding than the given one, its mark says, or UTF-8."""
 
-    `offered` is an encoding that fits, if any, and `samples` are cells decoded with it. The samples
-    are shown only on the import page, so that the user can confirm the encoding.
-    """
-
-    def __init__(
-        self, path: Path, reason: str, *, offered: str | None = None, samples: tuple[str, ...] = ()
-    ) -> None:
-        self.path, self.offered, self.samples = path, offered, samples
-        action = "Save the file as csv in UTF-8, or give its encoding with --encoding."
-        if offered is not None:
-            action = (
-                f"If the sample cells are correct, use --encoding {offered}. "
-                "Otherwise save the file as csv in UTF-8."
-            )
-        super().__init__(f"{path}: {reason}", action=action)
+    action = "Save the file as csv in UTF-8, or give its encoding with --encoding."
 
 
 class SheetUnknown(SpreadsheetError):

@@ -43,7 +43,7 @@ from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowan
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.request_budget import LeaseHolder
 from connector.log import new_id
-from connector.publishing.publication import publish
+from connector.models.publish import publish
 from connector.pulls.run_context import PULL_LEASE
 from connector.pulls.workspace import check_files
 from connector.pushes.landed_writes import copy_journal

@@ -48,7 +48,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models build": {"": "models checks undeclared"},
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
-    "models init": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
         " parquet? xlsx?"

@@ -6,17 +6,14 @@
 # Annotations are not postponed here: Dagster reads those of an asset at import.
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dagster as dg
 
 from connector.catalog import CATALOG
-from connector.publishing.dictionary import ModelDescription, describe_models
-from connector.publishing.project import BuildResult, BuiltModel, CheckResult, Project, Severity
-from connector.publishing.project_loader import load_project
+from connector.models.project import Check, Project, load_project
+from connector.models.runner import BuildResult, BuiltModel, CheckResult, describe
 from pipelines.accounts import Accounts, asset_check_spec
 from pipelines.graph import DATA_TEAM, KEYS, source_metadata
 
@@ -29,7 +26,7 @@ _PARTS = {"content_type_fields": "content_types"}
 
 def asset_key(project: Project, name: str) -> dg.AssetKey:
     """Return the asset key of a seed or model: its schema and its name."""
-    return dg.AssetKey([project.node(name).schema, name])
+    return dg.AssetKey([project.nodes[name].schema, name])
 
 
 def landed_key(table: str) -> dg.AssetKey | None:
@@ -45,28 +42,25 @@ def landed_key(table: str) -> dg.AssetKey | None:
 
 def asset_spec(project: Project, name: str) -> dg.AssetSpec:
     """Return the asset of a seed or model, with its dependencies."""
-    model = project.models.get(name)
-    deps = [asset_key(project, each) for each in project.parents[name]]
-    for table in model.query.sources if model is not None else ():
+    node = project.nodes[name]
+    deps = [asset_key(project, each) for each in node.parents]
+    for table in node.sources:
         key = landed_key(table)
         deps += KEYS.values() if key is None else [key]
     return dg.AssetSpec(
         asset_key(project, name),
         deps=list(dict.fromkeys(deps)),
-        description=_header_as_markdown(project.node(name).about),
-        group_name=project.node(name).schema,
-        kinds={"csv"} if model is None else {"sql", "duckdb"},
+        description=_about_as_markdown(node.about),
+        group_name=node.schema,
+        kinds={"csv"} if node.kind == "seed" else {"sql", "duckdb"},
         owners=DATA_TEAM,
         skippable=True,
-        metadata={
-            "dagster/table_name": project.node(name).table,
-            **source_metadata(project.node(name).path),
-        },
+        metadata={"dagster/table_name": node.table, **source_metadata(node.path)},
     )
 
 
-def _header_as_markdown(text: str) -> str:
-    """Return a model's header comment as Markdown, with a paragraph per label such as Grain."""
+def _about_as_markdown(text: str) -> str:
+    """Return a description as Markdown, with a paragraph per label such as Grain."""
     paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
     return "\n\n".join(
         re.sub(r"^([A-Z][a-z]+:) ", r"**\1** ", each.replace("\n", " ")) for each in paragraphs
@@ -76,49 +70,16 @@ def _header_as_markdown(text: str) -> str:
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCheck:
-    """Test or audit of the models, as a check of an asset in Dagster."""
-
-    key: dg.AssetCheckKey
-    severity: Severity
-    about: str
-
-    @property
-    def is_blocking(self) -> bool:
-        """True if the file is not published when the check fails."""
-        return self.severity == "error"
-
-    def spec(self, accounts: Accounts) -> dg.AssetCheckSpec:
-        """Return the specification of the check in Dagster."""
-        return asset_check_spec(accounts, self.key, self.about, is_blocking=self.is_blocking)
-
-    def event(self, result: CheckResult, account: str | None) -> dg.AssetCheckEvaluation:
-        """Return the result in Dagster's form. Its examples are ids, never personal values."""
-        is_error = self.severity == "error"
-        examples = {"examples": ", ".join(result.examples)} if result.examples else {}
-        return dg.AssetCheckEvaluation(
-            self.key.asset_key,
-            self.key.name,
-            passed=result.passed,
-            severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
-            description=self.about,
-            metadata={"failing_rows": result.failing, **examples},
-            blocking=self.is_blocking,
-            partition=account,
-        )
+def check_key(project: Project, check: Check) -> dg.AssetCheckKey:
+    """Return the key of a test or audit: the checked asset and the name of the check."""
+    return dg.AssetCheckKey(_checked_asset(project, check.model), check.name)
 
 
-def model_checks(project: Project) -> dict[str, ModelCheck]:
-    """Return every test and audit of the project by name."""
-    return {
-        each.name: ModelCheck(
-            dg.AssetCheckKey(_checked_asset(project, each.about), each.name),
-            each.severity,
-            each.sentence,
-        )
-        for each in project.checks
-    }
+def check_spec(accounts: Accounts, check: Check) -> dg.AssetCheckSpec:
+    """Return a test or audit as a check of an asset. It blocks if its severity is error."""
+    is_blocking = check.severity == "error"
+    key = check_key(PROJECT, check)
+    return asset_check_spec(accounts, key, check.about, is_blocking=is_blocking)
 
 
 def _checked_asset(project: Project, about: str) -> dg.AssetKey:
@@ -127,10 +88,10 @@ def _checked_asset(project: Project, about: str) -> dg.AssetKey:
     A test of a source table belongs to the first model that reads the table, because the step that
     builds the model runs the test.
     """
-    if about in project.parents:
+    if about in project.nodes:
         return asset_key(project, about)
-    readers = (m for m in project.models.values() if about in m.query.sources)
-    return asset_key(project, next((each.name for each in readers), project.build_order[0]))
+    readers = (name for name, node in project.nodes.items() if about in node.sources)
+    return asset_key(project, next(readers, next(iter(project.nodes))))
 
 
 # -- Building --------------------------------------------------------------------------------------
@@ -147,38 +108,27 @@ class BuildLog:
         self._log = log
         self.checks: list[CheckResult] = []
 
-    def on_plan(self, models: int, checks: int) -> None:
-        """Log the number of models and checks."""
-        self._log.info(f"{models} seeds and models to build, {checks} checks to run")
-
-    def on_model_start(self, name: str) -> None:
-        """Log nothing."""
-
-    def on_model_end(self, model: BuiltModel) -> None:
-        """Log a model that took `TOLD_SECONDS_MIN` or longer."""
-        if model.seconds >= TOLD_SECONDS_MIN:
-            self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
-
-    def on_check_end(self, check: CheckResult) -> None:
-        """Keep the result, and log a check that failed."""
-        self.checks.append(check)
-        if not check.passed:
-            self._log.warning(f"{check.name}: {check.failing} rows ({check.severity})")
+    def __call__(self, done: BuiltModel | CheckResult, steps: int) -> None:
+        """Log a model that took `TOLD_SECONDS_MIN` or longer, and a check that failed."""
+        if isinstance(done, CheckResult):
+            self.checks.append(done)
+            if done.failing:
+                check = done.check
+                self._log.warning(f"{check.name}: {done.failing} rows ({check.severity})")
+        elif done.seconds >= TOLD_SECONDS_MIN:
+            self._log.info(f"{done.name}: built in {done.seconds:.1f} s")
 
 
 PROJECT = load_project()
 """Models as shipped; an account's own seeds are read when they are built."""
 
-CHECKS = model_checks(PROJECT)
+CHECKS = {each.name: each for each in PROJECT.checks}
 """Tests and audits of the models."""
 
-MODEL_KEYS = {name: asset_key(PROJECT, name) for name in PROJECT.build_order}
-"""Asset of each seed and model."""
-
 LAST_KEYS = tuple(
-    key
-    for name, key in MODEL_KEYS.items()
-    if not any(name in parents for parents in PROJECT.parents.values())
+    asset_key(PROJECT, name)
+    for name in PROJECT.nodes
+    if not any(name in node.parents for node in PROJECT.nodes.values())
 )
 """Assets of the models that no other model reads."""
 
@@ -192,32 +142,41 @@ def build_events(built: BuildResult, account: str | None) -> Iterator[Event]:
     Own models are left out, because they are no assets. `account` is the partition, None if the
     account has no name.
     """
-    shown = _inventory()
     for model in built.models:
-        if model.name in MODEL_KEYS:
-            metadata = model_metadata(shown[model.name], model)
+        if model.name in PROJECT.nodes:
             yield dg.AssetMaterialization(
-                MODEL_KEYS[model.name], metadata=metadata, partition=account
+                asset_key(PROJECT, model.name), metadata=_metadata(model), partition=account
             )
     yield from check_events(built.checks, account)
 
 
-def check_events(checks: Iterable[CheckResult], account: str | None) -> Iterator[Event]:
-    """Yield the result of each check of the shipped models."""
-    for check in checks:
-        if check.name in CHECKS:
-            yield CHECKS[check.name].event(check, account)
+def check_events(results: Iterable[CheckResult], account: str | None) -> Iterator[Event]:
+    """Yield the result of each check of the shipped models. Its examples are ids."""
+    for result in results:
+        check = CHECKS.get(result.check.name)
+        if check is None:
+            continue
+        key, is_error = check_key(PROJECT, check), check.severity == "error"
+        examples = {"examples": ", ".join(result.examples)} if result.examples else {}
+        yield dg.AssetCheckEvaluation(
+            key.asset_key,
+            key.name,
+            passed=not result.failing,
+            severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+            description=check.about,
+            metadata={"failing_rows": result.failing, **examples},
+            blocking=is_error,
+            partition=account,
+        )
 
 
-@cache
-def _inventory() -> Mapping[str, ModelDescription]:
-    """Return the shipped models by name; cached because it builds them over empty tables."""
-    return {each.name: each for each in describe_models(PROJECT)}
-
-
-def model_metadata(shown: ModelDescription, built: BuiltModel) -> dict[str, Any]:
-    """Return the metadata of a built model: rows, seconds and columns."""
-    columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
+def _metadata(built: BuiltModel) -> dict[str, Any]:
+    """Return the rows, seconds and columns of a built model."""
+    table = PROJECT.nodes[built.name].table
+    columns = [
+        dg.TableColumn(each.name, each.type, description=each.comment or None)
+        for each in describe(PROJECT)[table]
+    ]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
     return {
         "dagster/column_schema": dg.TableSchema(columns),

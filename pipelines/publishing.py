@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from connector.errors import ConnectorError, PublishingRefused
-from connector.publishing.publication import PublishResult, publish
+from connector.models.publish import PublishResult, publish
 from connector.pulls.outcome import explain, explain_together
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
@@ -24,6 +24,7 @@ from pipelines.models import (
     asset_spec,
     build_events,
     check_events,
+    check_spec,
 )
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
@@ -44,7 +45,7 @@ def published_asset(accounts: Accounts) -> dg.AssetsDefinition:
         specs=[
             *(
                 asset_spec(PROJECT, name).replace_attributes(partitions_def=partitions)
-                for name in PROJECT.build_order
+                for name in PROJECT.nodes
             ),
             dg.AssetSpec(
                 PUBLISHED,
@@ -61,7 +62,7 @@ def published_asset(accounts: Accounts) -> dg.AssetsDefinition:
             ),
         ],
         check_specs=[
-            *(each.spec(accounts) for each in CHECKS.values()),
+            *(check_spec(accounts, each) for each in CHECKS.values()),
             asset_check_spec(
                 accounts,
                 COMPLETE,

@@ -26,9 +26,9 @@ from connector.errors_api import Stopped
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
+from connector.models.publish import load_account_project
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.publication import load_account_project
 from connector.pulls.compare import StreamComparison
 from connector.pulls.outcome import (
     WAIT_TOLD_SECONDS_MIN,
@@ -186,7 +186,12 @@ def _pull_and_print(
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
         pulling = run_pull(
-            settings, resources, command=command, watch=watch, building=watch, **run_options
+            settings,
+            resources,
+            command=command,
+            watch=watch,
+            building=watch.on_build,
+            **run_options,
         )
         report = asyncio.run(pulling)
     _print_report(session.terminal, report)
@@ -228,7 +233,7 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn about own models and columns that no schema.yml declares."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
-    from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
+    from connector.models.mask import find_undeclared  # noqa: PLC0415 # only for own models
 
     if missing := find_undeclared(load_account_project(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")

@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import EncodingUnknown, Misused, count_noun, end_sentence
+from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import create_template as write_template
@@ -195,13 +195,7 @@ def push(
             watch=RunProgress(meter),
             on_wait=terminal.say,
         )
-        try:
-            report = asyncio.run(pushing)
-        except EncodingUnknown as error:
-            # You can tell from the samples whether the guessed encoding is right.
-            for sample in error.samples:
-                terminal.warn(f'read as {error.offered}: "{sample}"')
-            raise
+        report = asyncio.run(pushing)
     has_mapping = query is not None or push_options.mapping_file is not None
     written = _save_mapping(save_mapping, report, has_mapping=has_mapping)
     for notice in report.pulled.notices if report.pulled is not None else ():

@@ -32,7 +32,7 @@ from connector.settings.model import (
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.project import BuiltModel, CheckResult
+    from connector.models.runner import BuiltModel, CheckResult
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
@@ -266,20 +266,15 @@ class RunProgress:
             self._meter.update(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read
 
-    def on_plan(self, models: int, checks: int) -> None:
-        """Start the bar of models and checks."""
-        self._meter.begin("build models", models + checks)
+    def on_build(self, done: BuiltModel | CheckResult, steps: int) -> None:
+        """Advance the bar of models and checks, and keep the model or the result."""
+        if not self.models and not self.checks:
+            self._meter.begin("build models", steps)
+        from connector.models.runner import CheckResult  # noqa: PLC0415 # most commands build nothing
 
-    def on_model_start(self, name: str) -> None:
-        """Show the model's name."""
-        self._meter.update(f"build {name}")
-
-    def on_model_end(self, model: BuiltModel) -> None:
-        """Advance the bar, and add the model to `models`."""
-        self._meter.update(steps=1)
-        self.models.append(model)
-
-    def on_check_end(self, check: CheckResult) -> None:
-        """Advance the bar, and add the check to `checks`."""
-        self._meter.update(f"check {check.name}", steps=1)
-        self.checks.append(check)
+        if isinstance(done, CheckResult):
+            self.checks.append(done)
+            self._meter.update(f"check {done.check.name}", steps=1)
+        else:
+            self.models.append(done)
+            self._meter.update(f"build {done.name}", steps=1)

@@ -24,8 +24,8 @@ from connector.warehouse.state import UnreadRecord
 from connector.warehouse.stream import Commit, Event, Purpose
 
 if TYPE_CHECKING:
-    # The type only: importing this module must not load all of publishing.
-    from connector.publishing.publication import PublishResult
+    # The type only: importing this module must not load the runner of models.
+    from connector.models.publish import PublishResult
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
 ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "not_started"]

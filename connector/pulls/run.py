@@ -32,8 +32,8 @@ from connector.errors_api import (
 )
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
-from connector.publishing.project import BuildObserver
-from connector.publishing.publication import PublishResult, publish
+from connector.models.publish import PublishResult, publish
+from connector.models.runner import Watch as BuildWatch
 from connector.pulls import pull as pulls
 from connector.pulls.outcome import (
     QUIET_KINDS,
@@ -74,7 +74,7 @@ async def pull(
     ignores_quota: bool = False,
     publishes: bool = True,
     watch: Watch | None = None,
-    building: BuildObserver | None = None,
+    building: BuildWatch | None = None,
     command: str = "pull",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -91,7 +91,7 @@ async def pull(
         ignores_quota: Send requests even if the API reported that the monthly quota is used up.
         publishes: Publish at the end if something has changed.
         watch: Called with the progress.
-        building: Called with each model.
+        building: Called after each model and check of the publication.
         command: Name of the command in the record of the run.
         now: Clock.
         connect: Creates the client.

@@ -21,7 +21,7 @@ from connector.ledger.journal_records import JournalChanges, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of
-from connector.publishing.publication import publish as publish_file
+from connector.models.publish import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.state import (
     PushChanges,

@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from connector.errors import Misused
-from connector.publishing.pseudonymize import TOKEN_CHARACTERS
+from connector.models.mask import TOKEN_CHARACTERS
 from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
 from connector.settings.layers import PUSHES_FOLDER

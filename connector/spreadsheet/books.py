@@ -44,7 +44,6 @@ ROWS_MAX = 50_000
 _COLUMNS_MAX = 1_000
 _UNPACKED_BYTES_MAX = 256 * 1024 * 1024
 _PROLOG_BYTES = 4_096
-_SAVE_AGAIN = "Open it in a spreadsheet program and save it again as xlsx, then use that file."
 _Read = tuple[Cell, Flaw | None]
 
 
@@ -122,37 +121,30 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
                 found = {n: load() for n, (is_visible, load) in sheets.items() if is_visible}
                 return _only_table(path, found)
             return sheets[_find_name(path, sheets, wanted)][1]()
-    except DamagedSpreadsheet as error:
-        raise DamagedSpreadsheet(f"{path}: {error}", action=_SAVE_AGAIN) from error
     except (SpreadsheetError, MemoryError):
         raise
     except Exception as error:  # the libraries raise arbitrary errors for damaged files
         if "encrypted" in str(error):
-            raise SpreadsheetError(
-                f"{path} is encrypted with a password", code="password_protected"
-            ) from error
-        raise DamagedSpreadsheet(
-            f"{path} cannot be read: {type(error).__name__}", action=_SAVE_AGAIN
-        ) from error
+            message = f"{path} is encrypted with a password"
+            raise SpreadsheetError(message, code="password_protected") from error
+        raise DamagedSpreadsheet(f"{path} cannot be read: {type(error).__name__}") from error
 
 
 def _check_archive(path: Path, content: bytes) -> None:
     """Raise `SpreadsheetError` for a zip that is too large or whose XML declares entities."""
+    message = ""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(each.file_size for each in archive.infolist()) > _UNPACKED_BYTES_MAX:
-            raise SpreadsheetError(
-                f"{path} is too large: unpacked, it has more than"
-                f" {_UNPACKED_BYTES_MAX / 1e6:,.0f} MB",
-                code="unsafe_workbook",
+            message = (
+                f"is too large: unpacked, it has more than {_UNPACKED_BYTES_MAX / 1e6:,.0f} MB"
             )
-        for name in archive.namelist():
+        for name in () if message else archive.namelist():
             with archive.open(name) as member:
                 prolog = member.read(_PROLOG_BYTES).replace(b"\0", b"")
             if re.search(rb"<!(?:DOCTYPE|ENTITY)", prolog):
-                raise SpreadsheetError(
-                    f"{path}: {name!r} declares a document type, which is not allowed",
-                    code="unsafe_workbook",
-                )
+                message = f"declares a document type in {name!r}, which is not allowed"
+    if message:
+        raise SpreadsheetError(f"{path} {message}", code="unsafe_workbook")
 
 
 def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
@@ -171,11 +163,9 @@ def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
     if len(known) == 1:
         return sheets[known[0]]
     shown = (f"{n!r} ({', '.join(filter(None, h.headings[:4]))})" for n, h in headings.items())
-    raise SheetUnknown(
-        f"{path} has {len(filled)} sheets with rows",
-        action=f"Choose one with --sheet: {'; '.join(shown)}.",
-        names=[each.name for each in filled],
-    )
+    action = f"Choose one with --sheet: {'; '.join(shown)}."
+    message = f"{path} has {len(filled)} sheets with rows"
+    raise SheetUnknown(message, action=action, names=headings)
 
 
 def _find_name(path: Path, names: Iterable[str], wanted: str) -> str:
@@ -194,9 +184,11 @@ _Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]
 
 # -- xlsx ------------------------------------------------------------------------------------------
 
-_MAIN = f"{{{SHEET_MAIN_NS}}}"
-_CODED = re.compile("_x([0-9A-Fa-f]{4})_")
-_CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")
+# Characters that are written by number, such as _x000D_, by the type of the cell.
+_CODED: Mapping[str, re.Pattern[str]] = {
+    "s": re.compile("_x(00[01][0-9A-Fa-f])_"),
+    "inlineStr": re.compile("_x([0-9A-Fa-f]{4})_"),
+}
 _TRUE = ("1", "true")
 
 
@@ -207,27 +199,15 @@ class _XlsxParser(WorkSheetParser):
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         """Return the cell; its type is "f" if it has a formula without a value."""
-        runs: list[Any] = []
-        if element.get("t") == "inlineStr":
-            # The objects that openpyxl makes for such texts take most of its time.
-            paths = (f"{_MAIN}is/{_MAIN}t", f"{_MAIN}is/{_MAIN}r/{_MAIN}t")
-            runs = [each for path in paths for each in element.iterfind(path)]
-            element.set("t", "str")
         cell: dict[str, Any] = super().parse_cell(element)
-        if runs:
-            cell["value"] = _decode("".join(each.text or "" for each in runs), _CODED)
-        elif element.get("t") == "s" and cell["value"]:
-            cell["value"] = _decode(cell["value"], _CONTROL)
-        elif cell["value"] is None and cell["data_type"] == "n":
-            formula = element.find(f"{_MAIN}f")
+        value, pattern = cell["value"], _CODED.get(element.get("t"))
+        if value is None and cell["data_type"] == "n":
+            formula = element.find(f"{{{SHEET_MAIN_NS}}}f")
             if formula is not None:
                 cell |= {"data_type": "f", "value": f"={formula.text or ''}"[:200]}
+        elif pattern is not None and value and "_x" in value:
+            cell["value"] = pattern.sub(lambda found: chr(int(found[1], 16)), value)
         return cell
-
-
-def _decode(text: str, pattern: re.Pattern[str]) -> str:
-    """Return the text with characters that are written by number, such as _x000D_."""
-    return pattern.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
 
 
 def _xlsx_sheets(content: bytes) -> _Sheets:
@@ -353,9 +333,8 @@ def _read_ods(table: ElementTree.Element) -> Sheet:
         column = 0
         for cell in row:
             times, value = _repeat_count(cell, "columns"), _ods_value(cell)
-            if value != ("", None):
-                last = min(column + times, _COLUMNS_MAX + 1)
-                cells += [(place, *value) for place in range(column, last)]
+            last = min(column + times, _COLUMNS_MAX + 1) if value != ("", None) else column
+            cells += [(place, *value) for place in range(column, last)]
             column += times
             span = int(cell.get(f"{_TABLE}number-rows-spanned", "1"))
             if span > 1:

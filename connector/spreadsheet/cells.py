@@ -16,13 +16,7 @@ from zoneinfo import ZoneInfo
 from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
 from connector.spreadsheet import texts, words
-from connector.spreadsheet.dates import (
-    DateForm,
-    date_reader,
-    timestamp_reader,
-    typed_date,
-    typed_timestamp,
-)
+from connector.spreadsheet.dates import DateForm, date_reader, timestamp_reader, typed_reader
 from connector.spreadsheet.numbers import Decimal, NumberForm, number_reader, typed_number
 from connector.spreadsheet.problems import (
     Cell,
@@ -217,13 +211,15 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
-            today = date.today().isoformat()  # the user's own day
             read = date_reader(dates)
+            typed = typed_reader(read)
             if not is_birth:
+                today = date.today().isoformat()  # the user's own day
                 read = _immediately_reader(read, today, options.immediately)
-            return CellReader(read, typed_date)
+            return CellReader(read, typed)
         case Kind.DATETIME:
-            return CellReader(timestamp_reader(dates), typed_timestamp(dates))
+            read = timestamp_reader(dates)
+            return CellReader(read, typed_reader(read))
         case Kind.UUID:
             return CellReader(
                 texts.read_id, texts.typed_text(keeps_digits=True, whole_numbers=True)

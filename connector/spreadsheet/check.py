@@ -121,15 +121,14 @@ class _RowChecker:
         self._references.resolve(drafts)
         self._finder.find_records(drafts)
         self._refuse_existing(drafts)
-        return [self._check_row(draft) for draft in drafts]
-
-    def _check_row(self, draft: RowDraft) -> CheckedRow:
-        """Return the checked row, by its operation; invalid if the operation is unknown."""
-        if draft.is_misshapen or draft.operation is None:
-            return _unsent_row(draft, "invalid")
-        if draft.operation == "create":
-            return self._check_create(draft)
-        return self._check_change(draft)
+        return [
+            _unsent_row(draft, "invalid")
+            if draft.is_misshapen or draft.operation is None
+            else self._check_create(draft)
+            if draft.operation == "create"
+            else self._check_change(draft)
+            for draft in drafts
+        ]
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
         """Check the values of a new record, and that no other row or record has its key."""
@@ -377,7 +376,14 @@ class OperationRules:
         self._is_create = operation == "create"
         filled = columns.targets
         # Only these columns are checked in each row; the others accept every value that was read.
-        self._special = [column for column in filled.values() if self._restricts_values(column)]
+        inputs = [
+            (each, each.create if self._is_create else each.update) for each in filled.values()
+        ]
+        self._special = [
+            (column, accepts)
+            for column, accepts in inputs
+            if not accepts.accepted or accepts.values not in (None, column.field.values)
+        ]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
         self._required = [e.key for e in target.columns if e.create.required and e.key in filled]
@@ -400,13 +406,23 @@ class OperationRules:
         """
         values = dict(draft.values)
         afterwards: dict[str, Any] = {}
-        for column in self._special:
-            if values.get(column.key) is not None:
-                self._accept_or_defer(draft, column, values, afterwards)
+        for column, accepts in self._special:
+            value = values.get(column.key)
+            if value is None or _accepts_value(accepts, value):
+                continue
+            del values[column.key]
+            can_follow = self._is_create and not column.create.required
+            if can_follow and _accepts_value(column.update, value):
+                afterwards[column.key] = value
+            else:
+                self._refuse_value(draft, column, value)
         if self._is_create:
             values = {key: value for key, value in values.items() if value is not None}
             if self._absent:
-                draft.add(self._missing_columns_problem())
+                message = f"The file has no column for {self._absent}, but {self._record} needs it."
+                fix = f"Add a column for {self._absent}, or give all rows a value"
+                fix += f" (--set {self._absent.split(', ')[0]}=VALUE)."
+                draft.add(problem_of(COLUMN_MISSING, message, fix=fix))
             for key in self._required:
                 self._require_value(draft, "required", key, values, f"{self._record} needs a value")
             self._check_conditionally_required(draft, values)
@@ -414,47 +430,17 @@ class OperationRules:
             self._check_conditionally_accepted(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
-    def _field_input(self, column: TargetColumn) -> FieldInput:
-        return column.create if self._is_create else column.update
-
-    def _restricts_values(self, column: TargetColumn) -> bool:
-        """Return True if the operation does not accept every value of the column's field."""
-        field_input = self._field_input(column)
-        return not field_input.accepted or field_input.values not in (None, column.field.values)
-
-    def _accept_or_defer(
-        self,
-        draft: RowDraft,
-        column: TargetColumn,
-        values: dict[str, Any],
-        afterwards: dict[str, Any],
-    ) -> None:
-        """Keep an accepted value, move it to `afterwards`, or remove it and add a problem."""
-        key, value = column.key, values[column.key]
-        if _accepts_value(self._field_input(column), value):
-            return
-        del values[key]
-        if self._is_create and not column.create.required and _accepts_value(column.update, value):
-            afterwards[key] = value
-            return
+    def _refuse_value(self, draft: RowDraft, column: TargetColumn, value: Any) -> None:
+        """Add the problem that the operation does not accept the value."""
         doing = "creating" if self._is_create else "changing"
         refused = problem_of(
             "value_not_accepted",
             f"The value is not allowed when {doing} {self._record}.",
-            self._columns.heading_of(key),
+            self._columns.heading_of(column.key),
             received=str(value),
             allowed=", ".join(column.accepted_values(self._operation)),
         )
-        draft.fail(key, refused)
-
-    def _missing_columns_problem(self) -> Problem:
-        """Return the problem that no column fills the required fields."""
-        first = self._absent.split(", ")[0]
-        return problem_of(
-            COLUMN_MISSING,
-            f"The file has no column for {self._absent}, but {self._record} needs it.",
-            fix=f"Add a column for {self._absent}, or give all rows a value (--set {first}=VALUE).",
-        )
+        draft.fail(column.key, refused)
 
     def _require_value(
         self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str

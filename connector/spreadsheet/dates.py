@@ -278,24 +278,24 @@ def date_reader(form: DateForm) -> ReadText:
     return read
 
 
-def typed_date(cell: Any) -> Any:
-    """Return the ISO date of a date cell, with a note if its format hides the year.
+def typed_reader(read: ReadText) -> ReadTyped:
+    """Return the reader of date cells, which reads them like ISO texts.
 
-    Raises `CellError` for a cell with a time or of another type.
+    A date whose format hides the year gets a note. Other cells raise `CellError`.
     """
-    match cell:
-        case PartlyVisibleCell(value=date() as hidden_year):
-            return with_note(typed_date(hidden_year), "partly_shown")
-        case datetime() if cell.time() != time():
-            raise CellError("time_in_date", fix=f"Enter {cell.date()}")
-        case datetime():
-            return _format_day(cell.date())
-        case date():
-            return _format_day(cell)
-        case time() if cell == time():
-            message = "The cell contains 0, which Excel shows as 00/01/1900."
-            raise CellError("date_format", message, fix="Clear the cell, or enter a date.")
-    raise CellError("date_format", fix="Format the column as a date and enter the value again.")
+
+    def read_typed(cell: Any) -> Any:
+        match cell:
+            case PartlyVisibleCell(value=date() as hidden_year):
+                return with_note(read(hidden_year.isoformat()), "partly_shown")
+            case date():
+                return read(cell.isoformat())
+            case time() if cell == time():
+                message = "The cell contains 0, which Excel shows as 00/01/1900."
+                raise CellError("date_format", message, fix="Clear the cell, or enter a date.")
+        raise CellError("date_format", fix="Format the column as a date and enter the value again.")
+
+    return read_typed
 
 
 def _format_day(day: date) -> str:
@@ -325,24 +325,6 @@ def timestamp_reader(form: DateForm) -> ReadText:
         moment = datetime.combine(day, clock if clock is not None else _time_of_day(day, form))
         value = _format_utc(moment, form.zone)
         return ValueWithNotes(value, notes) if notes else value
-
-    return read
-
-
-def typed_timestamp(form: DateForm) -> ReadTyped:
-    """Return the reader of date cells in a timestamp column, which returns UTC.
-
-    The reader raises `CellError` for other cells.
-    """
-
-    def read(cell: Any) -> str:
-        match cell:
-            case datetime():
-                return _format_utc(cell, form.zone)
-            case date():
-                return _format_utc(datetime.combine(cell, _time_of_day(cell, form)), form.zone)
-        fix = "Format the column as a date and time and enter the value again."
-        raise CellError("date_format", fix=fix)
 
     return read
 

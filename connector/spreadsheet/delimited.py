@@ -85,7 +85,7 @@ def decode(path: Path, content: bytes, given: str | None) -> Decoded:
         line = content.count(b"\n", 0, error.start) + 1
         name = codec.removesuffix("-sig")
         reason = f"byte 0x{content[error.start]:02X} in line {line} is not valid {name}"
-        raise EncodingUnknown(path, reason) from error
+        raise EncodingUnknown(f"{path}: {reason}") from error
 
 
 def _codec_given(path: Path, given: str, marked: str | None) -> str:
@@ -98,7 +98,7 @@ def _codec_given(path: Path, given: str, marked: str | None) -> str:
     mark = (marked or name).removesuffix("-sig")
     if not name.startswith(mark):
         reason = f"the file begins with the byte order mark of {mark}, but {given!r} was given"
-        raise EncodingUnknown(path, reason)
+        raise EncodingUnknown(f"{path}: {reason}")
     return marked or name
 
 

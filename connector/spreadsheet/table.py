@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Literal
 
 from connector.errors import Misused, SpreadsheetError, count_noun
-from connector.ledger.push_plan import Problem
 from connector.spreadsheet import delimited
 from connector.spreadsheet.books import ROWS_MAX, BookKind, Sheet, read_sheet, too_many_rows_error
 from connector.spreadsheet.delimited import QuoteDamage
@@ -119,10 +118,13 @@ def open_table(
     """
     content = _read_file(path)
     kind = _detect_kind(path, content)
+    is_text, given = kind == "text", {"--encoding": encoding, "--delimiter": delimiter}
+    for name, value in ({"--sheet": sheet} if is_text else given).items():
+        if value is not None:
+            message = f"{path} is {'text' if is_text else 'a workbook'}, so {name} cannot be used"
+            raise Misused(message, action=f"Leave out {name}.")
     if kind != "text":
-        _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
         return _open_book(path, content, kind, sheet, header_row)
-    _refuse_options(path, "text", {"--sheet": sheet})
     return _open_text(path, content, encoding, delimiter, header_row)
 
 
@@ -204,14 +206,6 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
             message = f"{path} is {text}, but has the file name of another type"
             raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
     return "text"
-
-
-def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | None]) -> None:
-    """Raise `Misused` if one of the options has a value, because the file is `format_name`."""
-    for name, value in options.items():
-        if value is not None:
-            message = f"{path} is {format_name}, so {name} cannot be used"
-            raise Misused(message, action=f"Leave out {name}.")
 
 
 # -- Tables ----------------------------------------------------------------------------------------
@@ -384,7 +378,11 @@ def _build_row(
         for index, (kind, text) in sorted(kinds.items())
     ]
     if damage is not None:
-        problems = [_quote_problem(damage)]
+        code, first, last = damage
+        rows = f"rows {first} to {last}"
+        message = f'A quote (") opens in row {first} and closes in row {last}, so {rows} cannot'
+        wide = problem_of(code, f"{message} be separated.", fix=f"Correct the quotes in {rows}.")
+        problems = [problem_of(code) if first == last else wide]
     elif width != own:
         found = count_noun(width, "cell")
         message = f"The row has {found}, but the file has {count_noun(own, 'column')}."
@@ -410,16 +408,3 @@ def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -
         else:
             cells[index] = unescape_cell(cell)
     return cells
-
-
-def _quote_problem(damage: QuoteDamage) -> Problem:
-    """Return the problem of a row that a wrong quote in this or another row affects."""
-    code, first, last = damage
-    if first == last:
-        return problem_of(code)
-    return problem_of(
-        code,
-        f'A quote (") opens in row {first} and closes in row {last}, so rows {first} '
-        f"to {last} cannot be separated.",
-        fix=f"Correct the quotes in rows {first} to {last}.",
-    )

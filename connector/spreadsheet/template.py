@@ -114,6 +114,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     """Yield the sentences on the expected value and on the rules of the API."""
+    may_create = target.mode in ("create", "upsert")
     if target.mode == "convert":
         yield "Fill in id or email."
     elif _is_required(target, column):
@@ -132,17 +133,12 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
         yield TEMPLATE["rules"][column.field.kind.value]
     for rule in target.resource.rules:
         match rule:
-            case RequiredWhen(fields, on, values) if column.key in fields and _may_create(target):
+            case RequiredWhen(fields, on, values) if column.key in fields and may_create:
                 yield f"Required when {on} is {' or '.join(values)}."
-            case AtLeastOneOf(fields) if column.key in fields and _may_create(target):
+            case AtLeastOneOf(fields) if column.key in fields and may_create:
                 yield f"At least one of {', '.join(fields)} is required."
             case AcceptedWhen(field, on, values) if field == column.key:
                 yield f"Allowed only if {on} is {', '.join(values)}."
-
-
-def _may_create(target: PushTarget) -> bool:
-    """Return True if the push can create records."""
-    return target.mode in ("create", "upsert")
 
 
 def _example_cell(column: TargetColumn, target: PushTarget) -> str:

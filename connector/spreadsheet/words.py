@@ -17,7 +17,6 @@ _DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of an entry."""
     return tuple(each.strip() for each in re.split(r"[|\n]", text) if each.strip())
 
 
@@ -26,15 +25,13 @@ def _by_word(name: str) -> dict[str, str]:
     return {word: key for key, text in _DATA[name].items() for word in _words(text)}
 
 
-_NOTHING = frozenset(_words(_DATA["nothing"]))
-_NO_AMOUNT = frozenset(_words(_DATA["no_amount"]))
-_IMMEDIATELY = frozenset(_words(_DATA["immediately"]))
+_SETS = {name: frozenset(_words(text)) for name, text in _DATA.items() if isinstance(text, str)}
 _PERIODS, _CHOICES = _by_word("periods"), _by_word("choices")
 _NOTHING_CHARACTERS_MAX = 30
 
 TRUTHS: Mapping[str, bool] = {
-    **dict.fromkeys(_words(_DATA["yes"]), True),
-    **dict.fromkeys(_words(_DATA["no"]), False),
+    **dict.fromkeys(_SETS["yes"], True),
+    **dict.fromkeys(_SETS["no"], False),
 }
 """Words for True and False."""
 
@@ -44,39 +41,25 @@ MONTHS: Mapping[str, int] = {word: int(number) for word, number in _by_word("mon
 WEEKDAYS: Mapping[str, int] = {word: int(number) for word, number in _by_word("weekdays").items()}
 """Number of a day of the week, Monday first. A word with two meanings has the later one."""
 
-TITLES, DEGREES, PARTICLES = (
-    frozenset(_words(_DATA[name])) for name in ("titles", "degrees", "particles")
-)
+TITLES, DEGREES, PARTICLES = _SETS["titles"], _SETS["degrees"], _SETS["particles"]
 """Words before a name, after it, and before the last word of a last name."""
 
-TURNING_WORDS = frozenset(_words(_DATA["turning"]))
-"""Words that turn or narrow the meaning of a heading or a value."""
-
-LEGAL_FORMS = frozenset(_words(_DATA["legal_forms"]))
+LEGAL_FORMS = _SETS["legal_forms"]
 """Words of a company's name that two spellings of it may differ in."""
 
 TEMPLATE: Mapping[str, Mapping[str, str]] = _DATA["template"]
 """Texts of templates: what each kind or format of a field takes, and examples."""
 
-WHOLE_NAMES = frozenset(_words(_DATA["whole_names"]))
-"""Normalized headings of a column with first and last name."""
+WHOLE_NAMES, OTHER_HEADINGS = _SETS["whole_names"], _SETS["headings"]
+"""Normalized headings of a column with first and last name, and usual ones that fit no field."""
 
 SUGGESTED = {heading: _words(text) for heading, text in _DATA["suggested"].items()}
 """By normalized heading, fields that it may mean. They are suggested and never used automatically.
 """
 
-OTHER_HEADINGS = frozenset(_words(_DATA["headings"]))
-"""Normalized headings that are usual, but fit no field or several."""
-
 FIVE_DIGIT_COUNTRIES = frozenset(_words(_DATA["countries"]["five_digits"]))
 CURRENCY_CODES = frozenset(_words(_DATA["codes"]["currencies"]))
 EXAMPLE_NUMBERS = tuple(_DATA["countries"]["example_numbers"].split())
-
-_CURRENCY_OF = {
-    region: code for code, regions in _DATA["currencies"].items() for region in regions.split()
-}
-_MONTH_FIRST = frozenset(_DATA["countries"]["month_first"].split())
-_DECIMAL_COMMA = frozenset(_DATA["countries"]["decimal_comma"].split())
 
 _NOT_WORD = re.compile(r"[^a-z0-9]+")
 _MARKS = re.compile(r"([-\u2013\u2014_.?*/])\1{0,4}").fullmatch
@@ -100,7 +83,7 @@ _DITTO = re.compile(
     r"(?:[\"\u2033\u3003\u201c-\u201f]|''|,,|ditto|dito|idem)[.]?", re.IGNORECASE
 ).fullmatch
 _TOTALS = re.compile(
-    rf"(?:{'|'.join(sorted(_words(_DATA['totals']), key=len, reverse=True))})\b", re.IGNORECASE
+    rf"(?:{'|'.join(sorted(_SETS['totals'], key=len, reverse=True))})\b", re.IGNORECASE
 ).match
 
 
@@ -127,17 +110,17 @@ def means_nothing(text: str) -> bool:
     # No other word for an empty value contains a digit or one of these signs.
     if _IN_NO_EMPTY(text) is not None:
         return False
-    return _MARKS(text) is not None or normalized_words(text) in _NOTHING
+    return _MARKS(text) is not None or normalized_words(text) in _SETS["nothing"]
 
 
 def means_no_amount(text: str) -> bool:
     """Return True if the cell is a word for an amount that is not agreed."""
-    return normalized_words(text) in _NO_AMOUNT
+    return normalized_words(text) in _SETS["no_amount"]
 
 
 def means_immediately(text: str) -> bool:
     """Return True if the cell is a word for "immediately"."""
-    return len(text) <= _NOTHING_CHARACTERS_MAX and normalized_words(text) in _IMMEDIATELY
+    return normalized_words(text) in _SETS["immediately"]
 
 
 def means_ditto(text: str) -> bool:
@@ -167,6 +150,10 @@ def find_choice(text: str) -> str | None:
 DEFAULT_REGION = "GB"
 """Country whose customs decide ambiguous cells, unless the user names another."""
 
+_CURRENCY_OF = {
+    region: code for code, regions in _DATA["currencies"].items() for region in regions.split()
+}
+
 
 def currency_of_region(region: str | None) -> str | None:
     """Return the currency code of a country; None if unknown."""
@@ -175,12 +162,13 @@ def currency_of_region(region: str | None) -> str | None:
 
 def date_order_of_region(region: str | None) -> str:
     """Return the order in which people of a country write a date: dmy or mdy."""
-    return "mdy" if (region or DEFAULT_REGION) in _MONTH_FIRST else "dmy"
+    is_mdy = (region or DEFAULT_REGION) in _DATA["countries"]["month_first"].split()
+    return "mdy" if is_mdy else "dmy"
 
 
 def decimal_of_region(region: str | None) -> str:
     """Return the decimal separator of a country."""
-    return "," if (region or DEFAULT_REGION) in _DECIMAL_COMMA else "."
+    return "," if (region or DEFAULT_REGION) in _DATA["countries"]["decimal_comma"].split() else "."
 
 
 def timezone_of_region(region: str | None) -> str | None:
@@ -200,8 +188,8 @@ def is_typing_error(text: str, name: str) -> bool:
     Both are words in lower case, separated by blanks. A word that turns or narrows the meaning,
     such as "not", "min" or "manager", must be in both or in neither.
     """
-    words, names = {*text.split()}, {*name.split()}
-    if (words ^ names) & TURNING_WORDS or text[:2] != name[:2]:
+    is_turned = ({*text.split()} ^ {*name.split()}) & _SETS["turning"]
+    if is_turned or text[:2] != name[:2]:
         return False
     one, other = text.replace(" ", ""), name.replace(" ", "")
     limit = 1 if min(len(one), len(other)) <= _SHORT_WORD else 2
@@ -209,9 +197,7 @@ def is_typing_error(text: str, name: str) -> bool:
 
 
 def _edit_distance(one: str, other: str) -> int:
-    """Return the number of letters to insert, delete, replace or swap to turn one into the
-    other.
-    """
+    """Return the number of letters to insert, delete, replace or swap in one for the other."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -7,8 +7,10 @@ cell is also marked as typed after an apostrophe, so that it stays text when the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +19,7 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.comments import Comment
 from openpyxl.styles import Alignment, Font, PatternFill
 from openpyxl.utils import get_column_letter, quote_sheetname
+from openpyxl.utils.exceptions import WorkbookAlreadySaved
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
@@ -94,25 +97,44 @@ def write_report_workbook(
     Raises:
         ReportRefused: A text is longer than a cell may be.
     """
+    with _create_workbook() as book:
+        first, sheet = book.create_sheet("Summary"), book.create_sheet("Report")
+        writer = _RowWriter(path, sheet, headings)
+        texts = (*headings, *REPORT_HEADINGS)
+        _set_widths(sheet, [*[_OWN_WIDTH] * len(headings), *_WIDTHS])
+        sheet.append([_cell(sheet, escape_workbook_cell(each), font=_BOLD) for each in texts])
+        counted, last = summary or Summary(), 1
+        for row, result in pairs:
+            while summary is None and last + 1 < row.number:
+                sheet.append([])
+                last += 1
+            sheet.append(writer.row(row, result))
+            last += 1
+            if summary is None and result is not None:
+                counted.add(result)
+        sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
+        _fill_summary(first, counted)
+        # In memory first: an unfinished archive complains when Python removes it.
+        made = BytesIO()
+        book.save(made)
+    file.write(made.getbuffer())
+
+
+@contextmanager
+def _create_workbook() -> Iterator[Any]:
+    """Return a workbook whose rows are written one by one, and close its sheets after an error.
+
+    Python prints an error of its own for a sheet that nobody closed.
+    """
     book = Workbook(write_only=True)
     book.properties.creator = _AUTHOR
-    first, sheet = book.create_sheet("Summary"), book.create_sheet("Report")
-    writer = _RowWriter(path, sheet, headings)
-    texts = (*headings, *REPORT_HEADINGS)
-    _set_widths(sheet, [*[_OWN_WIDTH] * len(headings), *_WIDTHS])
-    sheet.append([_cell(sheet, escape_workbook_cell(each), font=_BOLD) for each in texts])
-    counted, last = summary or Summary(), 1
-    for row, result in pairs:
-        while summary is None and last + 1 < row.number:
-            sheet.append([])
-            last += 1
-        sheet.append(writer.row(row, result))
-        last += 1
-        if summary is None and result is not None:
-            counted.add(result)
-    sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
-    _fill_summary(first, counted)
-    book.save(file)
+    try:
+        yield book
+    except BaseException:
+        for sheet in book.worksheets:
+            with suppress(OSError, ValueError, WorkbookAlreadySaved):
+                sheet.close()
+        raise
 
 
 def _set_widths(sheet: Any, widths: Sequence[int]) -> None:

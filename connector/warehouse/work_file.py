@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,18 +86,35 @@ def record_publication(file: Path, publication: Publication) -> None:
 
 
 def replace_published(draft: Path, target: Path) -> int:
-    """Sync and rename the draft; return its size in bytes. Raises a `WarehouseError`."""
+    """Sync and rename the draft; return its size in bytes. Raises a `WarehouseError`.
+
+    The draft gets the mode and group that the operator gave to the replaced file.
+    """
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
         if wal_path(draft).exists():
             with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
+        if target.exists():
+            _copy_permissions(target, draft)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
             size = os.fstat(written.fileno()).st_size
         draft.replace(target)
         sync_folder(target.parent)
     return size
+
+
+def _copy_permissions(source: Path, target: Path) -> None:
+    """Give a file the mode and group of another file."""
+    given, mode = source.stat(), stat.S_IMODE(source.stat().st_mode)
+    if given.st_gid != target.stat().st_gid:
+        try:
+            os.chown(target, -1, given.st_gid)
+        except PermissionError:
+            # This user is not in the group. Another group must not get the rights of that one.
+            mode &= ~stat.S_IRWXG
+    target.chmod(mode)
 
 
 def remove_draft(draft: Path) -> None:

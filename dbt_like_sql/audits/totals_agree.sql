@@ -1,4 +1,3 @@
--- audit: totals_agree
 -- The totals of each summary equal those of its facts.
 
 with

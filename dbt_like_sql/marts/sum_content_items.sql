@@ -1,7 +1,3 @@
--- model: sum_content_items
--- grain: one row per live content type
--- Number of content items of each type, and number of published ones.
-
 with
 
 items as (

@@ -1,7 +1,3 @@
--- model: sum_job_funnel
--- grain: one row per group_by (all, company, consultant, team, employment_type) and group_name
--- The funnels of jobs added up; a candidate counts once for each job.
-
 with
 
 summed as (

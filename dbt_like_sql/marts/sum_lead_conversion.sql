@@ -1,7 +1,3 @@
--- model: sum_lead_conversion
--- grain: one row per group_by (all, source_group, consultant, team ...) and group_name
--- Share of leads that are known to be converted.
-
 with
 
 leads as (

@@ -117,7 +117,6 @@ def test_writing_commands_print_the_documented_json_fields(tmp_path: Path) -> No
         check("models build", "models build", CONNECTOR_MODELS="on")
         check("models test", "models test sum_coverage", CONNECTOR_MODELS="on")
         check("models seeds", "models seeds --write")
-        check("models init", f"models init {tmp_path / 'own'}")
         check("report", "report")
         workbook = f"--xlsx {tmp_path / 'marts.xlsx'} --table sync.runs"
         check("publish", f"publish --parquet {tmp_path / 'lake'} {workbook}")

@@ -9,7 +9,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
-from connector.publishing.project_loader import load_project
+from connector.models.project import load_project
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.published_file import query
 from connector.warehouse.stream import Commit, FoundDetail, Stream
@@ -51,8 +51,8 @@ def test_models_list_works_without_data(tmp_path: Path) -> None:
     shown = {each["name"]: each for each in listed.object["models"]}
 
     assert 0 == listed.status
-    assert list(load_project().build_order) == list(shown)
-    assert "one row per live job" == shown["stg_jobs"]["grain"]
+    assert list(load_project().nodes) == list(shown)
+    assert "one row per job" == shown["stg_jobs"]["grain"]
     assert "job_id" in [each["name"] for each in shown["stg_jobs"]["columns"]]
     assert not list(tmp_path.iterdir())
 
@@ -65,7 +65,7 @@ def test_models_build_publishes_the_models(folder: Path) -> None:
         Warehouse(folder).published, "SELECT count(*) FROM staging.stg_leads"
     ).rows
     assert 0 == tested.status
-    assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
+    assert ["status-1"] == failed["seeds_are_complete"]["examples"]
 
 
 def test_models_seeds_shows_and_writes_the_missing_rows(folder: Path) -> None:

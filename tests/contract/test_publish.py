@@ -80,11 +80,7 @@ def models(built: World, tmp_path: Path) -> Account:
     return Account(built.server, tmp_path, CONNECTOR_MODELS="on")
 
 
-@pytest.mark.parametrize("mode", [
-    0o600,
-    pytest.param(0o640, marks=pytest.mark.xfail(reason="the mode is reset today")),
-    pytest.param(0o644, marks=pytest.mark.xfail(reason="the mode is reset today")),
-])  # fmt: skip
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_the_file_keeps_the_mode_that_the_operator_gave_it(account: Account, mode: int) -> None:
     account.published.chmod(mode)
     account.server.api("PUT", f"/jobs/{account.server.ids('jobs')[0]}", title="Changed")

@@ -13,7 +13,7 @@ from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED
-from pipelines.models import CHECKS, PROJECT, asset_key
+from pipelines.models import CHECKS, PROJECT, asset_key, check_spec
 from pipelines.publishing import COMPLETE
 from tests.cli.test_models import create_warehouse_with_lead
 from tests.pipelines.running import UNNAMED, published
@@ -46,15 +46,13 @@ def find_dependencies(name: str) -> set[dg.AssetKey]:
 
 
 def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
-    assert {asset_key(PROJECT, name) for name in PROJECT.build_order} == set(published.keys) - {
-        PUBLISHED
-    }
+    assert {asset_key(PROJECT, name) for name in PROJECT.nodes} == set(published.keys) - {PUBLISHED}
     assert {KEYS["jobs"]} == find_dependencies("stg_jobs") == find_dependencies("stg_job_versions")
     assert {KEYS["content_types"]} == find_dependencies("content_columns")
     assert set(KEYS.values()) == find_dependencies("as_of")
     assert set() == find_dependencies("people")
     assert {
-        asset_key(PROJECT, name) for name in PROJECT.parents["fct_placements"]
+        asset_key(PROJECT, name) for name in PROJECT.nodes["fct_placements"].parents
     } == find_dependencies("fct_placements")
     assert "marts" == find_asset("fct_placements").group_name
     description = find_asset("fct_placements").description or ""
@@ -66,8 +64,10 @@ def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
 def test_each_dbt_test_is_an_asset_check_of_the_same_name() -> None:
     blocking = {each.name: each.severity == "error" for each in PROJECT.checks}
 
-    assert blocking == {each.key.name: each.spec(UNNAMED).blocking for each in CHECKS.values()}
-    assert {each.key for each in CHECKS.values()} == set(published.check_keys) - {COMPLETE}
+    specs = [check_spec(UNNAMED, each) for each in CHECKS.values()]
+
+    assert blocking == {each.name: each.blocking for each in specs}
+    assert {each.key for each in specs} == set(published.check_keys) - {COMPLETE}
 
 
 def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
     assert {dg.AssetCheckKey(asset_key(PROJECT, "stg_leads"), "unique_landing_leads_id")} < set(
         checks
     )
-    assert ["unmapped_lead_statuses"] == [k.name for k, each in checks.items() if not each.passed]
+    assert ["seeds_are_complete"] == [k.name for k, each in checks.items() if not each.passed]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from connector.warehouse.warehouse import Warehouse
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job
+from tests.models.agency import LONG, PublishingAccount
 from tests.pipelines.running import (
     COUNTS,
     KEY,
@@ -24,7 +25,6 @@ from tests.pipelines.running import (
     materialize_resources,
     published,
 )
-from tests.publishing.agency import LONG, PublishingAccount
 
 
 def test_the_published_file_depends_on_every_other_asset() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from connector.errors import WarehouseError
-from connector.publishing.publication import publish
+from connector.models.publish import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.landing import LandedCounts

@@ -11,13 +11,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.publishing.publication import publish
+from connector.models.publish import publish
 from connector.report.figures import SECTIONS, TILES
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import load_settings
 from connector.warehouse.published_file import query
-from tests.publishing.marts import jobs_and_placements, people
-from tests.publishing.marts.world import NOW, ModelWorld
+from tests.models.marts import jobs_and_placements, people
+from tests.models.marts.world import NOW, ModelWorld
 from tests.support.command import call, variables
 
 ODD = "<img src=x onerror=alert(1)> & 'x' \\ \"y\" \ufffe\x1b[2J\n\u202e end"

@@ -13,12 +13,13 @@ import pytest
 from openpyxl import Workbook
 
 from connector.errors import SpreadsheetError
-from connector.spreadsheet.cells import CellOptions, closest_value
+from connector.spreadsheet.cells import closest_value
 from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
+from connector.spreadsheet.targets import CellOptions
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
 from tests.spreadsheet.meaning.sheet import InMemoryLanding, NamedId, make_landing, make_target
 

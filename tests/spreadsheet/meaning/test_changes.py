@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from connector.ledger.push_states import LandedRecord, Task
-from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
+from connector.spreadsheet.targets import CellOptions, ColumnPolicy
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,

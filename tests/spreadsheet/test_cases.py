@@ -280,6 +280,7 @@ def test_no_value_is_suggested_for_another_word(text: str) -> None:
     ("form", "cell", "code"),
     [
         ('0"k"', 45, "unusual_format"),
+        ('[=1]"Yes";"No"', 1, "unusual_format"),
         ("d-mmm", date(1985, 12, 30), "partly_shown"),
         (";;;", 45000, "hidden_value"),
         ("#,##0", 45000.7, "rounded"),

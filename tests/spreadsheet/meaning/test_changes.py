@@ -83,6 +83,19 @@ def test_an_update_has_only_the_fields_that_differ() -> None:
     assert {"email": "Anna@people.example"} == get_task(found).identity
 
 
+def test_an_update_takes_no_email_of_another_record_or_row() -> None:
+    taken, first, second = check_updates(
+        {"id": "c1", "email": "Twin@people.example"},
+        {"id": "c4", "email": "new@people.example"},
+        {"id": "c5", "email": "NEW@people.example"},
+    )
+    assert [("duplicate", None), (None, "update"), ("duplicate", None)] == [
+        (each.outcome, each.task and each.task.operation) for each in (taken, first, second)
+    ]
+    codes = [[problem.code for problem in each.problems] for each in (taken, second)]
+    assert [["duplicate_in_warehouse"], ["duplicate_in_file"]] == codes
+
+
 def test_a_row_without_changes_is_unchanged() -> None:
     found = check_updates({"id": "c1", "city": "Leeds", "phone": ""})
 

@@ -268,7 +268,8 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     """
     settings, terminal = session.load(), session.terminal
     project = load_account_project(settings)
-    found = find_unmapped(_require_published_file(settings), project)
+    with open_read_only(_require_published_file(settings)) as connection:
+        found = find_unmapped(connection, project)
     written: tuple[SeedCopy, ...] = ()
     if writes:
         written = write_seed_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.log import new_id
 from connector.models.mask import Mask, write_masked
 from connector.models.project import Project, load_project
 from connector.models.runner import MEMORY_MAX, BuildResult, Watch, build
-from connector.models.seeds import AUDITS, maps_any_value
+from connector.models.seeds import AUDIT, find_unmapped, maps_any_value
 from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import convert_errors, hold_lock, open_file, transaction
@@ -178,7 +180,7 @@ class _Publishing:
             if mask is not None:
                 mask.clear_fields(connection)
             built = build(connection, project, watch=watch)
-            self._row = _with_results(self._row, built, project)
+            self._row = _with_results(self._row, built, _count_unfilled(connection, project))
             if built.blocking:
                 raise PublishingRefused([(e.check.name, e.failing) for e in built.blocking])
             self._end("published")
@@ -204,19 +206,24 @@ class _Publishing:
         self._row = replace(self._row, outcome=outcome, ended_at=ended, seconds=seconds, **more)
 
 
-def _with_results(row: Publication, built: BuildResult, project: Project) -> Publication:
+def _count_unfilled(connection: duckdb.DuckDBPyConnection, project: Project) -> dict[str, int]:
+    """Return the number of missing values of each seed that the user has not begun to fill in."""
+    if AUDIT not in (each.name for each in project.checks):
+        return {}
+    missing = find_unmapped(connection, project)
+    return {n: len(each) for n, each in missing.items() if not maps_any_value(project.nodes[n])}
+
+
+def _with_results(row: Publication, built: BuildResult, unfilled: Mapping[str, int]) -> Publication:
     """Return the publication with the results of the checks.
 
-    An audit that fails because the user has not filled in a seed counts as unfilled, not as failed.
+    Values that are missing in the `unfilled` seeds, which the user has not begun, count apart.
     """
-    seeds = {name: node for name, node in project.nodes.items() if node.kind == "seed"}
-    unfilled = {
-        audit: seed
-        for seed, audit in AUDITS.items()
-        if seed in seeds and not maps_any_value(seeds[seed])
-    }
-    waiting = [each for each in built.warnings if each.check.name in unfilled]
-    failed = [each for each in (*built.blocking, *built.warnings) if each not in waiting]
+    failed = []
+    for each in (*built.blocking, *built.warnings):
+        waiting = sum(unfilled.values()) if each.check.name == AUDIT else 0
+        if each.failing > waiting:
+            failed.append(replace(each, failing=each.failing - waiting))
     return replace(
         row,
         models=len(built.models),
@@ -224,6 +231,6 @@ def _with_results(row: Publication, built: BuildResult, project: Project) -> Pub
         failed_checks=tuple(each.check.name for each in failed),
         failed_rows=tuple(each.failing for each in failed),
         failed_samples=tuple((*each.examples, None)[0] for each in failed),
-        unfilled_seeds=tuple(unfilled[each.check.name] for each in waiting),
-        unfilled_rows=tuple(each.failing for each in waiting),
+        unfilled_seeds=tuple(unfilled),
+        unfilled_rows=tuple(unfilled.values()),
     )

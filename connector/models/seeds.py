@@ -22,7 +22,6 @@ from connector.errors import MartsMissing, ModelError, UnknownName, file_error
 from connector.log import escape_control_characters
 from connector.models.project import SHIPPED_FOLDER, Node, Project, TableEntry, sql_errors
 from connector.warehouse.duckdb_file import make_folder, quoted
-from connector.warehouse.published_file import open_read_only
 
 Row = tuple[str | None, ...]
 """Cells of a row, in the order of the declared columns; None for an empty cell."""
@@ -126,16 +125,11 @@ def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: TableEntry) -
 
 
 # -- Unmapped values -------------------------------------------------------------------------------
-# An audit for each mapping seed finds values in the data that no row maps. Here they become rows to
-# be filled in. A user's file is only appended to.
+# An audit finds values in the data that no row of a seed maps. Here they become rows to be filled
+# in. A user's file is only appended to.
 
-AUDITS: Mapping[str, str] = {
-    "people": "unmapped_people",
-    "lead_statuses": "unmapped_lead_statuses",
-    "source_groups": "unmapped_sources",
-    "exchange_rates": "unmapped_currencies",
-}
-"""Audit that finds the unmapped values of each seed, in the first column of its rows."""
+AUDIT = "seeds_are_complete"
+"""Audit whose rows are the unmapped values: the seed, the value, and its id if it is one."""
 
 # A spreadsheet program would run these as the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -161,18 +155,19 @@ class SeedCopy:
     left_out: tuple[str, ...]
 
 
-def find_unmapped(file: Path, project: Project) -> dict[str, tuple[str, ...]]:
-    """Return the unmapped values of each seed. Raises `MartsMissing` and `WarehouseError`."""
-    audits = {each.name: each for each in project.checks}
-    found = {}
-    with open_read_only(file) as connection:
-        if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
-            raise MartsMissing(f"{file} has no marts, which list the missing values")
-        for seed, name in AUDITS.items():
-            with sql_errors(audits[name].path, f"{name} cannot be run"):
-                rows = connection.execute(audits[name].sql).fetchall()
-            found[seed] = tuple(sorted({str(row[0]) for row in rows if row[0] is not None}))
-    return found
+def find_unmapped(
+    connection: duckdb.DuckDBPyConnection, project: Project
+) -> dict[str, tuple[str, ...]]:
+    """Return the unmapped values of each seed in a built file. Raises `MartsMissing`."""
+    if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
+        raise MartsMissing("the published file has no marts, which list the missing values")
+    audit = next(each for each in project.checks if each.name == AUDIT)
+    found: dict[str, list[str]] = {}
+    with sql_errors(audit.path, f"{audit.name} cannot be run"):
+        query = f"SELECT seed, value FROM ({audit.sql}\n) ORDER BY ALL"
+        for seed, value in connection.execute(query).fetchall():
+            found.setdefault(seed, []).append(str(value))
+    return {seed: tuple(values) for seed, values in found.items()}
 
 
 def write_seed_copies(

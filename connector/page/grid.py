@@ -19,10 +19,9 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, RowResult
 from connector.page.imports import CONSENTS, MODES, SENT, Import, Imports, Opened, describe
 from connector.pushes.dry_run import OPERATIONS, Preview, with_column
-from connector.spreadsheet.cells import AS_WRITTEN
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import FileQuestion, is_blank, message_of, text_of
-from connector.spreadsheet.targets import UNLISTED, TargetColumn
+from connector.spreadsheet.targets import AS_WRITTEN, UNLISTED, TargetColumn
 from connector.warehouse.lookups import WarehouseLookups
 
 EXAMPLES, _EXAMPLE_ROWS, _BATCHES_SHOWN, _RECORDS_MAX = 3, 200, 50, 500

@@ -46,12 +46,11 @@ from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.settings.model import Settings
-from connector.spreadsheet.cells import CellOptions, default_policy
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.targets import PushTarget, comparison_text
+from connector.spreadsheet.targets import CellOptions, PushTarget, comparison_text, default_policy
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse

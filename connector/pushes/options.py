@@ -11,7 +11,6 @@ from connector.errors import Misused, UnknownName
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
-from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
@@ -20,7 +19,7 @@ from connector.spreadsheet.mapping_file import (
     load_map,
     with_options,
 )
-from connector.spreadsheet.numbers import Decimal
+from connector.spreadsheet.targets import CellOptions, Decimal
 from connector.spreadsheet.texts import REGIONS
 
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}

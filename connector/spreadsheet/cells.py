@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Any, Literal
-from zoneinfo import ZoneInfo
+from typing import Any
 
 from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
 from connector.spreadsheet import texts, words
-from connector.spreadsheet.dates import DateForm, date_reader, timestamp_reader, typed_reader
-from connector.spreadsheet.numbers import Decimal, NumberForm, number_reader, typed_number
+from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_reader
+from connector.spreadsheet.numbers import number_reader, typed_number
 from connector.spreadsheet.problems import (
     Cell,
     CellError,
@@ -26,56 +25,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     with_note,
 )
-from connector.spreadsheet.targets import TargetColumn
-
-ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
-"""Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
-to a long text, or keep it. A new record always gets the value of the column.
-"""
-
-
-def default_policy(column: TargetColumn) -> ColumnPolicy:
-    """Return the policy that is proposed to a user: a long text is not overwritten."""
-    return "fill" if column.field.is_long_text else "overwrite"
-
-
-Immediately = Literal["today", "empty"]
-"""Meaning of a word such as "asap" in a column of dates or of days."""
-
-
-@dataclass(frozen=True, slots=True)
-class CellOptions:
-    """Format of a column's cells, as the user declared it.
-
-    Attributes:
-        date_format: Date format, for example `DD/MM/YYYY`.
-        timezone: Time zone of times without one.
-        region: Country that decides ambiguous cells, for example GB.
-        century: First year of the hundred years to which two-digit years belong.
-        month_days: Number of days that a month counts in a column of days.
-        day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
-        immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
-            "empty" skips the field.
-        whole_numbers: True if numbers typed in a text column are correct.
-        values: Replacements of cell texts. An empty replacement skips the field.
-        is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
-    """
-
-    date_format: str | None = None
-    decimal: Decimal | None = None
-    timezone: str | None = None
-    region: str | None = None
-    century: int | None = None
-    month_days: int | None = None
-    day_hours: str | None = None
-    immediately: Immediately | None = None
-    whole_numbers: bool = False
-    values: Mapping[str, str] = field(default_factory=dict)
-    policy: ColumnPolicy = "overwrite"
-    is_decimal_inferred: bool = False
-
-
-AS_WRITTEN = CellOptions()
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, Immediately, TargetColumn
 
 
 class ChosenText(str):
@@ -183,42 +133,23 @@ def _read_name(read: ReadText, text: str) -> Any:
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     """Return the reader of cells for the kind of the column's field."""
-    kind, zone = column.field.kind, options.timezone or words.timezone_of_region(options.region)
-    is_birth = column.key == "date_of_birth"
-    dates = DateForm(
-        options.date_format,
-        options.century,
-        is_birth=is_birth,
-        zone=ZoneInfo(zone) if zone else None,
-        hours=options.day_hours,
-        is_end=column.key.startswith("end"),
-    )
-    match kind:
+    today = date.today().isoformat()  # the user's own day
+    match column.field.kind:
         case Kind.NUMBER | Kind.INTEGER:
-            form = NumberForm(
-                options.decimal,
-                options.is_decimal_inferred,
-                is_percentage=kind is Kind.NUMBER and column.is_percentage,
-                is_whole=kind is Kind.INTEGER,
-                is_positive=not column.is_content,
-                period=column.period,
-                month_days=options.month_days,
-            )
-            read = number_reader(form)
-            if form.is_whole and column.period == "day":
+            read = number_reader(column, options)
+            if column.is_whole and column.period == "day":
                 read = _immediately_reader(read, 0, options.immediately)
-            return CellReader(read, typed_number(form))
+            return CellReader(read, typed_number(column))
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
-            read = date_reader(dates)
+            read = date_reader(column, options)
             typed = typed_reader(read)
-            if not is_birth:
-                today = date.today().isoformat()  # the user's own day
+            if not column.is_birth:
                 read = _immediately_reader(read, today, options.immediately)
             return CellReader(read, typed)
         case Kind.DATETIME:
-            read = timestamp_reader(dates)
+            read = timestamp_reader(column, options)
             return CellReader(read, typed_reader(read))
         case Kind.UUID:
             return CellReader(

@@ -21,7 +21,8 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     with_note,
 )
-from connector.spreadsheet.words import MONTHS, WEEKDAYS, normalized_words
+from connector.spreadsheet.targets import CellOptions, TargetColumn
+from connector.spreadsheet.words import MONTHS, WEEKDAYS, normalized_words, timezone_of_region
 
 ORDERS: Mapping[str, str] = {
     "dmy": "day, month, year",
@@ -170,37 +171,18 @@ def _parse_time(text: str) -> time | None:
 # -- Readers ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DateForm:
-    """What the dates of a column mean.
-
-    Attributes:
-        date_format: An order, as a word or a pattern.
-        century: First year of the hundred years to which years of two digits belong.
-        is_birth: True for dates of birth, which are never in the future.
-        zone: Time zone of times without one.
-        hours: For days without a time: "all-day", or the two times at which they begin and end.
-        is_end: True if the field is the end of an event.
-    """
-
-    date_format: str | None = None
-    century: int | None = None
-    is_birth: bool = False
-    zone: ZoneInfo | None = None
-    hours: str | None = None
-    is_end: bool = False
-
-
 _Notes = tuple[tuple[str, str | None], ...]
 _Found = tuple[date, time | None, _Notes]
 
 
-def _date_finder(form: DateForm, allowed: str) -> Callable[[str], _Found]:
+def _date_finder(
+    column: TargetColumn, options: CellOptions, allowed: str
+) -> Callable[[str], _Found]:
     """Return a function that reads a date and perhaps a time in the declared form.
 
     The function raises `CellError`; `allowed` describes allowed values in an error.
     """
-    order = date_order(form.date_format) if form.date_format else None
+    order = date_order(options.date_format) if options.date_format else None
     fix = f"Enter {allowed}, or in the form {ORDERS[order]}." if order else f"Enter {allowed}."
 
     def find(text: str) -> _Found:
@@ -210,8 +192,8 @@ def _date_finder(form: DateForm, allowed: str) -> Callable[[str], _Found]:
         day = _choose_date(found, order, allowed)
         notes: _Notes = ()
         if found.is_short:
-            day = _with_century(day, form)
-            if form.century is None:
+            day = _with_century(day, options.century, is_birth=column.is_birth)
+            if options.century is None:
                 notes = (("age_assumed", f"The value is read as {day:%-d %B %Y}."),)
         if found.weekday not in (None, day.weekday()):
             message = f"{day:%-d %B %Y} is a {day:%A}, but the value has another day of the week."
@@ -236,13 +218,13 @@ def _choose_date(found: DateMeanings, order: str | None, allowed: str) -> date:
     return next(iter(found.dates.values()))
 
 
-def _with_century(day: date, form: DateForm) -> date:
+def _with_century(day: date, century: int | None, *, is_birth: bool) -> date:
     """Return a date of this century in the century that its year of two digits means."""
     today = date.today()  # users write dates of their own place
     year = day.year
-    if form.century is not None:
-        year = form.century + (day.year - form.century) % 100
-    elif day > today if form.is_birth else year > today.year + _YEARS_AHEAD:
+    if century is not None:
+        year = century + (day.year - century) % 100
+    elif day > today if is_birth else year > today.year + _YEARS_AHEAD:
         year -= 100
     try:
         return day.replace(year=year)
@@ -260,9 +242,9 @@ def _read_iso_day(text: str) -> date | None:
         raise CellError("no_such_date") from None
 
 
-def date_reader(form: DateForm) -> ReadText:
+def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of texts in a date column. ISO dates are always accepted."""
-    find = _date_finder(form, _DATE)
+    find = _date_finder(column, options, _DATE)
 
     def read(text: str) -> str | ValueWithNotes:
         day, rest = _read_iso_day(text[:10]), text[10:]
@@ -306,12 +288,15 @@ def _format_day(day: date) -> str:
     raise CellError("no_such_date", message, fix="Correct the year.")
 
 
-def timestamp_reader(form: DateForm) -> ReadText:
+def timestamp_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of texts in a timestamp column, which returns UTC.
 
-    ISO timestamps are always accepted; times without a time zone are in `form.zone`.
+    ISO timestamps are always accepted; times without a time zone are in that of the options.
     """
-    find = _date_finder(form, _MOMENT)
+    find = _date_finder(column, options, _MOMENT)
+    name = options.timezone or timezone_of_region(options.region)
+    zone = ZoneInfo(name) if name else None
+    is_end = column.key.startswith("end")
 
     def read(text: str) -> str | ValueWithNotes:
         if _ISO_MOMENT(text) is not None:
@@ -319,11 +304,13 @@ def timestamp_reader(form: DateForm) -> ReadText:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
                 raise CellError("no_such_date") from None
-            return _format_utc(moment, form.zone)
+            return _format_utc(moment, zone)
         iso = _read_iso_day(text)
         day, clock, notes = (iso, None, ()) if iso is not None else find(text)
-        moment = datetime.combine(day, clock if clock is not None else _time_of_day(day, form))
-        value = _format_utc(moment, form.zone)
+        if clock is None:
+            clock = _time_of_day(day, options.day_hours, is_end=is_end)
+        moment = datetime.combine(day, clock)
+        value = _format_utc(moment, zone)
         return ValueWithNotes(value, notes) if notes else value
 
     return read
@@ -340,14 +327,14 @@ def parse_hours(text: str) -> tuple[time, time] | Literal["all-day"]:
     return begin, end
 
 
-def _time_of_day(day: date, form: DateForm) -> time:
+def _time_of_day(day: date, given: str | None, *, is_end: bool) -> time:
     """Return the time at which a day without one begins or ends, as the user chose."""
-    if form.hours is None:
+    if given is None:
         raise CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
-    hours = parse_hours(form.hours)
+    hours = parse_hours(given)
     if hours == "all-day":
-        return time(23, 59) if form.is_end else time()
-    return hours[form.is_end]
+        return time(23, 59) if is_end else time()
+    return hours[is_end]
 
 
 def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:

@@ -15,11 +15,11 @@ from typing import Any, Literal
 from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, cell_reader
+from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.headings import heading_words, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import CellError, ValueWithNotes
-from connector.spreadsheet.targets import PushTarget, TargetColumn
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, PushTarget, TargetColumn
 from connector.spreadsheet.words import SUGGESTED, WHOLE_NAMES, is_typing_error
 
 MatchKind = Literal["name", "alias", "given"]
@@ -169,13 +169,6 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
         },
         missing=columns.missing,
     )
-
-
-def without_column(columns: ColumnMap, heading: str) -> SavedMap:
-    """Return the map for a mapping file, with this column ignored."""
-    saved = to_saved_map(columns)
-    columns_left = {name: each for name, each in saved.columns.items() if name != heading}
-    return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
 def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tuple[str, ...]:

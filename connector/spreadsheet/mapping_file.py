@@ -14,9 +14,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
 from connector.errors import Misused, end_sentence, file_error
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
 from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
-from connector.spreadsheet.numbers import Decimal
+from connector.spreadsheet.targets import (
+    AS_WRITTEN,
+    CellOptions,
+    ColumnPolicy,
+    Decimal,
+    Immediately,
+)
 from connector.spreadsheet.texts import REGIONS, is_timezone
 
 _BYTES_MAX = 1_000_000

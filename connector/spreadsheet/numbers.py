@@ -10,13 +10,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from connector.spreadsheet.problems import Amount, CellError, ReadText, ReadTyped, with_note
+from connector.spreadsheet.targets import CellOptions, TargetColumn
 from connector.spreadsheet.words import period_of
-
-Decimal = Literal[".", ","]
-"""Decimal separator."""
 
 _NUMBER_MAX = 10**18
 _EXACT_MAX = 10**15
@@ -137,96 +135,75 @@ def as_typed(value: float) -> int | float | str:
     return int(value) if value.is_integer() and abs(value) < _EXACT_MAX else value
 
 
-@dataclass(frozen=True, slots=True)
-class NumberForm:
-    """What the numbers of a column may be.
-
-    Attributes:
-        decimal: Decimal separator, if it is known.
-        is_inferred: True if other cells determined the separator, not the user. Then three digits
-            after it are not read as a fraction: 45.000 is not 45.
-        is_percentage: True if the field is a percentage.
-        is_whole: True if the field has no fraction.
-        is_positive: True if the field has no negative numbers.
-        period: Time unit that the field is for or counts. A number with another unit is refused,
-            but weeks and months are counted in days.
-        month_days: Number of days in a month, if the user chose it.
-    """
-
-    decimal: Decimal | None = None
-    is_inferred: bool = False
-    is_percentage: bool = False
-    is_whole: bool = False
-    is_positive: bool = True
-    period: str | None = None
-    month_days: int | None = None
-
-
-def number_reader(form: NumberForm) -> ReadText:
+def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of a number in text. It returns an `Amount` if the cell has a currency."""
 
     def read(text: str) -> Any:
         found = number_meanings(text)
         if found is None:
             raise _not_a_number_error(text)
-        value = _choose_value(text, found, form)
-        if found.period not in (None, form.period):
-            value = _as_days(text, value, found.period, form)
-        return _check(value, found.unit, form)
+        value = _choose_value(text, found, options)
+        if found.period not in (None, column.period):
+            value = _as_days(text, value, found.period, column, options.month_days)
+        return _check(value, found.unit, column)
 
     return read
 
 
-def _choose_value(text: str, found: NumberMeanings, form: NumberForm) -> int | float:
+def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int | float:
     """Return the number that the text means with the decimal separator of the column."""
-    values, first = found.values, next(iter(found.values.values()))
-    value = values.get(form.decimal, first) if form.decimal else first
-    if form.decimal and form.decimal not in values and not form.is_inferred:
-        sign = "dot" if form.decimal == "." else "comma"
+    values, first, decimal = found.values, next(iter(found.values.values())), options.decimal
+    value = values.get(decimal, first) if decimal else first
+    if decimal and decimal not in values and not options.is_decimal_inferred:
+        sign = "dot" if decimal == "." else "comma"
         fix = f"Use a {sign} before a fraction, as in the rest of the column."
         raise CellError("decimal_sign", fix=fix)
-    if found.is_ambiguous and (form.decimal is None or (form.is_inferred and value != found.whole)):
+    if found.is_ambiguous and (
+        decimal is None or (options.is_decimal_inferred and value != found.whole)
+    ):
         shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
         fix = (
             f"Enter {found.whole} if that is right, or choose the decimal separator of the column."
         )
         raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
-    if "." not in values and _LONG_FRACTION(text) and form.decimal != ",":
+    if "." not in values and _LONG_FRACTION(text) and decimal != ",":
         raise CellError("not_a_number", "The value has a comma at an unusual place.")
     return value
 
 
-def _as_days(text: str, value: float, period: str | None, form: NumberForm) -> int | float:
+def _as_days(
+    text: str, value: float, period: str | None, column: TargetColumn, month_days: int | None
+) -> int | float:
     """Return weeks and months in days. Raises `CellError` for other time units."""
-    is_count = form.is_whole and not _IS_RATE(text)
-    if form.period == "day" and is_count and period == "week":
+    is_count = column.is_whole and not _IS_RATE(text)
+    if column.period == "day" and is_count and period == "week":
         return value * _WEEK_DAYS
-    if form.period == "day" and is_count and period == "month":
-        if form.month_days is None:
+    if column.period == "day" and is_count and period == "month":
+        if month_days is None:
             raise CellError("month_length")
-        return value * form.month_days
-    if form.period is None:
+        return value * month_days
+    if column.period is None:
         message, fix = f"The value has a period ({period}).", "Enter the number alone."
     elif is_count:
-        message = f"The value is in {period}s, but this column is in {form.period}s."
-        fix = f"Enter the number of {form.period}s."
+        message = f"The value is in {period}s, but this column is in {column.period}s."
+        fix = f"Enter the number of {column.period}s."
     else:
-        message = f"The value is per {period}, but this column is per {form.period}."
-        fix = f"Enter the amount per {form.period}."
+        message = f"The value is per {period}, but this column is per {column.period}."
+        fix = f"Enter the amount per {column.period}."
     raise CellError("other_period", message, fix=fix)
 
 
-def typed_number(form: NumberForm) -> ReadTyped:
+def typed_number(column: TargetColumn) -> ReadTyped:
     """Return the reader of number cells. It raises `CellError` for other cells."""
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
-            value = _check(cell.value, cell.unit, form)
+            value = _check(cell.value, cell.unit, column)
             message = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return with_note(value, "rounded", message) if cell.shown else value
         if isinstance(cell, int | float) and not isinstance(cell, bool):
             # Spreadsheet programs show at most this number of digits.
-            return _check(float(f"{cell:.15g}") if isinstance(cell, float) else cell, "", form)
+            return _check(float(f"{cell:.15g}") if isinstance(cell, float) else cell, "", column)
         raise CellError(
             "not_a_number",
             "The value is stored as a date or as true or false, not as a number.",
@@ -236,27 +213,27 @@ def typed_number(form: NumberForm) -> ReadTyped:
     return read
 
 
-def _check(value: float, unit: str, form: NumberForm) -> Any:
+def _check(value: float, unit: str, column: TargetColumn) -> Any:
     """Return the number, an `Amount` if it has a currency, or a number with a warning.
 
     Raises `CellError` for a number or a unit that the field does not accept.
     """
     if is_too_large(value):
         raise CellError("too_large")
-    if value < 0 and form.is_positive:
+    if value < 0 and not column.is_content:
         raise CellError("negative")
-    if form.is_whole and value != value // 1:
+    if column.is_whole and value != value // 1:
         raise CellError("not_whole")
-    if unit and (form.is_whole or (form.is_percentage and unit != "%")):
+    if unit and (column.is_whole or (column.is_percentage and unit != "%")):
         message = "The value has a unit, but this column has none."
         raise CellError("currency_sign", message, fix="Enter the number alone.")
-    if unit == "%" and not form.is_percentage:
+    if unit == "%" and not column.is_percentage:
         raise CellError("percent_sign")
-    if form.is_percentage:
+    if column.is_percentage:
         if value > _SHARE_MAX:
             return with_note(value, "large_percentage")
         return with_note(value, "small_percentage") if 0 < value < 1 and not unit else value
-    if form.is_whole:
+    if column.is_whole:
         return int(value)
     return Amount(value, unit) if unit else value
 

@@ -14,13 +14,14 @@ from connector.catalog import CATALOG
 from connector.catalog.field_comparison import is_same_value, normalize_text
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
-from connector.spreadsheet.cells import ChosenText, ColumnPolicy
+from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import problem_of, text_of, visible_text
 from connector.spreadsheet.row_reader import RowDraft
 from connector.spreadsheet.targets import (
     CONTENT_PREFIX,
     UNLISTED,
+    ColumnPolicy,
     KnownId,
     Lookups,
     PushTarget,

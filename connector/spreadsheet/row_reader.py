@@ -19,7 +19,7 @@ from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.dates import ORDERS, date_meanings
 from connector.spreadsheet.headings import normalized_heading
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
-from connector.spreadsheet.numbers import Decimal, number_meanings, unit_of
+from connector.spreadsheet.numbers import number_meanings, unit_of
 from connector.spreadsheet.problems import (
     REMARKS,
     Amount,
@@ -34,7 +34,7 @@ from connector.spreadsheet.problems import (
     visible_text,
     with_note,
 )
-from connector.spreadsheet.targets import PushTarget
+from connector.spreadsheet.targets import Decimal, PushTarget
 from connector.spreadsheet.texts import is_timezone
 
 # -- Columns ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
@@ -172,9 +172,19 @@ class TargetColumn:
         return self.keeps_digits and self.name.split("_")[-1] in _PHONE_WORDS
 
     @property
+    def is_birth(self) -> bool:
+        """Return True if it is a date of birth, which is never in the future."""
+        return self.key == "date_of_birth"
+
+    @property
     def is_percentage(self) -> bool:
         """Return True if its number is a percentage."""
-        return "percent" in self.name.lower()
+        return self.field.kind is Kind.NUMBER and "percent" in self.name.lower()
+
+    @property
+    def is_whole(self) -> bool:
+        """Return True if its number has no fraction."""
+        return self.field.kind is Kind.INTEGER
 
     @property
     def period(self) -> str | None:
@@ -306,6 +316,62 @@ def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
     options = config.get("options") if isinstance(config, dict) else None
     texts = [each for each in options if isinstance(each, str)] if isinstance(options, list) else ()
     return tuple(dict.fromkeys(texts))
+
+
+# -- Options of columns ---------------------------------------------------------------------------
+
+Decimal = Literal[".", ","]
+"""Decimal separator."""
+
+ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
+"""Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
+to a long text, or keep it. A new record always gets the value of the column.
+"""
+
+
+def default_policy(column: TargetColumn) -> ColumnPolicy:
+    """Return the policy that is proposed to a user: a long text is not overwritten."""
+    return "fill" if column.field.is_long_text else "overwrite"
+
+
+Immediately = Literal["today", "empty"]
+"""Meaning of a word such as "asap" in a column of dates or of days."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellOptions:
+    """Format of a column's cells, as the user declared it.
+
+    Attributes:
+        date_format: Date format, for example `DD/MM/YYYY`.
+        timezone: Time zone of times without one.
+        region: Country that decides ambiguous cells, for example GB.
+        century: First year of the hundred years to which two-digit years belong.
+        month_days: Number of days that a month counts in a column of days.
+        day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
+        immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
+            "empty" skips the field.
+        whole_numbers: True if numbers typed in a text column are correct.
+        values: Replacements of cell texts. An empty replacement skips the field.
+        is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
+            Then three digits after it are not read as a fraction: 45.000 is not 45.
+    """
+
+    date_format: str | None = None
+    decimal: Decimal | None = None
+    timezone: str | None = None
+    region: str | None = None
+    century: int | None = None
+    month_days: int | None = None
+    day_hours: str | None = None
+    immediately: Immediately | None = None
+    whole_numbers: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)
+    policy: ColumnPolicy = "overwrite"
+    is_decimal_inferred: bool = False
+
+
+AS_WRITTEN = CellOptions()
 
 
 # -- Push target -----------------------------------------------------------------------------------

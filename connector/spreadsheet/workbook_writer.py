@@ -131,9 +131,12 @@ def _create_workbook() -> Iterator[Any]:
     try:
         yield book
     except BaseException:
+        sheet: Any
         for sheet in book.worksheets:
             with suppress(OSError, ValueError, WorkbookAlreadySaved):
                 sheet.close()
+                # The rows are in a temporary file.
+                sheet._writer.cleanup()
         raise
 
 

@@ -1,4 +1,3 @@
--- audit: copy_is_fresh
 -- Every resource with rows is verified, at most three days before the newest one. At least 95 % of
 -- its rows are fully read. At the last verification it had as many live rows as the API counted.
 {{ config(severity='warn') }}

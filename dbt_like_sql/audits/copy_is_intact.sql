@@ -1,4 +1,3 @@
--- audit: copy_is_intact
 -- No id is loaded twice or missing, and each live record has one open version, no other record one.
 
 with

@@ -1,4 +1,3 @@
--- audit: totals_agree
 -- The totals of each summary equal those of its facts.
 
 with
@@ -22,10 +21,6 @@ totals as (
         (select sum(jobs) from {{ ref('sum_client_fill_rate') }}),
         (select count(*) from {{ ref('dim_jobs') }})
     union all
-    select 'jobs of all consultants',
-        (select jobs from {{ ref('sum_job_funnel') }} where group_by = 'all'),
-        (select count(*) from {{ ref('dim_jobs') }})
-    union all
     select 'open jobs by consultant',
         (select sum(open_jobs) from {{ ref('sum_consultant_load') }}),
         (select count(*) from {{ ref('dim_jobs') }} where is_open)
@@ -43,8 +38,8 @@ totals as (
             where day = (select max(day) from {{ ref('fct_pipeline_days') }})),
         (select count(*) from {{ ref('fct_candidate_stages') }} where is_current)
     union all
-    select 'leads',
-        (select leads from {{ ref('sum_lead_conversion') }} where group_by = 'all'),
+    select 'leads by source',
+        (select sum(leads) from {{ ref('sum_source_effectiveness') }}),
         (select count(*) from {{ ref('fct_lead_conversion') }})
 )
 

@@ -1,7 +1,3 @@
--- model: dim_companies
--- grain: one row per company ever loaded
--- Client companies with counts of their live jobs and placements.
-
 with
 
 jobs as (

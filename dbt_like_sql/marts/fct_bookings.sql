@@ -1,7 +1,3 @@
--- model: fct_bookings
--- grain: one row per live booking
--- Every booking of every kind, with its days, its people and its category.
-
 select
     bookings.booking_id,
     bookings.booking_type,

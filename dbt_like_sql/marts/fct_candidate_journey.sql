@@ -1,7 +1,3 @@
--- model: fct_candidate_journey
--- grain: one row per live candidate
--- Each candidate's submission, interviews and placement, with the last activity.
-
 with
 
 interviews as (

@@ -1,7 +1,3 @@
--- model: fct_contract_months
--- grain: one row per contract and month in which it is billed
--- Working days of each contract in each month, and their value.
-
 with
 
 contracts as (

@@ -1,7 +1,3 @@
--- model: fct_contracts
--- grain: one row per contract that was agreed, cancelled ones included
--- Contracts with the time until they end, and what followed them.
-
 with
 
 contracts as (

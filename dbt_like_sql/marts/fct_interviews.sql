@@ -1,7 +1,3 @@
--- model: fct_interviews
--- grain: one row per live interview
--- Interviews by type, platform and people, with the result of each.
-
 with
 
 interviews as (

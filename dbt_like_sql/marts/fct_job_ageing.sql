@@ -1,7 +1,3 @@
--- model: fct_job_ageing
--- grain: one row per live job that is published or on hold
--- Days that each open job has been open, and days since its last booking.
-
 with
 
 openings as (

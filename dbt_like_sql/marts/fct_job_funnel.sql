@@ -1,7 +1,3 @@
--- model: fct_job_funnel
--- grain: one row per live job
--- Distinct candidates of each job, from interview to placement.
-
 with
 
 meetings as (

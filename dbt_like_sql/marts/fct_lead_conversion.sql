@@ -1,7 +1,3 @@
--- model: fct_lead_conversion
--- grain: one row per lead ever seen, deleted ones included
--- Leads with what is known of their conversion.
-
 with
 
 versions as (

@@ -1,7 +1,3 @@
--- model: fct_pipeline_jobs
--- grain: one row per live job that is published or on hold
--- Every open job with the people interviewed for it and its possible fee.
-
 with
 
 interviews as (

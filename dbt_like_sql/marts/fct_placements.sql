@@ -1,7 +1,3 @@
--- model: fct_placements
--- grain: one row per live permanent or contract booking that was agreed, cancelled ones included
--- Placements, extensions and fall-offs with their people, fee and days.
-
 with
 
 placements as (

@@ -1,7 +1,3 @@
--- model: fct_time_to_fill
--- grain: one row per job and opening that was ever published
--- When each opening of a job was filled, and how long that took.
-
 with
 
 placed as (

@@ -1,7 +1,3 @@
--- model: sum_consultant_activity
--- grain: one row per period (week, month), period_start and consultant with any activity
--- Activities of a week or month, by the consultant to whom the record is assigned.
-
 with
 
 -- Grouped by quarter-hours first, since conversion to a time zone is slow: in every zone, a

@@ -1,7 +1,3 @@
--- model: sum_contract_billings
--- grain: one row per month and currency
--- Value of contracts in each month at their day rates, past and future.
-
 with
 
 summed as (

@@ -1,7 +1,3 @@
--- model: sum_coverage
--- grain: one row per question
--- The available share of the data that the figures need.
-
 with
 
 answers as (

@@ -1,7 +1,3 @@
--- model: sum_fee_forecast
--- grain: one row per month and currency
--- Fees of placements by the month in which the work starts, past and future.
-
 with
 
 placements as (

@@ -1,7 +1,3 @@
--- model: sum_source_effectiveness
--- grain: one row per source and month of creation
--- Results of the candidates and leads of each source, by the month of creation.
-
 with
 
 met as (

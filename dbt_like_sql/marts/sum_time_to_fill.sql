@@ -1,7 +1,3 @@
--- model: sum_time_to_fill
--- grain: one row per group_by (all, employment_type, consultant, team ...) and group_name
--- Distribution of the days to fill, for filled and for open openings.
-
 with
 
 openings as (

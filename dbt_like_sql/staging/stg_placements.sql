@@ -1,6 +1,3 @@
--- model: stg_placements
--- grain: one row per live permanent or contract booking that was agreed, cancelled ones included
--- Agreed bookings with the flags of the marts, and for contracts the days that are billed.
 {{ config(materialized='view') }}
 
 with

@@ -65,7 +65,7 @@ def test_models_build_publishes_the_models(folder: Path) -> None:
         Warehouse(folder).published, "SELECT count(*) FROM staging.stg_leads"
     ).rows
     assert 0 == tested.status
-    assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
+    assert ["status-1"] == failed["seeds_are_complete"]["examples"]
 
 
 def test_models_seeds_shows_and_writes_the_missing_rows(folder: Path) -> None:

@@ -174,7 +174,7 @@ def test_content_values_have_the_type_of_their_field(content_warehouse: ContentW
 def test_content_values_of_another_type_are_null_and_counted(
     content_warehouse: ContentWarehouse,
 ) -> None:
-    audit = content_warehouse.checks["content_values_that_do_not_fit"]
+    audit = content_warehouse.checks["content_values"]
 
     assert [[None] * 4] * len(MISFITS) == [
         content_warehouse.read_column("content_misfits", column)

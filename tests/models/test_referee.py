@@ -25,6 +25,7 @@ from connector.models.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.warehouse import Warehouse
 from tests.models.demonstration import FEW
 from tests.models.small import build_file
@@ -90,7 +91,9 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndD
     shutil.copy(work, mine)
     build_file(mine, load_project())
     project = load_project()
-    assert write_seed_copies(folder / "seeds", find_unmapped(mine, project), project)
+    with open_file(mine) as connection:
+        unmapped = find_unmapped(connection, project)
+    assert write_seed_copies(folder / "seeds", unmapped, project)
     shutil.copy(work, mine)
     shutil.copy(work, other)
     assert () == build_file(mine, load_project(seeds=folder / "seeds")).blocking

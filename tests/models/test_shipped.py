@@ -8,7 +8,7 @@ import pytest
 
 from connector.models.project import SHIPPED_FOLDER, Project, load_project
 from connector.models.runner import describe
-from connector.models.seeds import AUDITS
+from connector.models.seeds import AUDIT
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +72,13 @@ def test_no_model_or_audit_uses_the_clock_or_random_values(project: Project) -> 
     ]
 
 
-def test_each_mapping_seed_has_an_audit_that_warns(project: Project) -> None:
-    severities = {each.name: each.severity for each in project.checks}
+def test_the_audit_of_seeds_names_seeds_and_warns(project: Project) -> None:
+    (audit,) = (each for each in project.checks if each.name == AUDIT)
 
-    assert set(AUDITS) <= set(project.nodes)
-    assert {"warn"} == {severities[each] for each in AUDITS.values()}
+    assert "warn" == audit.severity
+    named = set(re.findall(r"^select '(\w+)'", audit.sql, re.MULTILINE))
+    assert {"people", "lead_statuses", "source_groups", "exchange_rates"} == named
+    assert named <= set(project.nodes)
 
 
 def test_the_folder_of_shipped_models_is_next_to_the_package() -> None:

@@ -93,7 +93,7 @@ def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
     assert {dg.AssetCheckKey(asset_key(PROJECT, "stg_leads"), "unique_landing_leads_id")} < set(
         checks
     )
-    assert ["unmapped_lead_statuses"] == [k.name for k, each in checks.items() if not each.passed]
+    assert ["seeds_are_complete"] == [k.name for k, each in checks.items() if not each.passed]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from connector.cli.push import push
 from connector.errors import ConnectorError, Misused, UnknownName
 from connector.ledger.push_plan import PushPolicy
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.spreadsheet.cells import CellOptions
+from connector.spreadsheet.targets import CellOptions
 from pipelines.pushes import PushConfig
 
 

@@ -13,12 +13,13 @@ import pytest
 from openpyxl import Workbook
 
 from connector.errors import SpreadsheetError
-from connector.spreadsheet.cells import CellOptions, closest_value
+from connector.spreadsheet.cells import closest_value
 from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
+from connector.spreadsheet.targets import CellOptions
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
 from tests.spreadsheet.meaning.sheet import InMemoryLanding, NamedId, make_landing, make_target
 
@@ -279,6 +280,7 @@ def test_no_value_is_suggested_for_another_word(text: str) -> None:
     ("form", "cell", "code"),
     [
         ('0"k"', 45, "unusual_format"),
+        ('[=1]"Yes";"No"', 1, "unusual_format"),
         ("d-mmm", date(1985, 12, 30), "partly_shown"),
         (";;;", 45000, "hidden_value"),
         ("#,##0", 45000.7, "rounded"),

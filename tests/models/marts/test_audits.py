@@ -14,8 +14,8 @@ from connector.models.project import SHIPPED_FOLDER
 from tests.models.marts.world import BuiltWorld
 
 FAULTS: Mapping[str, str] = {
-    "company_counters_agree": "UPDATE marts.fct_company_counters SET difference = 1",
-    "content_values_that_do_not_fit": """
+    "company_counters": "UPDATE marts.fct_company_counters SET difference = 1",
+    "content_values": """
         INSERT INTO landing.content_type_fields (id, _content_type_id, field_key, field_type)
             VALUES ('f1', 't1', 'size', 'number');
         INSERT INTO landing.content_items (id, _content_type_id, fields)
@@ -36,17 +36,17 @@ FAULTS: Mapping[str, str] = {
     """,
     "copy_is_intact: no version": "DELETE FROM history.jobs WHERE id = 'shut'",
     "dates_are_in_order": "UPDATE marts.fct_placements SET end_date = start_date - 1",
-    "exchange_rates_share_a_currency": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
-    "fees_add_up": "UPDATE marts.sum_fee_forecast SET fee = fee + 0.01 WHERE currency = 'EUR'",
-    "fees_have_a_currency": "UPDATE marts.fct_placements SET currency = NULL",
-    "rates_lie_between_zero_and_one": "UPDATE marts.sum_job_funnel "
-    "SET interview_to_placement_rate = 1.01 WHERE group_by = 'all'",
+    "money_adds_up: rates": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
+    "money_adds_up: fees": "UPDATE marts.sum_fee_forecast "
+    "SET fee = fee + 0.01 WHERE currency = 'EUR'",
+    "rates_lie_between": "UPDATE marts.sum_client_fill_rate SET marked_filled_rate = 1.01",
     "totals_agree": "UPDATE marts.sum_consultant_activity SET placements = placements + 1",
-    "unmapped_currencies": "DELETE FROM seeds.exchange_rates; "
+    "seeds_are_complete: currencies": "DELETE FROM seeds.exchange_rates; "
     "UPDATE marts.fct_placements SET reporting_currency = NULL",
-    "unmapped_lead_statuses": "INSERT INTO landing.leads (id, lead_status_id) VALUES ('l', 's9')",
-    "unmapped_people": "UPDATE marts.dim_people SET is_mapped = false",
-    "unmapped_sources": "UPDATE marts.dim_sources SET source_group = 'unmapped'",
+    "seeds_are_complete: lead statuses": "INSERT INTO landing.leads "
+    "(id, lead_status_id) VALUES ('l', 's9')",
+    "seeds_are_complete: people": "UPDATE marts.dim_people SET is_mapped = false",
+    "seeds_are_complete: sources": "UPDATE marts.dim_sources SET source_group = 'unmapped'",
 }
 """SQL by audit, and case, that plants a fault in the file of `jobs_world` for the audit to find."""
 
@@ -54,11 +54,7 @@ SOUND: Mapping[str, str] = {
     "copy_is_fresh: details": """
         UPDATE marts.data_freshness SET summary_only = 1, current_rows = 20
         WHERE proven_at IS NOT NULL
-    """,
-    "placements_have_fees": """
-        UPDATE marts.sum_coverage SET missing = 2, total = 20
-        WHERE question = 'placements_with_fee'
-    """,
+    """
 }
 """What the audit just about allows, where that file has more than that."""
 

@@ -181,11 +181,11 @@ def test_funnel_counts_candidates_of_each_job(jobs_world: BuiltWorld) -> None:
     # All jobs: hal and rob on multi, kit on reopened; of the three, hal and kit were placed. Of
     # twelve placements quin's job is gone.
     assert [9, 5, 3, 2, 11, 0.667] == jobs_world.read_row(
-        "marts.sum_job_funnel",
-        "group_by = 'all'",
-        *("jobs", "interviews", "candidate_job_pairs_interviewed"),
-        *("candidate_job_pairs_placed_after_interview", "placements"),
-        "round(interview_to_placement_rate, 3)",
+        "marts.fct_job_funnel",
+        "true",
+        *("count(*)", "sum(interviews)", "sum(candidates_interviewed)"),
+        *("sum(candidates_placed_after_interview)", "sum(placements)"),
+        "round(sum(candidates_placed_after_interview) / sum(candidates_interviewed), 3)",
     )
 
 

@@ -127,40 +127,6 @@ def test_facts_have_the_true_consultant_client_and_type(month: SimulatedMonth) -
     assert_same_rows(month.mart("fct_lead_conversion", "NOT is_deleted"), leads, *columns)
 
 
-def test_sum_job_funnel_equals_the_sums_of_its_facts(month: SimulatedMonth) -> None:
-    assert_sums(
-        month,
-        "sum_job_funnel",
-        month.mart("fct_job_funnel"),
-        ("all", "company", "consultant", "team", "employment_type"),
-        {
-            "jobs": len,
-            "jobs_with_interview": lambda rows: int((rows.interviews > 0).sum()),
-            "jobs_interviewed": lambda rows: int((rows.interviews_held > 0).sum()),
-            "interviews": sum_of("interviews"),
-            "interviews_held": sum_of("interviews_held"),
-            "candidate_job_pairs_interviewed": sum_of("candidates_interviewed"),
-            "candidate_job_pairs_placed": sum_of("candidates_placed"),
-            "placements": sum_of("placements"),
-            "interview_to_placement_rate": ratio_of(
-                "candidates_placed_after_interview", "candidates_interviewed"
-            ),
-        },
-    )
-    assert_sums(
-        month,
-        "sum_lead_conversion",
-        with_month_of(month.mart("fct_lead_conversion"), "created_month"),
-        ("all", "source_group", "consultant", "team", "lead_status", "month"),
-        {
-            "leads": len,
-            "converted": sum_of("is_converted"),
-            "lost": sum_of("is_lost"),
-            "conversion_rate": lambda rows: rows.is_converted.sum() / len(rows),
-        },
-    )
-
-
 def test_quantiles_of_time_to_fill_equal_those_of_the_facts(month: SimulatedMonth) -> None:
     fills = with_month_of(month.mart("fct_time_to_fill"), "filled_month")
     fills = fills[fills.outcome.isin(("filled", "partly_filled", "open"))]

@@ -183,25 +183,13 @@ def test_converted_leads_name_the_proof_of_their_conversion(people_world: BuiltW
     )
     # 4 of 8 are converted, 3 with a date: 10, 12 and 20 days.
     assert [8, 4, 1, 0.5, 3, 12] == people_world.read_row(
-        "marts.sum_lead_conversion",
-        "group_by = 'all'",
-        *("leads", "converted", "lost", "round(conversion_rate, 3)", "converted_with_date"),
-        "p50_days_to_convert",
+        "marts.fct_lead_conversion",
+        "true",
+        *("count(*)", "count_if(is_converted)", "count_if(is_lost)", "avg(is_converted::int)"),
+        *("count(days_to_convert)", "median(days_to_convert)"),
     )
     assert [1] == people_world.read_row(
         "marts.fct_lead_conversion", "lead_id = 'pushed'", "consultations"
-    )
-
-
-def test_content_items_are_counted_by_type(people_world: BuiltWorld) -> None:
-    at = "strftime({} AT TIME ZONE 'UTC', '%d %b')"
-    assert [
-        ("Posts", True, 3, 2, 1, "02 Feb", "05 Feb"),
-        ("pages", False, 0, 0, 0, None, None),
-    ] == people_world.query_tuples(
-        "SELECT content_type_name, is_active, items, items_published, items_draft, "
-        f"{at.format('last_published_at')}, {at.format('last_updated_at')} "
-        "FROM marts.sum_content_items ORDER BY items DESC"
     )
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
+from openpyxl.worksheet._writer import ALL_TEMP_FILES
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError
@@ -182,7 +183,7 @@ def test_missing_or_additional_results_are_rejected_and_no_report_is_written(
             write_report(tmp_path / name, table, (RowResult(n, "created") for n in result_rows))
         assert message_part in str(refused.value)
 
-    assert before == sorted(tmp_path.iterdir())
+    assert (before, []) == (sorted(tmp_path.iterdir()), ALL_TEMP_FILES)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
 from connector.spreadsheet.books import apply_format
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, CellReader, cell_reader
+from connector.spreadsheet.cells import CellReader, cell_reader
 from connector.spreadsheet.problems import (
     PROBLEMS,
     Amount,
@@ -21,7 +21,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     visible_text,
 )
-from connector.spreadsheet.targets import TargetColumn, target_columns
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn, target_columns
 
 MANNERS = (
     AS_WRITTEN,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from connector.ledger.push_states import LandedRecord, Task
-from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
+from connector.spreadsheet.targets import CellOptions, ColumnPolicy
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,
@@ -81,6 +81,19 @@ def test_an_update_has_only_the_fields_that_differ() -> None:
         found.record_id,
     )
     assert {"email": "Anna@people.example"} == get_task(found).identity
+
+
+def test_an_update_takes_no_email_of_another_record_or_row() -> None:
+    taken, first, second = check_updates(
+        {"id": "c1", "email": "Twin@people.example"},
+        {"id": "c4", "email": "new@people.example"},
+        {"id": "c5", "email": "NEW@people.example"},
+    )
+    assert [("duplicate", None), (None, "update"), ("duplicate", None)] == [
+        (each.outcome, each.task and each.task.operation) for each in (taken, first, second)
+    ]
+    codes = [[problem.code for problem in each.problems] for each in (taken, second)]
+    assert [["duplicate_in_warehouse"], ["duplicate_in_file"]] == codes
 
 
 def test_a_row_without_changes_is_unchanged() -> None:

@@ -7,9 +7,9 @@ import pytest
 from connector.errors import Misused, UnknownName
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
-from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
+from connector.spreadsheet.targets import CellOptions
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     InMemoryLanding,

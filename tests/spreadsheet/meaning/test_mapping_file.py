@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import Misused, WarehouseError
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions
 
 FULL = SavedMap(
     "candidates",

@@ -1,4 +1,3 @@
--- audit: rates_lie_between_zero_and_one
 -- No rate or share is below 0 or above 1.
 
 with
@@ -10,15 +9,11 @@ rates as (
     union all
     select 'sum_offer_acceptance', acceptance_rate from {{ ref('sum_offer_acceptance') }}
     union all
-    select 'sum_job_funnel', interview_to_placement_rate from {{ ref('sum_job_funnel') }}
-    union all
     select 'sum_time_to_fill', measured_share from {{ ref('sum_time_to_fill') }}
     union all
     select 'sum_time_in_stage', measured_share from {{ ref('sum_time_in_stage') }}
     union all
     select 'sum_stage_survival', survival_probability from {{ ref('sum_stage_survival') }}
-    union all
-    select 'sum_lead_conversion', conversion_rate from {{ ref('sum_lead_conversion') }}
     union all
     select 'sum_client_fill_rate', unnest([marked_filled_rate, position_placed_rate])
     from {{ ref('sum_client_fill_rate') }}

@@ -1,4 +1,3 @@
--- audit: company_counters_agree
 -- The platform's own counters of each company equal the counts of the loaded records.
 {{ config(severity='warn') }}
 

@@ -1,4 +1,3 @@
--- audit: content_values_that_do_not_fit
 -- Every value of a content item has its field's type. A value of another type is null in the
 -- type's view, and unchanged in landing.content_items.
 {{ config(severity='warn') }}

@@ -189,8 +189,9 @@ def back_up(account: NightlyAccount) -> CommandResult:
 
 
 def back_up_to_a_full_disk(account: NightlyAccount) -> CommandResult:
-    """Make a backup while no file can grow beyond 1,024 bytes."""
-    return with_full_disk(lambda: back_up(account))
+    """Pull, then make a backup while there is room for the ledger's changes alone."""
+    account.pull()
+    return with_full_disk(lambda: back_up(account), 500_000)
 
 
 def pull_during_another_pull(account: NightlyAccount) -> CommandResult:
@@ -218,13 +219,13 @@ def interrupt_command(*words: str) -> Step:
 
 def pull_with_full_disk(account: NightlyAccount) -> CommandResult:
     """Pull while no file can grow beyond 1,024 bytes."""
-    return with_full_disk(account.pull)
+    return with_full_disk(account.pull, 1024)
 
 
-def with_full_disk(act: Callable[[], CommandResult]) -> CommandResult:
-    """Act while no file can grow beyond 1,024 bytes."""
+def with_full_disk(act: Callable[[], CommandResult], bytes_max: int) -> CommandResult:
+    """Act while no file can grow beyond this size."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, before[1]))
     try:
         return act()
     finally:

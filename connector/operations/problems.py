@@ -415,7 +415,9 @@ def _backup_failed(s: AccountState) -> Problem | None:
         return Problem(
             "backup_failed",
             "the last backup failed",
-            end_sentence(last.message or "The process was killed before the backup was complete"),
+            _without_api_text(
+                last.message or "The process was killed before the backup was complete"
+            )[0],
             "Run 'connector backup' again, and check the disk of the backups.",
             last.began_at,
             "failed",

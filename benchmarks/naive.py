@@ -1,19 +1,16 @@
 """Short scripts without limits, retries or change detection, for comparison with the connector.
 
 `python -m benchmarks.naive pull URL KEY FILE` reads all candidates in eight threads with httpx and
-inserts them into a DuckDB file. `pull-aiohttp` does the same in eight tasks with aiohttp, which the
-connector uses. `push URL KEY CSV` creates a candidate for each row with httpx, and keeps each
-answer in a SQLite file.
+inserts them into a DuckDB file. `push URL KEY CSV` creates a candidate for each row with httpx, and
+keeps each answer in a SQLite file.
 """
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import sqlite3
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -41,36 +38,6 @@ def pull(base_url: str, key: str, file: str) -> None:
         with ThreadPoolExecutor(PARALLEL) as threads:
             records = list(threads.map(read, ids))
     _replace_candidates_table(records, file)
-
-
-def pull_aiohttp(base_url: str, key: str, file: str) -> None:
-    """Copy all candidates into a DuckDB file with aiohttp, in eight tasks."""
-    import aiohttp  # noqa: PLC0415
-
-    async def read_all() -> list[dict[str, Any]]:
-        headers = {"Authorization": f"Bearer {key}"}
-        address = f"{base_url}/api/v1/candidates"
-        async with aiohttp.ClientSession(headers=headers, raise_for_status=True) as session:
-
-            async def read(url: str) -> dict[str, Any]:
-                async with session.get(url) as response:
-                    body: dict[str, Any] = await response.json()
-                    return body
-
-            async def read_each(urls: Iterator[str]) -> list[dict[str, Any]]:
-                return [await read(url) for url in urls]
-
-            ids, page, pages = [], 1, 1
-            while page <= pages:
-                body = await read(f"{address}?page={page}&per_page=100")
-                pages = body["pagination"]["total_pages"]
-                ids += [each["id"] for each in body["data"]]
-                page += 1
-            urls = (f"{address}/{id}" for id in ids)
-            parts = await asyncio.gather(*(read_each(urls) for _ in range(PARALLEL)))
-            return [record for part in parts for record in part]
-
-    _replace_candidates_table(asyncio.run(read_all()), file)
 
 
 def _replace_candidates_table(records: list[dict[str, Any]], file: str) -> None:
@@ -117,4 +84,4 @@ def push(base_url: str, key: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    {"pull": pull, "pull-aiohttp": pull_aiohttp, "push": push}[sys.argv[1]](*sys.argv[2:])
+    {"pull": pull, "push": push}[sys.argv[1]](*sys.argv[2:])

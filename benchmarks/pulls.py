@@ -58,7 +58,6 @@ def _measure_size(
     run(connector_command("pull"), data)
     for number in measured_rounds(size, sizes):
         costs["script"].append(run(module_command("naive", "pull", base_url, KEY, naive)))
-        costs["aiohttp"].append(run(module_command("naive", "pull-aiohttp", base_url, KEY, naive)))
         load = connector_command("pull", "candidates")
         costs["load"].append(run(load, account_environ(folder / f"loaded{number}", base_url)))
         costs["quiet"].append(run(connector_command("pull"), data))
@@ -79,23 +78,19 @@ def _first_load_lines(
 ) -> Iterator[Line]:
     """Yield the lines for a first load. `seconds` is by measurement, `memory` in megabytes."""
     what, shown = "first load, models off", f"{size:,} candidates"
-    for name, reason in (("httpx", _FIRST_LOAD), ("aiohttp", _FIRST_LOAD_AIOHTTP)):
-        yield measured_line(
-            what,
-            shown,
-            seconds["load"],
-            seconds["script" if name == "httpx" else name],
-            f"script with {name}",
-            bound=Bound(1.0, "ratio", reason) if size == max(SIZES) else None,
-        )
+    yield measured_line(
+        what,
+        shown,
+        seconds["load"],
+        seconds["script"],
+        "script with httpx",
+        bound=Bound(1.0, "ratio", _FIRST_LOAD) if size == max(SIZES) else None,
+    )
     yield measured_line(f"{what}: memory", shown, memory, unit="MB")
 
 
 _FIRST_LOAD = (
     "The connector also keeps a history of each record, paces its requests and counts them."
-)
-_FIRST_LOAD_AIOHTTP = (
-    f"{_FIRST_LOAD} This script has none of that, and the transport that costs least."
 )
 
 

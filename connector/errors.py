@@ -94,19 +94,14 @@ class ConnectorError(Exception):
         "deletions_refused": (
             f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
         ),
-        "list_shrank": (
-            f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
-            " If not, give the API key access to these records again: check its scopes and its"
-            " user."
+        "deletions_held": (
+            "Check one of these records on the platform. If they were deleted on purpose,"
+            f" {_ACCEPT}. If not, check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to"
+            " this account, and the scopes and the user of the key."
         ),
-        "list_unfamiliar": (
-            "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this"
-            f" data folder. If they do, and its records were replaced on purpose, {_ACCEPT}."
-        ),
-        "details_gone": (
-            "Open one of these records on the platform. If it exists, allow the key to read"
-            " single records. If not, contact the platform's support. The next pull reads them"
-            " again."
+        "record_forbidden": (
+            "Ask the platform's support why the key may read the list, but not this record. The"
+            " other records are loaded, and the next pull reads it again."
         ),
     }
 
@@ -188,10 +183,9 @@ class WarehouseError(ConnectorError):
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
     codes: ClassVar = {
         "work_lost": (
-            "Restore a backup with 'connector restore FILE --replace'. Without a backup, move "
-            "recruitment.duckdb to another folder and pull: the history starts again from today."
+            "Move the account's files to another folder, and restore a backup with 'connector"
+            " restore FROM'. Without a backup, pull: the history starts again from today."
         ),
-        "erasures_unknown": "Restore the file from a backup, then run the command again.",
         "no_file_locks": (
             "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network"
             " share (for NFS: start the lock service, and remove the mount option 'nolock')."
@@ -206,8 +200,9 @@ class NotAWarehouse(WarehouseError):
     """The file is not a DuckDB database, or the connector did not create it."""
 
     action = (
-        "Restore a backup with 'connector restore FILE --replace'. Without a backup, move the file "
-        "away and pull: the pull recovers the records from recruitment.duckdb or the API."
+        "Move the account's files to another folder, and restore a backup with 'connector restore"
+        " FROM'. Without a backup, move only this file away and pull: the pull recovers the records"
+        " from recruitment.duckdb or the API."
     )
 
 
@@ -215,14 +210,15 @@ class DamagedLog(WarehouseError):
     """DuckDB's log of the last commits cannot be read. The database file itself is not damaged."""
 
     action = (
-        "Run 'connector doctor --repair'. It moves the log to another file, and the next pull "
-        "reads the lost records again."
+        "Move this log to another folder, then run 'connector pull': it reads the lost records"
+        " again."
     )
 
 
 _NEW_LEDGER = (
-    "Restore a backup with 'connector restore FILE --replace'. Without a backup, run 'connector"
-    " doctor --new-ledger': it keeps the old file and lists the information that is lost."
+    "Move the account's files to another folder, and restore a backup with 'connector restore"
+    " FROM'. Without a backup, pull into the empty folder: the history starts again. Do not push"
+    " earlier files again, because their rows may be created twice."
 )
 
 
@@ -235,9 +231,9 @@ class LedgerError(WarehouseError):
         "not_a_ledger": _NEW_LEDGER,
         "ledger_lost": _NEW_LEDGER,
         "folder_mixed": (
-            "Copy the file that belongs to this account back to the folder, or restore a backup"
-            " with 'connector restore FILE --replace'. If this account's ledger is lost, run"
-            " 'connector doctor --new-ledger'."
+            "Copy the file that belongs to this account back to the folder. If it is lost, move"
+            " the account's files to another folder, and restore a backup with 'connector restore"
+            " FROM'."
         ),
     }
 
@@ -348,27 +344,13 @@ class SpreadsheetError(ConnectorError):
 class DamagedSpreadsheet(SpreadsheetError):
     """The file ends early or has a damaged part."""
 
-    action = "Correct the named cell or row, or open the file in its program and save it again."
+    action = "Open it in a spreadsheet program and save it again as xlsx, then use that file."
 
 
 class EncodingUnknown(SpreadsheetError):
-    """The encoding of the text is uncertain, or the given encoding does not fit.
+    """The text has another encoding than the given one, its mark says, or UTF-8."""
 
-    `offered` is an encoding that fits, if any, and `samples` are cells decoded with it. The samples
-    are shown only on the import page, so that the user can confirm the encoding.
-    """
-
-    def __init__(
-        self, path: Path, reason: str, *, offered: str | None = None, samples: tuple[str, ...] = ()
-    ) -> None:
-        self.path, self.offered, self.samples = path, offered, samples
-        action = "Save the file as csv in UTF-8, or give its encoding with --encoding."
-        if offered is not None:
-            action = (
-                f"If the sample cells are correct, use --encoding {offered}. "
-                "Otherwise save the file as csv in UTF-8."
-            )
-        super().__init__(f"{path}: {reason}", action=action)
+    action = "Save the file as csv in UTF-8, or give its encoding with --encoding."
 
 
 class SheetUnknown(SpreadsheetError):
@@ -415,14 +397,13 @@ class BackupError(ConnectorError):
     }
 
 
-# -- Alerts ---------------------------------------------------------------------------------------
+# -- Notifications ---------------------------------------------------------------------------------
 class NotDelivered(ConnectorError):
-    """An alert could not be sent. The message does not contain the address."""
+    """A notification could not be sent. The message does not contain the address."""
 
-    code = "alert_not_delivered"
+    code = "not_delivered"
     action = (
-        "Check the alert_* settings with 'connector alerts --test'. The next run sends the alert "
-        "again."
+        "Check notify_urls and the network. The next 'connector status --notify' sends it again."
     )
 
 

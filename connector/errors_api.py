@@ -110,13 +110,6 @@ class TryAgain(ConnectorError):
     """Nothing was changed. The same request can be repeated later."""
 
     action = "Run the command again later. Loaded records are kept."
-    codes: ClassVar = {
-        "deletions_waiting": (
-            "Run the same command again. It reads every list first, and then marks as deleted each"
-            " record that is in no list. If all these records were deleted on purpose, run"
-            " 'connector pull --accept-deletes'."
-        )
-    }
     retry_after_seconds: float | None = None
     """The value of `Retry-After`; None if the answer has none."""
 
@@ -137,6 +130,26 @@ class Unreachable(TryAgain):
     """The connection failed, so nothing was sent."""
 
     action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
+    codes: ClassVar = {
+        "certificate_expired": (
+            "Ask the administrator of the server to renew the certificate. Also check this"
+            " machine's clock."
+        ),
+        "certificate_of_another_host": (
+            "Check CONNECTOR_BASE_URL: use the host name for which the certificate was issued."
+        ),
+        "certificate_untrusted": (
+            "Check CONNECTOR_BASE_URL. If the server uses a private certificate authority, set"
+            " CONNECTOR_CA_FILE to its certificate file."
+        ),
+        "name_not_resolved": (
+            "Check the host name in CONNECTOR_BASE_URL, and the name server of this machine."
+        ),
+        "connection_refused": (
+            "Check the host and the port in CONNECTOR_BASE_URL, and the firewall in between."
+        ),
+        "proxy_refused": "Check CONNECTOR_PROXY, and if the proxy permits this host.",
+    }
 
 
 class NoAnswer(TryAgain):

@@ -313,7 +313,7 @@ def personal_data_page() -> Texts:
 
 
 def _owner_table() -> Iterator[str]:
-    """Yield a Markdown table with a row for each group of fields that are erased together."""
+    """Yield a Markdown table with a row for each group of fields that are removed together."""
     rows = []
     for name, resource in CATALOG.items():
         for owner in resource.subjects:

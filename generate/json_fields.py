@@ -18,11 +18,6 @@ _PULL = (
     "outcome run_id seconds waited_seconds requests rate_limited resources notices? month?"
     " published? unpublished? error? exit_status?"
 )
-_PERSON = (
-    "found records places batches by_hand not_searched rows_in_doubt shared_identifiers mentions"
-    " whole_files"
-)
-_RECEIPTS = "applied unended receipts files"
 
 JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "demo": {
@@ -40,7 +35,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "push": {
         "": "outcome batch resource file rows requests requests_expected seconds merged missing"
         " unmapped notices questions warned changes report error unpublished " + _ROW_OUTCOMES,
-        "several files": "files",
         "a --query that returns no rows": "resource rows requests error",
     },
     "page": {"": "address link"},
@@ -54,31 +48,24 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models build": {"": "models checks undeclared"},
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
-    "models init": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
         " parquet? xlsx?"
     },
-    "report": {"": "file as_of period key_figures"},
-    "whereis": {"": _PERSON},
-    "erase": {
-        "": f"{_PERSON} {_RECEIPTS}",
-        "--apply without a person": _RECEIPTS,
-        "--release": "released",
-    },
-    "retention": {"": "rules erased"},
+    "report": {"": "file as_of period compared_with key_figures"},
+    "person find": {"": "places not_searched"},
+    "person purge": {"": "ids applied rows files places not_searched backups"},
     "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},
     "restore": {
-        "": "made_at version files ledger lost aside erased_again waiting error",
-        "--check": "whole made_at account version work ledger entries format digest",
+        "": "made_at version files waiting purges published",
+        "--check": "whole made_at account version work ledger files format digest",
     },
     "status": {
-        "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
+        "": "folder resources runs problems is_lost? published? unpublished?"
         " left? month? limit_per_minute? leases?",
         "--all": "accounts exit_status?",
         "--check": "ok at accounts",
     },
-    "alerts": {"": "accounts exit_status?", "--test": "tests"},
 }
 """Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
 

@@ -93,10 +93,7 @@ def _fill_columns(path: str, name: str, columns: list[str], new: str = "") -> st
 
 def _view_template(resource: Declaration) -> str:
     """Return the SQL of a new staging view, with an empty block for its columns."""
-    return f"""-- model: {resource.view}
--- grain: one row per live {resource.singular}
--- {resource.name.replace("_", " ").capitalize()} in their current state, without deleted ones.
-{{{{ config(materialized='view') }}}}
+    return f"""{{{{ config(materialized='view') }}}}
 
 with
 

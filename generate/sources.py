@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from connector.publishing import dictionary
-from generate import commands, documents, models
+from generate import commands, data_page, documents, models
 from generate.files import Texts
-
-
-def _data_page() -> Texts:
-    return {"docs/DATA.md": dictionary.build_page()}
-
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
     # First: it refuses a view's name that is taken, and then nothing is written at all.
@@ -20,6 +14,6 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     models.queries_per_resource,
     documents.api_page,
     documents.personal_data_page,
-    _data_page,
+    data_page.data_page,
     commands.command_reference,
 )

@@ -17,15 +17,13 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector import (
+from connector.errors import ConnectorError
+from connector.errors_api import LeaseHeld, TryAgain
+from connector.pulls.outcome import Watch, explain
+from connector.settings.model import (
     ConfiguredAccount,
-    ConnectorError,
-    LeaseHeld,
     Settings,
-    TryAgain,
-    Watch,
     configured_accounts,
-    explain,
     load_settings,
     refuse_shared_credentials,
 )

@@ -15,11 +15,10 @@ from pipelines import freshness, jobs
 from pipelines.accounts import Account, Accounts
 from pipelines.graph import external_assets
 from pipelines.landing import landing_assets
-from pipelines.models import model_assets
 from pipelines.publishing import published_asset
 from pipelines.pushes import create_push_job, push_from_query_asset
 from pipelines.schedules import create_schedules
-from pipelines.sensors import alerts_sensor, create_inbox_sensor, failure_alerts_sensor
+from pipelines.sensors import create_inbox_sensor, failure_notify_sensor, notify_sensor
 
 
 def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions:
@@ -29,7 +28,6 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
         assets=[
             *external_assets(accounts),
             landing_assets(accounts),
-            model_assets(accounts),
             published_asset(accounts),
             push_from_query_asset(accounts),
         ],
@@ -42,7 +40,7 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
             create_push_job(accounts),
         ],
         schedules=list(create_schedules(accounts)),
-        sensors=[create_inbox_sensor(accounts), alerts_sensor, failure_alerts_sensor],
+        sensors=[create_inbox_sensor(accounts), notify_sensor, failure_notify_sensor],
         resources={"account": account},
         executor=dg.in_process_executor,
     )

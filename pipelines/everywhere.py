@@ -12,7 +12,7 @@ Needs the extra `distributed`, so no other module imports this one. Load it inst
 import dagster as dg
 from dagster_dask import dask_executor
 
-from connector import OFF
+from connector.settings.values import OFF
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, failure_reasons
 from pipelines.jobs import INTRADAY, NIGHTLY, PULLING, UNDER_WAY

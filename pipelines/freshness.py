@@ -1,4 +1,4 @@
-"""Freshness: by the time of the last run, and by the age of the verified data.
+"""Freshness: by the time of the last run, and by the age of the published file.
 
 Dagster's freshness policy compares the last materialization of any account, so it shows that the
 schedule works. The check `data_is_fresh` compares the time up to which each account was verified.
@@ -9,15 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from connector import (
-    ConfiguredAccount,
-    ConnectorError,
-    Proof,
-    Warehouse,
-    configured_accounts,
-    explain,
-    proof_of,
-)
+from connector.errors import ConnectorError
+from connector.operations.problems import find_problems, read_state
+from connector.pulls.outcome import explain
+from connector.settings.model import configured_accounts
 from pipelines.accounts import Account, Accounts, to_failure
 from pipelines.graph import PUBLISHED
 
@@ -27,9 +22,9 @@ _POLICY_LEAST = timedelta(minutes=1)
 
 
 def freshness_policy(accounts: Accounts) -> dg.FreshnessPolicy:
-    """Return the freshness policy: the shortest `alert_max_age` of any account."""
+    """Return the freshness policy: the shortest `max_age` of any account."""
     settings = [each.settings for each in accounts.named if each.settings is not None]
-    ages = [each.alert_max_age.value.length for each in settings or [accounts.common]]
+    ages = [each.max_age.value.length for each in settings or [accounts.common]]
     return dg.FreshnessPolicy.time_window(fail_window=max(_POLICY_LEAST, min(ages)))
 
 
@@ -37,7 +32,7 @@ def freshness_policy(accounts: Accounts) -> dg.FreshnessPolicy:
     asset=PUBLISHED,
     name=NAME,
     description="Every resource of every account was verified within the account's"
-    " `alert_max_age`. A run that succeeded without verifying a resource does not count.",
+    " `max_age`. A run that succeeded without verifying a resource does not count.",
 )
 def data_is_fresh(
     context: dg.AssetCheckExecutionContext, account: dg.ResourceParam[Account]
@@ -61,32 +56,26 @@ def check_freshness(account: Account, now: datetime) -> dg.AssetCheckResult:
     metadata: dict[str, dg.MetadataValue] = {}
     sentences = []
     for each in accounts:
-        proof = _read_proof(each, now)
         whose = "" if len(accounts) == 1 else f"{each.name or 'the unnamed account'}: "
-        if isinstance(proof, ConnectorError):
-            sentences.append(f"{whose}{explain(proof)}")
+        if each.settings is None:
+            assert each.error is not None
+            sentences.append(f"{whose}{explain(each.error)}")
             continue
-        if proof.sentence is not None:
-            sentences.append(f"{whose}{proof.sentence}")
-        if proof.oldest is not None:
+        state = read_state(each.settings, now)
+        if state.error is not None:
+            sentences.append(f"{whose}{explain(state.error)}")
+        sentences += [
+            f"{whose}{problem.title}. {problem.happened}"
+            for problem in find_problems(state)
+            if problem.code == "data_old"
+        ]
+        known = [at for at in (state.verified or {}).values() if at is not None]
+        if known:
             name = "verified_until" if len(accounts) == 1 else f"verified_until/{each.name}"
-            metadata[name] = dg.MetadataValue.timestamp(proof.oldest)
+            metadata[name] = dg.MetadataValue.timestamp(min(known))
     return dg.AssetCheckResult(
         passed=not sentences,
         severity=dg.AssetCheckSeverity.WARN,
         description=" ".join(sentences) or None,
         metadata=metadata,
     )
-
-
-def _read_proof(account: ConfiguredAccount, now: datetime) -> Proof | ConnectorError:
-    """Return the age of an account's verified data, or the error if it cannot be read."""
-    if account.settings is None:
-        assert account.error is not None
-        return account.error
-    warehouse = Warehouse(account.settings.folder)
-    try:
-        proven_at = warehouse.health().proven_at if warehouse.exists else {}
-    except ConnectorError as error:
-        return error
-    return proof_of(proven_at, now, account.settings.alert_max_age.value)

@@ -13,7 +13,9 @@ from typing import Any
 
 import dagster as dg
 
-from connector import CATALOG, ORDER, Declaration
+from connector.catalog import CATALOG
+from connector.catalog.resource import Declaration
+from connector.pushes.push import ORDER
 from pipelines.accounts import Accounts
 
 LANDING = "landing"

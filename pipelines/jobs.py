@@ -45,7 +45,8 @@ intraday_pull_job = dg.define_asset_job(
     INTRADAY,
     selection=dg.AssetSelection.assets(*KEYS.values(), PUBLISHED) - _FRESH,
     tags=_TAGS,
-    description="Pull all resources. If anything changed, build the models and publish.",
+    description="Pull all resources, build the models and publish. Records only the loaded"
+    " resources and the published file.",
 )
 
 weekly_verification_job = dg.define_asset_job(

@@ -14,26 +14,25 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from connector import (
-    CATALOG,
-    Column,
-    ConnectorError,
-    Declaration,
+from connector.catalog import CATALOG
+from connector.catalog.resource import Declaration
+from connector.errors import ConnectorError
+from connector.errors_api import TryAgain
+from connector.pulls.outcome import (
     Progress,
-    PullOptions,
     PullReport,
-    ResourceRun,
-    Settings,
-    TryAgain,
-    Warehouse,
     can_retry,
     describe_row_difference,
     explain,
     explain_together,
-    landing_columns,
-    look_up_unconfirmed_rows,
-    pull,
 )
+from connector.pulls.reading import PullOptions
+from connector.pulls.run import pull
+from connector.pushes.batch import look_up_unconfirmed_rows
+from connector.settings.model import Settings
+from connector.warehouse.runs import ResourceRun
+from connector.warehouse.schema import Column, landing_columns
+from connector.warehouse.warehouse import Warehouse
 from pipelines import freshness
 from pipelines.accounts import (
     Account,

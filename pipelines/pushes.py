@@ -16,21 +16,15 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from connector import (
-    ORDER,
-    PROBLEMS,
-    PUSH_OPTIONS,
-    ConnectorError,
-    DeliveryResult,
-    PushFile,
-    PushOptions,
-    PushReport,
-    PushRunOptions,
-    TryAgain,
-    deliver,
-    explain,
-    file_from_query,
-)
+from connector.errors import ConnectorError
+from connector.errors_api import TryAgain
+from connector.pulls.outcome import explain
+from connector.pushes.dry_run import PushFile
+from connector.pushes.inbox import DeliveryResult, deliver
+from connector.pushes.options import PUSH_OPTIONS, PushOptions
+from connector.pushes.push import ORDER, PushReport, PushRunOptions
+from connector.pushes.query_file import file_from_query
+from connector.spreadsheet.problems import PROBLEMS
 from pipelines.accounts import Account, Accounts, Context, account_of, is_last_try, to_failure
 from pipelines.graph import (
     API_KEYS,
@@ -73,12 +67,12 @@ class RowConfig(dg.Config):
     ignore: list[str] = _push_option_field("ignore", [])
     content_type: str | None = _push_option_field("content_type")
     region: str | None = _push_option_field("region")
+    day_hours: str | None = _push_option_field("day_hours")
+    set_values: list[str] = _push_option_field("set_values", [])
     clear: str | None = _push_option_field("clear")
     accept_warnings: bool = _push_option_field("accept_warnings", False)  # a default, and no switch
     overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
     resend: bool = _push_option_field("resend", False)  # a default, and no switch
-    unconfirmed: str = _push_option_field("unconfirmed", "hold")
-    marker_field: str | None = _push_option_field("marker_field")
     pull: bool = Field(default=True, description="Pull before applying.")
     output: str | None = Field(
         default=None, description="Path of the report. Default: next to the pushed file."
@@ -94,7 +88,7 @@ class RowConfig(dg.Config):
     def options(self, folder: Path) -> PushOptions:
         """Return the options for reading the file; file names are relative to `folder`."""
         given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
-        given |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
+        given |= {name: tuple(given[name]) for name in ("match", "ignore", "set_values")}
         given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**given)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import dagster as dg
 
-from connector import OFF, Settings
+from connector.settings.model import Settings
+from connector.settings.values import OFF
 from pipelines.accounts import PARTITION_TAG, Accounts
 from pipelines.graph import KEYS
 from pipelines.jobs import CONFIG, FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_WAY, WEEKLY

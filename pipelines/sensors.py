@@ -1,4 +1,4 @@
-"""Sensors: the inbox sensor starts a push for each new file, and two sensors send alerts.
+"""Sensors: the inbox sensor starts a push for each new file, and two sensors send notifications.
 
 The files of an account are pushed one after another, and resources that others refer to first.
 """
@@ -7,25 +7,22 @@ The files of an account are pushed one after another, and resources that others 
 import json
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
 
-from connector import (
-    PUSH_OPTIONS,
-    ConnectorError,
-    Inbox,
-    JobRun,
-    WaitingFile,
-    check_alerts,
-    configured_accounts,
-    explain,
-)
+from connector.errors import ConnectorError
+from connector.operations.notify import notify
+from connector.operations.problems import find_problems, read_state, settings_problem
+from connector.pulls.outcome import explain
+from connector.pushes.inbox import Inbox, WaitingFile
+from connector.pushes.options import PUSH_OPTIONS
+from connector.settings.model import configured_accounts
 from pipelines import pushes
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
-from pipelines.jobs import ENDED, PULLING, UNDER_WAY
+from pipelines.jobs import UNDER_WAY
 from pipelines.pushes import PushConfig
 
 LOOK_SECONDS = 30
@@ -168,97 +165,72 @@ def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunReq
     )
 
 
-# -- Alerts ----------------------------------------------------------------------------------------
-# The connector decides on alerts, by the files of each account and not by Dagster, so that a pull
-# that never ran is noticed. Dagster only provides runs that failed before the connector could write
-# a record.
+# -- Notifications ---------------------------------------------------------------------------------
+# The connector finds the problems in the files of each account and not in Dagster, so that a pull
+# that never ran is noticed.
 
 CHECK_SECONDS = 300
 """Minimum number of seconds between two checks."""
 
-DELIVER_SECONDS = 40.0
+SEND_SECONDS = 40.0
 """Time limit of one check of all accounts: Dagster gives a sensor a minute."""
-
-RUNS_LOOKED_AT = 25
 
 
 @dg.sensor(
     minimum_interval_seconds=CHECK_SECONDS,
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Check every account for failed runs, warnings and missing runs, and send alerts to"
-    " the configured webhook and email addresses.",
+    description="Send a message to the addresses of notify_urls if the problems of an account"
+    " changed since the last message.",
 )
-def alerts_sensor(
+def notify_sensor(
     context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
 ) -> dg.SkipReason:
     """Check the accounts and return the result; this sensor never starts a run."""
-    return dg.SkipReason(check_all_alerts(account, context.instance, context.log))
+    return dg.SkipReason(notify_all(account, context.log))
 
 
 @dg.run_failure_sensor(
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Check every account for alerts immediately after a run fails.",
+    description="Check the problems of every account immediately after a run fails.",
 )
-def failure_alerts_sensor(
+def failure_notify_sensor(
     context: dg.RunFailureSensorContext, account: dg.ResourceParam[Account]
 ) -> None:
     """Check the accounts after a run failed."""
-    check_all_alerts(account, context.instance, context.log)
+    notify_all(account, context.log)
 
 
-def check_all_alerts(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -> str:
-    """Check the alerts of every configured account, and return a summary.
+def notify_all(account: Account, log: logging.Logger) -> str:
+    """Send a message for each configured account whose problems changed. Return a summary.
 
     An account that cannot be checked is logged as a warning and does not affect other accounts.
     """
     try:
         configured = configured_accounts(account.environ, account.folder)
     except ConnectorError as error:
-        log.warning(f"alerts were not checked: {explain(error)}")
-        return f"Alerts were not checked: {explain(error)}"
-    until, sent, standing = time.monotonic() + DELIVER_SECONDS, 0, 0
-    failures: list[str] = []
+        log.warning(f"the accounts were not checked: {explain(error)}")
+        return f"The accounts were not checked: {explain(error)}"
+    until, now, sent, found, failures = (
+        time.monotonic() + SEND_SECONDS, datetime.now(UTC), 0, 0, list[str]()
+    )  # fmt: skip
     for each in configured:
-        is_untagged = len(configured) == 1 or each.name is None
-        jobs = list(_last_job_runs(instance, each.name, is_untagged=is_untagged))
         name = each.name or "the unnamed account"
+        settings = each.settings or each.settings_for_alerts
         if time.monotonic() >= until:
             failures.append(f"{name}: not checked in time; the next check continues.")
-            continue
-        if each.error is not None:
-            failures.append(f"{name}: {explain(each.error)}")
-        if (settings := each.settings or each.settings_for_alerts) is None:
-            continue
-        try:
-            result = check_alerts(settings, jobs=jobs, command_error=each.error)
-        except ConnectorError as error:
-            failures.append(f"{name}: {explain(error)}")
-            continue
-        failures += [f"{name}: {failure}" for failure in result.failures]
-        sent, standing = sent + result.delivered, standing + len(result.open)
+        elif settings is None:
+            failures.append(f"{name}: {explain(each.error)}" if each.error else name)
+        else:
+            problems = (
+                [settings_problem(each.error)]
+                if each.error
+                else find_problems(read_state(settings, now))
+            )
+            found += len(problems)
+            try:
+                sent += notify(settings, problems)
+            except ConnectorError as error:
+                failures.append(f"{name}: {explain(error)}")
     for failure in failures:
         log.warning(failure)
-    return " ".join((f"Messages sent: {sent}; open alerts: {standing}.", *failures))
-
-
-def _last_job_runs(
-    instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool
-) -> Iterator[JobRun]:
-    """Yield the last ended run of each job of the account.
-
-    With `is_untagged`, runs without an account count too.
-    """
-    for job in (*PULLING, pushes.NAME):
-        ended = dg.RunsFilter(job_name=job, statuses=ENDED)
-        for record in instance.get_run_records(ended, limit=RUNS_LOOKED_AT):
-            tagged = record.dagster_run.tags.get(PARTITION_TAG)
-            if tagged != name and not (tagged is None and is_untagged):
-                continue
-            started = record.start_time or record.create_timestamp.timestamp()
-            yield JobRun(
-                job,
-                record.dagster_run.run_id,
-                datetime.fromtimestamp(started, UTC),
-                failed=record.dagster_run.status == dg.DagsterRunStatus.FAILURE,
-            )
-            break
+    return " ".join((f"Messages sent: {sent}; problems: {found}.", *failures))

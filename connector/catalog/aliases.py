@@ -2,7 +2,7 @@
 
 A spreadsheet column is matched to a field by the field name or by one of these headings. Headings
 of a field that only one resource has are declared with the resource. All headings here are used
-without asking the user; uncertain headings are in `connector/spreadsheet/columns.py`.
+without asking the user; uncertain headings are in `connector/spreadsheet/words.toml`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,38 @@ from collections.abc import Mapping
 
 _ENGLISH: Mapping[str, tuple[str, ...]] = {
     "id": ("Record id", "Uuid"),
-    "first_name": ("Forename", "Given name", "Christian name", "First", "Vorname", "Prénom"),
+    "first_name": (
+        "Forename",
+        "Forenames",
+        "Forename(s)",
+        "Given name",
+        "Christian name",
+        "First",
+        "Vorname",
+        "Prénom",
+    ),
     "last_name": ("Surname", "Family name", "Last", "Nachname", "Nom de famille"),
-    "email": ("Email address", "E-mail address", "Mail", "E-mail id", "Primary email"),
-    "phone": ("Telephone", "Tel", "Phone number", "Phone no", "Telephone number", "Landline"),
+    "email": (
+        *("Email address", "E-mail address", "Mail", "E-mail id", "Primary email"),
+        *("E-mail 1 - Value", "Email 1 - Value"),
+    ),
+    "phone": (
+        *("Telephone", "Tel", "Phone number", "Phone no", "Telephone number", "Landline"),
+        *("Home tel", "Tel no", "Phone 1 - Value"),
+    ),
     "mobile": ("Mobile no", "Mobile number", "Mobile phone", "Cell", "Cell phone", "Cellphone"),
     "city": ("Town", "Town or city", "Town/city", "City/town"),
     "country": ("Country of residence",),
     "website": ("Web site", "Web", "Homepage", "Web address"),
-    "network_url": ("Professional profile", "Network profile", "Profile URL"),
+    "network_url": (
+        *("Professional profile", "Network profile", "Profile URL"),
+        *("LinkedIn", "LinkedIn URL", "LinkedIn profile"),
+    ),
     "employment_type": ("Type of employment", "Contract or permanent", "Perm/contract"),
-    "notice_period_days": ("Notice days", "Notice period (days)", "Notice in days"),
+    "notice_period_days": (
+        *("Notice days", "Notice period (days)", "Notice in days", "Notice", "Notice period"),
+    ),
+    "assigned_to": ("Consultant", "Recruiter", "Owner", "Record owner"),
     "industry": ("Sector", "Industry sector"),
     "source": ("Lead source", "Candidate source", "How found", "Where found"),
     "ir35_status": ("IR35",),

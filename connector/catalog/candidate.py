@@ -54,7 +54,9 @@ class Candidate(
     path="/candidates",
     scope="candidates",
     natural_keys=(("email",),),
-    found_by={"email": ("Candidate", "Candidate e-mail address")},
+    found_by={
+        "email": ("Candidate", "Candidate e-mail address", "Candidate name", "Contractor", "Worker")
+    },
     subjects=(person_subject("the candidate"),),
     sandbox_count=1500,
     aliases={
@@ -67,11 +69,23 @@ class Candidate(
         "date_of_birth": ("DOB", "Birth date", "Birthday", "Born"),
         "nationality": ("Citizenship",),
         "employment_status": ("Job search status", "Jobseeker status"),
-        "current_salary": ("Present salary",),
-        "expected_salary": ("Desired salary", "Salary expectation", "Salary expectations"),
+        "current_salary": ("Present salary", "Current sal"),
+        "expected_salary": (
+            "Desired salary",
+            "Desired sal",
+            "Salary expectation",
+            "Salary expectations",
+        ),
         "current_day_rate": ("Present day rate",),
-        "expected_day_rate": ("Desired day rate", "Day rate expectation"),
-        "available_from": ("Availability date", "Date available", "Available date", "Start from"),
+        "expected_day_rate": ("Desired day rate", "Day rate", "Day rate expectation"),
+        "available_from": (
+            "Availability",
+            "Available",
+            "Availability date",
+            "Date available",
+            "Available date",
+            "Start from",
+        ),
         "current_job_title": ("Job title", "Current role", "Current position", "Current title"),
         "current_company": ("Current employer", "Employer", "Present employer"),
         "years_of_experience": ("Years experience", "Experience (years)", "Yrs experience"),

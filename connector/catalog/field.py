@@ -29,12 +29,6 @@ Uuid = NewType("Uuid", str)
 FieldValue = str | int | float | bool | None | list[str]
 """Value of one `field_key` of a content item: a single value or a list of strings (API 2.7)."""
 
-MARK = "[erased]"
-"""Text that replaces an erased value or an erased part of a text."""
-
-VALUE_ERASED = "value_erased"
-"""Code of the problem of a value that `is_redacted`."""
-
 
 class Kind(StrEnum):
     """Type of a field, with the names that the API documentation uses (conventions, section 2)."""
@@ -60,18 +54,6 @@ KINDS: Mapping[Any, Kind] = {
     datetime: Kind.DATETIME,
 }
 """Kind of field by type annotation."""
-
-
-def is_redacted(value: Any) -> bool:
-    """Return True if the value, or a text or key in it, contains `MARK` because it was erased.
-
-    Such a value is never sent and does not count as proof.
-    """
-    if isinstance(value, str):
-        return MARK in value
-    if isinstance(value, Mapping):
-        return any(is_redacted(name) or is_redacted(each) for name, each in value.items())
-    return isinstance(value, list | tuple) and any(map(is_redacted, value))
 
 
 def parse_datetime(value: Any) -> datetime:
@@ -286,6 +268,7 @@ class Field:
             responses are kept unchanged.
         item_values: Documented values in a list item; empty unless the field is a choice.
         personal: Kind of personal data; None if the field says nothing about a person.
+        label: Name of the field for British readers.
     """
 
     name: str
@@ -305,6 +288,7 @@ class Field:
     prose: bool = False
     lines: Lines | None = None
     element_type: type[Record] | None = None
+    label: str = ""
 
     @property
     def is_prose(self) -> bool:
@@ -385,6 +369,7 @@ def field(
     personal: Personal | None = None,
     prose: bool = False,
     lines: Lines | None = None,
+    label: str = "",
 ) -> Any:
     """Declare a field that requests may contain.
 
@@ -401,6 +386,7 @@ def field(
         personal: Kind of personal data.
         prose: True for sentences that may name people, in a field that is not personal itself.
         lines: Number of lines of a text. Default: prose may have many lines, other texts have one.
+        label: Name for British readers. Default: the words of the name.
     """
     return Field(
         name="",
@@ -417,6 +403,7 @@ def field(
         personal=personal,
         prose=prose,
         lines=lines,
+        label=label,
     )
 
 
@@ -465,4 +452,45 @@ def complete_field(draft: Field, name: str, annotation: Any) -> Field:
         values=choices,
         item_values=draft.item_values or choices,
         element_type=element_type,
+        label=draft.label or _LABELS.get(name) or _as_label(name),
     )
+
+
+_LABELS: Mapping[str, str] = {
+    "id": "ID",
+    "address_line1": "Address line 1",
+    "address_line2": "Address line 2",
+    "state_province": "County",
+    "postal_code": "Postcode",
+    "network_url": "Profile URL",
+    "code_host_url": "Code profile URL",
+    "portfolio_url": "Portfolio URL",
+    "social_url": "Social media URL",
+    "application_url": "Application URL",
+    "meeting_join_url": "Link to join the meeting",
+    "notice_period_days": "Notice (days)",
+    "probation_period_months": "Probation (months)",
+    "years_of_experience": "Experience (years)",
+    "ir35_status": "IR35 status",
+    "assigned_to": "Consultant",
+    "account_manager_id": "Account manager",
+    "lead_status_id": "Lead status",
+    "candidate_id": "Candidate",
+    "job_id": "Job",
+    "company_id": "Company",
+    "lead_id": "Lead",
+    "start_datetime": "Start",
+    "end_datetime": "End",
+    "timezone": "Time zone",
+    "fee_percentage": "Fee (%)",
+    "email": "Email",
+    "cv_file_path": "CV",
+    "enable_ai_matching": "AI matching",
+}
+"""Names for British readers that are not the words of the field's name."""
+
+
+def _as_label(name: str) -> str:
+    """Return the words of a name, beginning with a capital."""
+    words = name.replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}"

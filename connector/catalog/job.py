@@ -34,7 +34,12 @@ class Job(
     sandbox_count=200,
     aliases={
         "title": ("Job title", "Vacancy", "Position", "Vacancy title"),
-        "reference_code": ("Job reference", "Job ref", "Reference", "Ref", "Vacancy reference"),
+        "reference_code": (
+            *("Job reference", "Job ref", "Reference", "Ref", "Vacancy reference"),
+            *("Req no", "Requisition no"),
+        ),
+        "department": ("Dept",),
+        "location": ("Site",),
         "remote_type": ("Remote", "Remote working", "Working model"),
         "experience_level": ("Seniority",),
         "salary_min": ("Minimum salary", "Min salary", "Salary from"),
@@ -43,9 +48,17 @@ class Job(
         "day_rate_min": ("Minimum day rate", "Min day rate", "Day rate from"),
         "day_rate_max": ("Maximum day rate", "Max day rate", "Day rate to"),
         "description": ("Job description",),
-        "positions_available": ("Openings", "Number of positions", "Vacancies", "Headcount"),
+        "positions_available": (
+            "No of heads",
+            "No. of heads",
+            "Heads",
+            "Openings",
+            "Number of positions",
+            "Vacancies",
+            "Headcount",
+        ),
         "application_deadline": ("Closing date", "Deadline", "Apply by"),
-        "start_date": ("Job start date", "Starts on"),
+        "start_date": ("Job start date", "Starts on", "Start", "Start date"),
     },
 ):
     """A posting or vacancy."""

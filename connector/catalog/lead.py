@@ -27,7 +27,7 @@ class Lead(
     subjects=(person_subject("the lead"),),
     sandbox_count=300,
     aliases={
-        "lead_status_id": ("Lead status",),
+        "lead_status_id": ("Lead status", "Interest level"),
         "company_name": ("Company", "Client", "Client name", "Client company"),
         "customer_type": ("Type of customer",),
         "address": ("Street", "Street address"),
@@ -38,7 +38,7 @@ class Lead(
         "billing_county": ("Invoice county",),
         "billing_postcode": ("Invoice postcode", "Billing post code", "Billing postal code"),
         "billing_country": ("Invoice country",),
-        "job_title": ("Position held",),
+        "job_title": ("Position held", "Position", "Job role"),
     },
 ):
     """A prospect in the sales pipeline, who may be converted into a customer."""

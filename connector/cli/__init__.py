@@ -12,13 +12,12 @@ from importlib import import_module
 import click
 
 from connector.cli.stopping import describe_interrupt, interrupt_on_signals
-from connector.extras import extra_missing
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
         "demo": "Run the whole pipeline on a sample agency.",
         "sandbox": "Serve a local copy of the API with sample data.",
-        "doctor": "Check settings, data folder, API key, limits and alerts.",
+        "doctor": "Check settings, data folder, API key, limits and notifications.",
     },
     "Sync": {
         "pull": "Update the local copy from the API and publish it.",
@@ -29,7 +28,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Spreadsheets": {
         "template": "Write an empty spreadsheet with all columns of a resource.",
         "push": "Check a spreadsheet and send its rows to the API.",
-        "page": "Serve the import page for preparing, sending and undoing imports.",
+        "page": "Serve the import page for checking, sending and undoing imports.",
         "resolve": "Show unconfirmed rows, and resolve them.",
         "undo": "Undo a push, except for records that changed since.",
     },
@@ -38,14 +37,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "publish": "Build the models, check them, and publish recruitment.duckdb.",
         "report": "Write a report for an agency's director from the published file.",
     },
-    "Privacy": {
-        "whereis": "List every place in the account's folder that contains data of a person.",
-        "erase": "Erase a person's data and keep anonymous rows for statistics.",
-        "retention": "Erase people whose retention period has expired.",
-    },
+    "Privacy": {"person": "Find a person in the account's folder, and purge deleted people."},
     "Operations": {
-        "status": "Show how recent the copy is, the last runs, and the requests of this month.",
-        "alerts": "Show, send or test alerts.",
+        "status": "Show the state and the problems of the copy, and notify you of them.",
         "backup": "Back up an account's folder to one file.",
         "restore": "Restore an account's folder from a backup.",
     },
@@ -67,14 +61,8 @@ _MODULES: Mapping[str, str] = {
     "doctor": "operations",
     "backup": "operations",
     "restore": "operations",
-    "erase": "privacy",
-    "whereis": "privacy",
-    "retention": "privacy",
 }
 """Modules of commands that share one. Other commands have a module of their name."""
-
-_EXTRAS: Mapping[str, str] = {"page": "page"}
-"""Commands that need an extra, with the name of the extra."""
 
 
 class _LazyGroup(click.Group):
@@ -88,13 +76,7 @@ class _LazyGroup(click.Group):
         """Import the command; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        try:
-            module = import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}")
-        except ModuleNotFoundError as error:
-            if cmd_name not in _EXTRAS:
-                raise
-            missing = extra_missing("the command requires", _EXTRAS[cmd_name], error)
-            raise click.ClickException(f"{missing}. {missing.action}") from None
+        module = import_module(f"{__name__}.{_MODULES.get(cmd_name, cmd_name)}")
         found = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(found, click.Command)
         return found

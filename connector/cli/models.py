@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 
@@ -17,32 +17,25 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment
-from connector.publishing.build import check
-from connector.publishing.dictionary import ModelDescription, describe_models
-from connector.publishing.exports import export
-from connector.publishing.project import BuiltModel, CheckResult
-from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
-from connector.publishing.publication import PublishResult, load_account_project
-from connector.publishing.publication import publish as run_publish
-from connector.publishing.seeds import SeedCopy, find_unmapped, write_seed_copies
-from connector.publishing.starter import WrittenFiles, write_own_models
-from connector.report.page import REPORT_FILE, as_json, write_report
+from connector.models.exports import Sheet, export, write_workbook
+from connector.models.mask import UndeclaredColumn, find_undeclared
+from connector.models.project import Node, Project
+from connector.models.publish import PublishResult, load_account_project
+from connector.models.publish import publish as run_publish
+from connector.models.runner import BuiltModel, CheckResult, describe, read_columns, run_check
+from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
+from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
+from connector.settings.layers import SEEDS_FOLDER, RawValue, Setting
 from connector.settings.model import RULES, Settings, Treatment
-from connector.warehouse.published_file import require_published
+from connector.warehouse.published_file import open_read_only, require_published
 from connector.warehouse.warehouse import Warehouse
 
-if TYPE_CHECKING:
-    from connector.publishing.excel import Sheet
-
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
-BUILT = ("name", "schema", "kind", "rows", "seconds", "copied")
+BUILT = ("name", "schema", "kind", "rows", "seconds")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
-_CHECK_FIELDS = (
-    *("name", "model", "column", "kind", "severity", "passed", "failing", "examples", "about"),
-)
+_CHECK_FIELDS = ("name", "model", "column", "kind", "severity", "about")
 _MEGABYTE = 1_000_000
 
 selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
@@ -50,7 +43,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, write seed files, and add your own models.
+    """List, build and test the models, and write seed files.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -64,20 +57,17 @@ def models() -> None:
 @models.command(
     "build",
     cls=Command,
-    examples=("connector models build", "connector models build fct_time_in_stage+"),
+    examples=("connector models build",),
     if_interrupted="The published file is unchanged.",
 )
-@selection
-def build_models(session: Session, *, select: tuple[str, ...]) -> int:
-    """Build models, check them, and publish recruitment.duckdb.
+def build_models(session: Session) -> int:
+    """Build all models, check them, and publish recruitment.duckdb.
 
-    Models outside SELECT are copied from the published file. If a check of severity error fails,
-    nothing is published and the exit status is 1.
+    Prints each model with its rows and seconds. If a check of severity error fails, nothing is
+    published and the exit status is 1.
     """
     settings, terminal = session.load(), session.terminal
-    # Raises for an unknown name before anything is copied.
     project = load_account_project(settings)
-    project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
             f"models are off (set in {settings.models.origin}), so the file is published without "
@@ -86,7 +76,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     with terminal.progress("build") as meter:
         progress = RunProgress(meter)
         try:
-            done = run_publish(settings, select=select, watch=progress)
+            done = run_publish(settings, watch=progress.on_build)
         except ConnectorError as error:
             # A refused build has results too.
             _print_build_results(terminal, progress)
@@ -111,17 +101,17 @@ def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
     """Print the table of models, and a line for each failed check."""
     terminal.print_table(BUILT, [_model_row(each) for each in progress.models])
     for each in progress.checks:
-        if not each.passed:
+        if each.failing:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            blocks = "blocks the publication: " if each.severity == "error" else ""
-            text = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
-            terminal.warn(f"{each.name}: {text}. {each.about}")
+            blocks = "blocks the publication: " if each.check.severity == "error" else ""
+            text = f"{blocks}{count_noun(each.failing, 'row')} in {each.check.model}{ids}"
+            terminal.warn(f"{each.check.name}: {text}. {each.check.about}")
 
 
 def _model_row(model: BuiltModel) -> tuple[object, ...]:
     """Return the values of the columns `BUILT`."""
     seconds = f"{model.seconds:.2f}"
-    return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
+    return model.name, model.schema, model.kind, model.rows, seconds
 
 
 def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) -> None:
@@ -145,8 +135,16 @@ def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, obje
 
 
 def _checks_json(checks: Sequence[CheckResult]) -> list[dict[str, object]]:
-    """Return the JSON objects of checks, with the fields `_CHECK_FIELDS`."""
-    return [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in checks]
+    """Return the JSON objects of checks and their results."""
+    return [
+        {
+            **{name: getattr(each.check, name) for name in _CHECK_FIELDS},
+            "passed": not each.failing,
+            "failing": each.failing,
+            "examples": each.examples,
+        }
+        for each in checks
+    ]
 
 
 # -- List and test ---------------------------------------------------------------------------------
@@ -160,47 +158,44 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     """List the models and seeds in build order.
 
     Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
-    includes the columns of each model with types, descriptions and lineage.
+    includes the columns of each model with types and descriptions.
     """
     project, terminal = load_account_project(session.load()), session.terminal
-    names = project.selected(select)
-    found = [each for each in describe_models(project) if each.name in names]
-    missing = find_undeclared(project)
+    nodes = [project.nodes[name] for name in project.selected(select)]
+    columns, missing = describe(project), find_undeclared(project)
     terminal.print_object(
-        {"models": [_model_json(each) for each in found], "undeclared": _undeclared_json(missing)}
+        {
+            "models": [_model_json(each, project) for each in nodes],
+            "undeclared": _undeclared_json(missing),
+        }
     )
-    tests = Counter(check.about for check in project.checks)
+    tests = Counter(check.model for check in project.checks)
     rows = [
-        (each.name, each.schema, each.kind, len(each.columns), tests[each.name], each.grain)
-        for each in found
+        (each.name, each.schema, each.kind, len(columns[each.table]), tests[each.name], each.grain)
+        for each in nodes
     ]
     terminal.print_table(LISTED, rows)
     _warn_undeclared(terminal, missing)
-    seeds = count_noun(len(project.seeds), "seed")
-    terminal.say(f"{count_noun(len(project.models), 'model')}, {seeds}.")
+    seeds = [each for each in project.nodes.values() if each.kind == "seed"]
+    made = count_noun(len(project.nodes) - len(seeds), "model")
+    terminal.say(f"{made}, {count_noun(len(seeds), 'seed')}.")
     return 0
 
 
-def _model_json(model: ModelDescription) -> dict[str, object]:
-    """Return the JSON object of a model with its columns and lineage."""
+def _model_json(node: Node, project: Project) -> dict[str, object]:
+    """Return the JSON object of a model or seed with its columns."""
     return {
-        "name": model.name,
-        "schema": model.schema,
-        "kind": model.kind,
-        "grain": model.grain or None,
-        "about": model.about,
-        "file": model.file,
-        "made_of": model.made_of,
-        "sources": model.sources,
+        "name": node.name,
+        "schema": node.schema,
+        "kind": node.kind,
+        "grain": node.grain or None,
+        "about": node.about,
+        "file": node.path,
+        "made_of": node.parents,
+        "sources": node.sources,
         "columns": [
-            {
-                "name": each.name,
-                "type": each.type,
-                "about": each.about,
-                "made_of": [".".join(named) for named in each.parents],
-                "origins": [".".join(named) for named in each.origins],
-            }
-            for each in model.columns
+            {"name": each.name, "type": each.type, "about": each.comment}
+            for each in describe(project)[node.table]
         ],
     }
 
@@ -218,17 +213,25 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     with terminal.progress("test") as meter:
         file = _require_published_file(settings)
         project = load_account_project(settings)
-        done = check(file, project, select=select, watch=RunProgress(meter))
-    missing = find_undeclared(project)
+        checks = project.checks_of(project.selected(select))
+        progress = RunProgress(meter)
+        with open_read_only(file) as connection:
+            columns = read_columns(connection, project)
+            for check in checks:
+                progress.on_build(run_check(connection, check, columns), len(checks))
+    done, missing = progress.checks, find_undeclared(project)
     terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
-    failed = [each for each in done if not each.passed]
-    rows = [(e.name, e.model, e.severity, e.failing, ", ".join(e.examples)) for e in failed]
+    failed = [each for each in done if each.failing]
+    rows = [
+        (e.check.name, e.check.model, e.check.severity, e.failing, ", ".join(e.examples))
+        for e in failed
+    ]
     terminal.print_table(CHECKED, rows)
     for each in failed:
-        terminal.warn(f"{each.name}: {each.about}")
+        terminal.warn(f"{each.check.name}: {each.check.about}")
     _warn_undeclared(terminal, missing)
     terminal.say(f"{count_noun(len(done), 'check')} run, {len(failed):,} failed.")
-    return 1 if any(each.severity == "error" for each in failed) else 0
+    return 1 if any(each.check.severity == "error" for each in failed) else 0
 
 
 def _require_published_file(settings: Settings) -> Path:
@@ -265,13 +268,14 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     """
     settings, terminal = session.load(), session.terminal
     project = load_account_project(settings)
-    found = find_unmapped(_require_published_file(settings), project)
+    with open_read_only(_require_published_file(settings)) as connection:
+        found = find_unmapped(connection, project)
     written: tuple[SeedCopy, ...] = ()
     if writes:
         written = write_seed_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
     terminal.print_object(
         {
-            "unmapped": {each.seed.name: each.values for each in found},
+            "unmapped": found,
             "written": [
                 {
                     "file": each.path,
@@ -283,7 +287,7 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
             ],
         }
     )
-    rows = [(each.seed.name, value) for each in found for value in each.values]
+    rows = [(seed, value) for seed, values in found.items() for value in values]
     terminal.print_table(("seed", "missing value"), rows)
     for each in written:
         _print_seed_file(terminal, each)
@@ -311,47 +315,15 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
         )
 
 
-# -- Own models ------------------------------------------------------------------------------------
-
-
-@models.command("init", cls=Command, examples=("connector models init my_models",))
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
-def init_models(session: Session, *, folder: Path) -> int:
-    """Write a commented model of your own and its tests to DIR.
-
-    Name DIR in connector.toml as 'folder' under [models]. Files that exist are kept.
-    """
-    settings, terminal = session.load(), session.terminal
-    written = write_own_models(folder.absolute())
-    _print_written_files(terminal, written)
-    if settings.models_folder.value != written.folder:
-        terminal.say(f"Add these two lines to {CONFIG_NAME}:")
-        terminal.say("  [models]")
-        terminal.say(f'  folder = "{folder}"')
-    terminal.say("Then run 'connector models build'.")
-    return 0
-
-
-def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
-    """Print the files that were written, and existing files that were kept."""
-    terminal.print_object(
-        {"folder": written.folder, "written": written.written, "kept": written.kept}
-    )
-    for path in written.written:
-        terminal.say(f"Wrote {path}.")
-    for path in written.kept:
-        terminal.say(f"Kept the existing file {path}.")
-
-
 # -- Publish ---------------------------------------------------------------------------------------
 
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector publish",
         "connector publish --parquet lake --schema marts",
+        "connector publish --parquet s3://bucket/account=acme",
         "connector publish --xlsx placements.xlsx --table marts.fct_placements",
         "connector publish --personal drop --without push",
     ),
@@ -359,9 +331,9 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
 )
 @click.option(
     "--parquet",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Also export the tables to DIR as Parquet files. Replaces an earlier export.",
+    metavar="TARGET",
+    help="Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces "
+    "an earlier export.",
 )
 @click.option(
     "--schema",
@@ -390,13 +362,14 @@ def _print_written_files(terminal: Terminal, written: WrittenFiles) -> None:
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Schema, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the"
+    " published file."
     " Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session,
     *,
-    parquet: Path | None,
+    parquet: str | None,
     schemas: tuple[str, ...],
     xlsx: Path | None,
     tables: tuple[str, ...],
@@ -420,12 +393,12 @@ def publish(
     # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()
     with terminal.progress("publish") as meter:
-        done = run_publish(settings, watch=RunProgress(meter))
+        done = run_publish(settings, watch=RunProgress(meter).on_build)
     exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    for each in () if done.built is None else done.built.warnings:
+    for each in done.built.warnings:
         rows = count_noun(each.failing, "row")
-        terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
+        terminal.warn(f"{each.check.name} found {rows} in {each.check.model}. {each.check.about}")
     if settings.models.value == "on":
         _warn_undeclared(terminal, find_undeclared(load_account_project(settings)))
     values = done.as_json()
@@ -460,8 +433,6 @@ def _write_workbook(
     file: Path, path: Path, tables: tuple[str, ...], terminal: Terminal
 ) -> tuple[Sheet, ...]:
     """Export the tables to an .xlsx file, and warn about texts that were shortened."""
-    from connector.publishing.excel import write_workbook  # noqa: PLC0415 # its import is slow
-
     sheets = write_workbook(file, path, tables)
     for each in sheets:
         for column, number in each.shortened.items():
@@ -487,10 +458,7 @@ def _publication_sentence(done: PublishResult) -> str:
 
 @click.command(
     cls=Command,
-    examples=(
-        "connector report --open",
-        "connector report --period 2026-Q3 --compare previous --compare 2024-Q3",
-    ),
+    examples=("connector report --open", "connector report --period 2026-Q3"),
     if_interrupted="No report was written.",
 )
 @options.file_option(
@@ -504,22 +472,13 @@ def _publication_sentence(done: PublishResult) -> str:
     help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or "
     "year, for example last-quarter.",
 )
-@click.option(
-    "--compare",
-    multiple=True,
-    metavar="PERIOD",
-    help="Period of the same length to compare with: a period, previous, or year-before. Can be "
-    "given twice. [default: previous and year-before]",
-)
 @click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
-def report(
-    session: Session, *, out: Path | None, period: str, compare: tuple[str, ...], opens: bool
-) -> int:
+def report(session: Session, *, out: Path | None, period: str, opens: bool) -> int:
     """Write a report for an agency's director from the published file.
 
-    The first page shows the figures of a period and of two other periods, four charts, and three
-    lists of things to do. Detailed pages follow. Makes no API requests. The report is one file that
-    can be read offline, printed and sent. Only its owner can read the file.
+    Shows eight figures of a period and of the one before, then charts and tables, each with its
+    definition. Makes no API requests. The report is one file that can be read offline, printed and
+    sent. Only its owner can read the file.
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
@@ -529,9 +488,8 @@ def report(
         written_at=datetime.now(UTC),
         account=settings.account.value,
         period=period,
-        compare=compare,
     )
-    terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
+    terminal.print_object({"file": path, **page.as_json()})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started. Open the report by hand")

@@ -5,20 +5,18 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from pathlib import Path
 
 import click
 import uvicorn
 
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused
-from connector.page.access import AccessRules, read_passwords, set_password
-from connector.page.import_page import ImportPage, PageOptions
+from connector.page.access import Access, Rules
+from connector.page.app import App
+from connector.page.imports import Imports
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Addresses that only this machine can reach."""
-
-_PASSWORD_CHARACTERS_MIN = 12
 
 
 @click.command(
@@ -26,8 +24,8 @@ _PASSWORD_CHARACTERS_MIN = 12
     examples=(
         "connector page",
         "connector page --account acme --port 8090",
-        "connector page --passwords people.txt --add-person 'Ann Lee'",
-        "connector page --host 10.0.0.5 --address https://imports.example --passwords people.txt",
+        "connector page --proxy-user X-Remote-User --proxy-from 127.0.0.1"
+        " --address https://imports.example",
     ),
     if_interrupted="No import is lost. Start the page again to continue.",
 )
@@ -43,19 +41,10 @@ _PASSWORD_CHARACTERS_MIN = 12
     "--address", metavar="URL", help="Public address of the page, if it differs from host and port."
 )
 @click.option(
-    "--passwords",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File with the users and their argon2 password hashes.",
+    "--proxy-user", metavar="HEADER", help="Header in which the reverse proxy names the user."
 )
 @click.option(
-    "--add-person",
-    metavar="NAME",
-    help="Add a user to the file of --passwords. The command asks for the password.",
-)
-@click.option("--proxy", metavar="IP", help="IP address of the reverse proxy that signs users in.")
-@click.option(
-    "--proxy-header", metavar="NAME", help="Header in which the proxy sends the user's name."
+    "--proxy-from", metavar="ADDRESS", help="IP address of the reverse proxy that signs users in."
 )
 def page(
     session: Session,
@@ -63,33 +52,26 @@ def page(
     host: str,
     port: int,
     address: str | None,
-    passwords: Path | None,
-    add_person: str | None,
-    proxy: str | None,
-    proxy_header: str | None,
+    proxy_user: str | None,
+    proxy_from: str | None,
 ) -> int:
-    """Serve the import page for preparing, sending and undoing imports.
+    """Serve the import page for checking, sending and undoing imports.
 
-    On the default address, it prints a link that signs one user in, once. To listen on another
-    address, give a file of passwords, or the reverse proxy that signs users in and its header. Put
-    the page behind a proxy with HTTPS. 'connector push' can continue an import that was prepared on
-    the page, and the page can show imports of 'connector push'.
+    On this machine, the command prints a link that signs one browser in, once. For a team, put the
+    page behind a reverse proxy that signs users in. Name the header in which the proxy sends the
+    user, and the address from which it connects.
     """
-    if add_person is not None:
-        return _add_page_user(session, passwords, add_person)
     settings = session.load()
     settings.connection()
-    _check_access(host, address, passwords, proxy, proxy_header)
+    _check_access(host, address, proxy_user, proxy_from)
     with _open_listener(host, port) as listener:
-        taken = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        rules = AccessRules(
-            (address or f"http://{shown}:{taken}").rstrip("/"), passwords, proxy, proxy_header
-        )
-        served = ImportPage(settings, PageOptions(rules, f"import_page_{taken}", _user_name()))
-        served.start()
+        public = (address or f"http://{shown}:{listener.getsockname()[1]}").rstrip("/")
+        imports = Imports(settings)
+        access = Access(Rules(public, _user_name(), proxy_user, proxy_from), imports.folder)
+        imports.resume()
         config = uvicorn.Config(
-            served.app,
+            App(imports, access),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -98,11 +80,10 @@ def page(
             proxy_headers=False,
             timeout_graceful_shutdown=2,
         )
-        is_open = passwords is None and proxy_header is None
-        link = rules.address + (served.access.create_link() if is_open else "/")
-        session.terminal.print_object({"address": rules.address, "link": link})
+        link = f"{public}/" if proxy_user else access.create_link()
+        session.terminal.print_object({"address": public, "link": link})
         session.terminal.say(f"Open {link}")
-        if is_open:
+        if not proxy_user:
             session.terminal.say(
                 "The link can be used once, by one user. Press Ctrl-C to stop the page."
             )
@@ -111,23 +92,25 @@ def page(
 
 
 def _check_access(
-    host: str, address: str | None, passwords: Path | None, proxy: str | None, header: str | None
+    host: str, address: str | None, proxy_user: str | None, proxy_from: str | None
 ) -> None:
-    """Raise `Misused` if a public address has no login, or options do not belong together."""
-    if (proxy is None) != (header is None):
+    """Raise `Misused` if a public address has no sign-in, or options do not belong together."""
+    if (proxy_user is None) != (proxy_from is None):
         raise Misused(
-            "--proxy and --proxy-header must be given together", action="Give both, or neither."
+            "--proxy-user and --proxy-from must be given together", action="Give both, or neither."
         )
-    if passwords is not None:
-        read_passwords(passwords)
+    if address is not None and not address.startswith(("https://", "http://")):
+        raise Misused(
+            f"--address is {address!r}", action="Give an address such as https://imports.example."
+        )
     if host in LOOPBACK:
         return
-    if passwords is None and header is None:
+    if proxy_user is None:
         raise Misused(
             f"other machines can reach --host {host}, and no sign-in is configured",
-            action="Add --passwords FILE, or --proxy IP and --proxy-header NAME.",
+            action="Add --proxy-user HEADER and --proxy-from ADDRESS.",
         )
-    if address is None or not address.startswith(("https://", "http://")):
+    if address is None:
         raise Misused(
             (
                 f"other machines can reach --host {host}, and the public address of the page "
@@ -162,18 +145,3 @@ def _user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"
-
-
-def _add_page_user(session: Session, passwords: Path | None, name: str) -> int:
-    """Ask for a password, and add the user to the password file. Raises `Misused`."""
-    if passwords is None:
-        raise Misused("no password file is given", action="Add --passwords FILE.")
-    password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    if len(password) < _PASSWORD_CHARACTERS_MIN:
-        raise Misused(
-            f"the password has {len(password)} characters",
-            action=f"Choose a password of at least {_PASSWORD_CHARACTERS_MIN} characters.",
-        )
-    set_password(passwords, name, password)
-    session.terminal.say(f"{name} can now sign in. Start the page with --passwords.")
-    return 0

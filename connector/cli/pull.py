@@ -26,13 +26,10 @@ from connector.errors_api import Stopped
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
-from connector.operations.findings import ALERTS
+from connector.models.publish import load_account_project
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.publication import load_account_project
-from connector.pulls.comparison import StreamComparison
-from connector.pulls.cost_estimate import CostEstimate
-from connector.pulls.cost_estimate import estimate_cost as run_plan
+from connector.pulls.compare import StreamComparison
 from connector.pulls.outcome import (
     WAIT_TOLD_SECONDS_MIN,
     PullReport,
@@ -42,7 +39,9 @@ from connector.pulls.outcome import (
     explain_together,
     next_action,
 )
-from connector.pulls.resource_pull import PullOptions
+from connector.pulls.plan import CostEstimate
+from connector.pulls.plan import estimate_cost as run_plan
+from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.settings.model import (
     ENVIRONMENT,
@@ -50,7 +49,6 @@ from connector.settings.model import (
     Settings,
     refuse_shared_credentials,
 )
-from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
@@ -65,9 +63,14 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 # -- Pull ------------------------------------------------------------------------------------------
 
 
+_ODD_ACTION = (
+    "No action is needed: no data is lost. The table sync.events lists all these records, and"
+    " docs/PULL.md explains each kind."
+)
+
+
 @click.command(
     cls=Command,
-    checks_alerts=True,
     has_create_option=True,
     examples=(
         "connector pull",
@@ -155,7 +158,6 @@ def pull(
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=("connector sweep", "connector sweep candidates --accept-deletes"),
     if_interrupted="Loaded records are kept. Run the same command again to continue.",
 )
@@ -184,11 +186,16 @@ def _pull_and_print(
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
         pulling = run_pull(
-            settings, resources, command=command, watch=watch, building=watch, **run_options
+            settings,
+            resources,
+            command=command,
+            watch=watch,
+            building=watch.on_build,
+            **run_options,
         )
         report = asyncio.run(pulling)
     _print_report(session.terminal, report)
-    if report.published is not None and not report.published.is_unchanged:
+    if report.published is not None:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
         budget = run_options.get("budget")
@@ -220,15 +227,13 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
         publishing_error=report.unpublished,
     )
     terminal.say(_closing_sentence(report), requests=report.requests)
-    if report.published is not None and report.published.is_unchanged:
-        terminal.say(f"Nothing to publish: {report.published.file.name} is up to date.")
 
 
 def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn about own models and columns that no schema.yml declares."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
-    from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
+    from connector.models.mask import find_undeclared  # noqa: PLC0415 # only for own models
 
     if missing := find_undeclared(load_account_project(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
@@ -259,14 +264,8 @@ def failure_lines(report: PullReport) -> Iterator[str]:
     for name, each in report.resources.items():
         if each.outcome == "done" and (differs := describe_row_difference(each)):
             yield differs
-        if erased := each.anomalies.get("suppressed"):
-            yield (
-                f"{name}: {count_noun(erased, 'record')} of erased people, saved without "
-                "personal data. Erase these people on the platform too"
-            )
-        # Records of erased people have their own line.
-        if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:
-            yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
+        if odd := report.anomalies.get(name):
+            yield f"{describe_anomalies(name, odd)} {_ODD_ACTION}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
         yield f"not pulled, because the run ended before: {', '.join(not_started)}"
@@ -444,7 +443,8 @@ def _parse_interval(text: str) -> timedelta:
 def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | None) -> int:
     """Estimate the requests and minutes of a pull.
 
-    Finds the number of changed records with a few requests. Loads nothing.
+    Sends one request for each resource, and assumes as many changes as in the last pull. Loads
+    nothing.
     """
     settings = session.load()
     with session.terminal.progress("plan"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import EncodingUnknown, Misused, count_noun, end_sentence
+from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import create_template as write_template
@@ -48,7 +48,7 @@ OUTCOMES = {
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FLAGS = {"mapping_file": "--mapping", "content_type": "--type"}
+_FLAGS = {"mapping_file": "--mapping", "content_type": "--type", "set_values": "--set"}
 
 _TYPES: Mapping[str, Any] = {
     "match": options.comma_separated,
@@ -78,6 +78,8 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
             else:
                 given |= {"default": "" if default == () else default}
                 given |= {"show_default": isinstance(default, str)}
+            if name == "set_values":
+                given |= {"multiple": True, "default": ()}
             flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
             command = click.option(flag, name, **given | more)(command)
         return command
@@ -90,18 +92,17 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 
 @click.command(
     cls=Command,
-    checks_alerts=True,
     examples=(
         "connector push candidates people.xlsx --mode create",
         "connector push candidates people.xlsx --mode create --apply",
         "connector push candidates people.csv --mode upsert --match email --apply",
-        "connector push companies firms.csv jobs jobs.csv --mode create --apply",
         "connector push leads won.csv --mode convert --apply",
         'connector push candidates --query "from own.candidates_to_update" --mode update',
     ),
     if_interrupted="No row is lost or sent twice. Run the same command again to continue.",
 )
-@click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
+@click.argument("resource")
+@click.argument("file", required=False)
 @add_push_options("mode", "match")
 @options.apply_option("Send the rows. Default: preview only.")
 @click.option(
@@ -120,9 +121,11 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @options.file_option(
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
 )
-@add_push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
-@add_push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
-@add_push_options("overwrite", "resend", "unconfirmed", "marker_field")
+@add_push_options(
+    "set_values", "ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding"
+)
+@add_push_options("delimiter", "date_format", "century", "decimal", "region", "day_hours", "clear")
+@add_push_options("overwrite", "resend")
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
     "--no-wait",
@@ -142,7 +145,8 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 def push(
     session: Session,
     *,
-    files: tuple[str, ...],
+    resource: str,
+    file: str | None,
     query: str | None,
     clears_nulls: bool,
     save_mapping: Path | None,
@@ -153,8 +157,8 @@ def push(
     Previews by default: it checks every row, reports all problems together, and sends nothing. Add
     --apply to send the valid rows. The report is written next to the file, with the file's
     columns and the result of each row. Correct the rows in the report and push it: rows that were
-    already applied are not sent again. Several files are pushed in the order in which they refer to
-    each other. A conversion of a lead cannot be undone.
+    already applied are not sent again. Push files that refer to each other one after the other, for
+    example companies before their jobs. A conversion of a lead cannot be undone.
 
     With --query, the columns of the result are fields. The result is written to the folder pushes/
     of the data folder, and pushed like a file.
@@ -162,19 +166,17 @@ def push(
     settings, terminal = session.load(), session.terminal
     push_options = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
     if query is None:
-        push_files = _parse_file_arguments(files, push_options, clears_nulls=clears_nulls)
+        push_file = _parse_file_argument(resource, file, push_options, clears_nulls=clears_nulls)
     else:
-        if len(files) > 1:
-            raise Misused(
-                f"FILE and --query are both given: {files[1]}", action="Give one of them."
-            )
-        found = file_from_query(settings, files[0], query, push_options, clears_nulls=clears_nulls)
+        if file is not None:
+            raise Misused(f"FILE and --query are both given: {file}", action="Give one of them.")
+        found = file_from_query(settings, resource, query, push_options, clears_nulls=clears_nulls)
         if found is None:
-            terminal.print_object({"resource": files[0], "rows": 0, "requests": 0, "error": None})
+            terminal.print_object({"resource": resource, "rows": 0, "requests": 0, "error": None})
             terminal.say("The query returned no rows. Nothing was sent.")
             return 0
         terminal.say(f"Rows of the query: {found.path}")
-        push_files = [found]
+        push_file = found
     run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
@@ -187,72 +189,57 @@ def push(
     with terminal.progress("push") as meter:
         pushing = run_push(
             settings,
-            push_files,
+            push_file,
             run_options,
             budget=given["budget"],
             watch=RunProgress(meter),
             on_wait=terminal.say,
         )
-        try:
-            reports = asyncio.run(pushing)
-        except EncodingUnknown as error:
-            # You can tell from the samples whether the guessed encoding is right.
-            for sample in error.samples:
-                terminal.warn(f'read as {error.offered}: "{sample}"')
-            raise
+        report = asyncio.run(pushing)
     has_mapping = query is not None or push_options.mapping_file is not None
-    maps = _save_mappings(save_mapping, reports, has_mapping=has_mapping)
-    for each in reports:
-        for notice in each.pulled.notices if each.pulled is not None else ():
-            terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
-        _print_column_notes(terminal, each)
-        _print_report(terminal, each)
-        if (written := maps.get(each.preview.push_file.path)) is not None:
-            terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
-    objects = [each.as_json() for each in reports]
-    terminal.print_object(objects[0] if len(objects) == 1 else {"files": objects})
-    return max(each.exit_status for each in reports)
+    written = _save_mapping(save_mapping, report, has_mapping=has_mapping)
+    for notice in report.pulled.notices if report.pulled is not None else ():
+        terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
+    _print_column_notes(terminal, report)
+    _print_report(terminal, report)
+    if written is not None:
+        terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
+    terminal.print_object(report.as_json())
+    return report.exit_status
 
 
-def _parse_file_arguments(
-    files: tuple[str, ...], push_options: PushOptions, *, clears_nulls: bool
-) -> list[PushFile]:
-    """Parse RESOURCE FILE pairs. Raises `Misused` for an odd number of arguments."""
+def _parse_file_argument(
+    resource: str, file: str | None, push_options: PushOptions, *, clears_nulls: bool
+) -> PushFile:
+    """Return the file to push. Raises `Misused` without a file, or with an option for queries."""
     if clears_nulls:
         raise Misused(
             "--clear-nulls needs --query",
             action="For a file, use --clear TOKEN and write the token in the cells.",
         )
-    if len(files) % 2:
+    if file is None:
         raise Misused(
-            f"each resource needs a file, but {len(files)} values were given: {' '.join(files)}",
+            f"no file was given for {resource}",
             action="Example: connector push candidates people.csv --mode create",
         )
-    pairs = zip(files[::2], files[1::2], strict=True)
-    return [push_options.push_file(resource, Path(name)) for resource, name in pairs]
+    return push_options.push_file(resource, Path(file))
 
 
-def _save_mappings(
-    requested_path: Path | None, reports: Sequence[PushReport], *, has_mapping: bool
-) -> dict[Path, Path]:
-    """Save the column mapping of each file, and return its path by data file.
+def _save_mapping(
+    requested_path: Path | None, report: PushReport, *, has_mapping: bool
+) -> Path | None:
+    """Save the column mapping of the file, and return its path; None if it was not saved.
 
     Saves it at the requested path, or next to the file unless a mapping was given. Without a
     requested path, an existing mapping is kept.
     """
-    if requested_path is not None and len(reports) > 1:
-        raise Misused(
-            "--save-mapping works with one file only", action="Push the files one by one."
-        )
-    written = {}
-    for each in reports:
-        file, columns = each.preview.push_file.path, each.preview.columns
-        path = requested_path or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
-        if requested_path is not None or not (has_mapping or path.exists()):
-            row = each.preview.push_file.header_row
-            save_map(path, replace(to_saved_map(columns), header_row=row))
-            written[file] = path
-    return written
+    file, columns = report.preview.push_file.path, report.preview.columns
+    path = requested_path or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
+    if requested_path is None and (has_mapping or path.exists()):
+        return None
+    row = report.preview.push_file.header_row
+    save_map(path, replace(to_saved_map(columns), header_row=row))
+    return path
 
 
 def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
@@ -274,12 +261,6 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
         count = preview.uncreatable
         rows = f": {count_noun(count, 'row')} cannot create {resource}" if count else ""
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
-    if merged := preview.table.merged_ranges:
-        terminal.warn(
-            f"the file has merged cells: {', '.join(merged)}. Only the first cell of each range "
-            f"has a value."
-            " Unmerge the cells and fill in the others if they need the value."
-        )
 
 
 def _print_report(terminal: Terminal, report: PushReport) -> None:
@@ -373,7 +354,6 @@ _HINTS: Mapping[str, str] = {
     "record_not_read": "Run 'connector pull' first.",
     "reference_unknown": "If the record is new, run 'connector pull' first.",
     "duplicate_in_warehouse": "--mode upsert with --match updates records that exist.",
-    "person_erased": "'connector erase --release' removes the person from the list of erasures.",
 }
 """Options that help with a problem, by its code."""
 

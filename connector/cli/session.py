@@ -27,13 +27,12 @@ from connector.settings.model import (
     ConfiguredAccount,
     Settings,
     configured_accounts,
-    load_for_alerts,
     load_settings,
     require_account,
 )
 
 if TYPE_CHECKING:
-    from connector.publishing.project import BuiltModel, CheckResult
+    from connector.models.runner import BuiltModel, CheckResult
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
@@ -82,7 +81,6 @@ class Command(click.Command):
         examples: Command lines for `--help`.
         if_interrupted: Sentences to print after Ctrl-C.
         is_for_account: Add `--account`.
-        checks_alerts: Check the alerts when the command ends.
         has_create_option: Add `--create`, which creates the folder of a new account.
         creates_folders: Create the folder of a new account without `--create`.
     """
@@ -93,14 +91,13 @@ class Command(click.Command):
         examples: tuple[str, ...],
         if_interrupted: str = "",
         is_for_account: bool = True,
-        checks_alerts: bool = False,
         has_create_option: bool = False,
         creates_folders: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
-        self.checks_alerts, self.creates_folders = checks_alerts, creates_folders
+        self.creates_folders = creates_folders
         if is_for_account:
             about = "Name of the account. Required if the configuration has named accounts."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
@@ -132,49 +129,39 @@ class Command(click.Command):
         if account is not None and ctx.params.get("is_for_all"):
             error = Misused("--account and --all are both given", action="Give one of them.")
             raise SystemExit(terminal.print_failure(error))
-        loaded: list[Settings] = []
 
         def load() -> Settings:
-            loaded.append(_load_settings(terminal, account, is_debug, creates=creates))
-            return loaded[-1]
+            return _load_settings(terminal, account, is_debug, creates=creates)
 
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        status, is_interrupted = _run_and_report(terminal, call, self.if_interrupted)
-        if self.checks_alerts and not is_interrupted:
-            flags = {"account": account}
-            settings = loaded[-1] if loaded else load_for_alerts(flags, os.environ, Path.cwd())
-            if settings is not None:
-                _check_alerts(terminal, settings)
-        raise SystemExit(status)
+        raise SystemExit(_run_and_report(terminal, call, self.if_interrupted))
 
 
-def _run_and_report(
-    terminal: Terminal, call: Callable[[], int], if_interrupted: str
-) -> tuple[int, bool]:
-    """Call the command and print its error. Return the exit status, and True after Ctrl-C."""
+def _run_and_report(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> int:
+    """Call the command, print its error, and return the exit status."""
     try:
-        return call(), False
+        return call()
     except ConnectorError as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.print_failure(error), False
+        return terminal.print_failure(error)
     except KeyboardInterrupt:
         reason, status = describe_interrupt()
         message = f"{reason} {if_interrupted}".rstrip()
         error_json = {"code": "interrupted", "message": message, "exit_status": status}
         terminal.print_object({"error": error_json})
         terminal.say(message)
-        return status, True
+        return status
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does: print nothing more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1, False
+        return 1
     except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
         return terminal.print_failure(
             ConnectorError(f"an unexpected error: {error_location(error)}")
-        ), False
+        )
 
 
 def _load_settings(
@@ -198,29 +185,6 @@ def _load_settings(
                 f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
             )
     return settings
-
-
-def _check_alerts(terminal: Terminal, settings: Settings) -> None:
-    """Send due alerts. Failures are warnings and do not change the exit status."""
-    if settings.alert_webhook.value is None and settings.alert_email_host.value is None:
-        return
-    # Imported here because most commands send no alerts.
-    from connector.operations.alert_check import check_alerts  # noqa: PLC0415
-
-    try:
-        for failure in check_alerts(settings, command_error=terminal.failure).failures:
-            terminal.warn(
-                f"{failure}. 'connector alerts' lists the alerts; the next run sends them again."
-            )
-    except ConnectorError as error:
-        terminal.warn(f"alerts could not be checked: {error}. {error.action}")
-    except KeyboardInterrupt:
-        terminal.warn("the check of alerts was stopped. The next check continues.")
-    except Exception as error:
-        _LOGGER.debug(
-            "the check of alerts failed", exc_info=True, extra={"event": "alert_check_failed"}
-        )
-        terminal.warn(f"alerts could not be checked: an unexpected error: {error_location(error)}")
 
 
 def error_location(error: Exception) -> str:
@@ -302,20 +266,15 @@ class RunProgress:
             self._meter.update(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read
 
-    def on_plan(self, models: int, checks: int) -> None:
-        """Start the bar of models and checks."""
-        self._meter.begin("build models", models + checks)
+    def on_build(self, done: BuiltModel | CheckResult, steps: int) -> None:
+        """Advance the bar of models and checks, and keep the model or the result."""
+        if not self.models and not self.checks:
+            self._meter.begin("build models", steps)
+        from connector.models.runner import CheckResult  # noqa: PLC0415 # most commands build nothing
 
-    def on_model_start(self, name: str) -> None:
-        """Show the model's name."""
-        self._meter.update(f"build {name}")
-
-    def on_model_end(self, model: BuiltModel) -> None:
-        """Advance the bar, and add the model to `models`."""
-        self._meter.update(steps=1)
-        self.models.append(model)
-
-    def on_check_end(self, check: CheckResult) -> None:
-        """Advance the bar, and add the check to `checks`."""
-        self._meter.update(f"check {check.name}", steps=1)
-        self.checks.append(check)
+        if isinstance(done, CheckResult):
+            self.checks.append(done)
+            self._meter.update(f"check {done.check.name}", steps=1)
+        else:
+            self.models.append(done)
+            self._meter.update(f"build {done.name}", steps=1)

@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from connector.cli import alerts as alerting
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_age
 from connector.errors import ConnectorError, SettingsError, count_noun
-from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Lease, Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment
-from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
-from connector.operations.alert_check import AlertCheck, current_alerts, open_alerts
-from connector.operations.findings import Proof, proof_of
+from connector.operations.gauges import read_samples, write_gauges
+from connector.operations.notify import notify
+from connector.operations.problems import (
+    AccountState,
+    Problem,
+    describe_problem,
+    find_problems,
+    read_state,
+    settings_problem,
+)
 from connector.pulls.outcome import explain, explain_together
-from connector.pulls.workspace import check_files
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import ConfiguredAccount, Settings
-from connector.settings.values import Age, parse_age
 from connector.warehouse.runs import (
     Publication,
     Run,
@@ -44,7 +46,7 @@ RESOURCE_COLUMNS = (
 )
 RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests", "rate limited")
 ACCOUNT_COLUMNS = (
-    *("account", "verified until", "last run", "outcome", "requests", "of", "forecast", "alerts"),
+    *("account", "verified until", "last run", "outcome", "requests", "of", "forecast", "problems"),
 )
 ACCOUNT_VALUES = ("proven_at", "last_run_at", "last_outcome", "requests", "limit", "forecast")
 RUNS_SHOWN = 5
@@ -75,7 +77,7 @@ class AccountStatus:
     published: Publication | None
     publications: tuple[Publication, ...]
     ledger_status: LedgerStatus | None
-    alerts: AlertCheck
+    problems: list[Problem]
     now: datetime
     not_started: frozenset[str]
 
@@ -100,7 +102,7 @@ class AccountStatus:
             read_own_publication(warehouse.published),
             publications,
             _ledger_status(settings, now),
-            current_alerts(settings, now),
+            find_problems(read_state(settings, now)),
             now,
             unreached,
         )
@@ -112,12 +114,6 @@ class AccountStatus:
             if each.outcome in ("published", "refused", "failed"):
                 return None if each.outcome == "published" else each
         return None
-
-    @property
-    def unchanged_at(self) -> datetime | None:
-        """Time of the last pull if it found nothing to publish; else None."""
-        newest = self.publications[0] if self.publications else None
-        return newest.true_of if newest is not None and newest.outcome == "unchanged" else None
 
     @property
     def running_leases(self) -> tuple[Lease, ...]:
@@ -158,12 +154,22 @@ class AccountStatus:
         return self.ledger_status.limit_per_minute if self.ledger_status is not None else None
 
 
-def _parse_age(text: str) -> Age:
-    """Parse for example 26h, 90min or 2d. Raises `click.BadParameter`."""
-    try:
-        return parse_age(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not {error}") from None
+@dataclass(frozen=True, slots=True)
+class ExaminedAccount:
+    """Account with the state of its files, None if its settings are invalid, and its problems."""
+
+    account: ConfiguredAccount
+    state: AccountState | None
+    problems: list[Problem]
+
+    @classmethod
+    def examine(cls, account: ConfiguredAccount, now: datetime) -> ExaminedAccount:
+        """Read the account's files."""
+        if account.settings is None:
+            assert account.error is not None
+            return cls(account, None, [settings_problem(account.error)])
+        state = read_state(account.settings, now)
+        return cls(account, state, find_problems(state))
 
 
 @click.command(
@@ -171,54 +177,119 @@ def _parse_age(text: str) -> Age:
     examples=(
         "connector status",
         "connector status --account acme --json",
-        "connector status --all --max-age 26h",
-        "connector status --all --check",
+        "connector status --all --check --notify",
+        "connector status --all --prometheus /var/lib/node_exporter/connector.prom",
     ),
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Print one line per account, and exit with status 1 if a file is damaged or missing, or"
-    " if the last verification is older than --max-age (default: alert_max_age).",
+    help="Print one line per account, and exit with status 1 if an account has a problem.",
 )
 @click.option(
-    "--max-age",
-    type=_parse_age,
-    metavar="AGE",
-    help="Exit with status 1 if the last verification is older than AGE (26h, 90min, 2d), or if"
-    " alerts cannot be delivered.",
+    "--notify",
+    "notifies",
+    is_flag=True,
+    help="Send a message if the problems changed since the last message.",
+)
+@click.option(
+    "--prometheus",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write gauges for Prometheus to FILE.",
 )
 @options.all_accounts
-def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bool) -> int:
-    """Show how recent the copy is, the last runs, and the requests of this month.
+def status(
+    session: Session, *, check: bool, notifies: bool, prometheus: Path | None, is_for_all: bool
+) -> int:
+    """Show the state and the problems of the local copy, and the requests of this month.
 
-    Also shows the records still to be read, the time and requests that they need, a running pull,
-    and open alerts. Makes no API requests, and works during a pull.
+    A problem is a failed pull or publication, a published file that is older than max_age,
+    unconfirmed rows, a used-up quota, a damaged file, or a failed backup. Makes no API requests,
+    and works during a pull.
 
-    Use --max-age as a watchdog in cron: it checks when the data was last verified, not whether a
-    schedule ran. Use --check as the health check of a container: an account that was never pulled
-    passes it.
+    Use --check as a watchdog or as the health check of a container. Run it with --notify every
+    hour, for example from cron.
     """
+    now, exit_status = datetime.now(UTC), 0
+    examined = list[ExaminedAccount]()
+    if check or notifies or prometheus is not None:
+        accounts = session.accounts(is_for_all=is_for_all)
+        examined = [ExaminedAccount.examine(each, now) for each in accounts]
+    if notifies:
+        exit_status = _notify_all(session.terminal, examined)
+    if prometheus is not None:
+        _write_gauges(prometheus, examined)
     if check:
-        return _print_health(session, max_age, is_for_all=is_for_all)
+        return max(exit_status, _print_health(session.terminal, examined, now))
     if is_for_all:
-        return _print_summaries(session, max_age)
-    settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
+        return max(exit_status, _print_summaries(session, now))
+    _print_account(session, now)
+    return exit_status
+
+
+def _notify_all(terminal: Terminal, examined: Sequence[ExaminedAccount]) -> int:
+    """Send a message for each account whose problems changed. Return the highest exit status."""
+    exit_status = 0
+    for each in examined:
+        settings = each.account.settings or each.account.settings_for_alerts
+        if settings is None:
+            terminal.warn(f"{each.account.title}: the settings have no address for notifications.")
+            exit_status = 2
+            continue
+        try:
+            if notify(settings, each.problems):
+                terminal.say(f"{each.account.title}: sent a message about the problems.")
+        except ConnectorError as error:
+            terminal.warn(f"{each.account.title}: {explain(error)}")
+            exit_status = max(exit_status, error.exit_status)
+    return exit_status
+
+
+def _write_gauges(path: Path, examined: Sequence[ExaminedAccount]) -> None:
+    """Write the gauges of all accounts. Raises a `ConnectorError` if the file cannot be written."""
+    samples = [
+        sample
+        for each in examined
+        for sample in read_samples(
+            each.account.name or "",
+            each.account.settings.folder if each.account.settings else path.parent,
+            each.state,
+            each.problems,
+        )
+    ]
+    try:
+        write_gauges(path, samples)
+    except OSError as error:
+        raise ConnectorError(
+            f"{path} cannot be written: {error.strerror}", action="Choose another FILE."
+        ) from None
+
+
+def _print_account(session: Session, now: datetime) -> None:
+    """Print the state and the problems of one account."""
+    settings, terminal = session.load(), session.terminal
     warehouse = Warehouse(settings.folder)
     found = AccountStatus.read(settings, warehouse, now) if warehouse.exists else None
-    watched = open_alerts(settings) if found is None else found.alerts
-    proven_at = {} if found is None else {e.resource: e.proven_at for e in found.resources}
-    proof = proof_of(proven_at, now, max_age) if max_age is not None else None
+    problems = find_problems(read_state(settings, now)) if found is None else found.problems
     nothing = {"folder": settings.folder, "resources": {}, "runs": [], "is_lost": warehouse.is_lost}
     values = nothing if found is None else _as_json(found)
-    terminal.print_object(values | alerting.alerts_json(proof, watched))
+    terminal.print_object(values | {"problems": [each.as_json() for each in problems]})
     if found is None and warehouse.is_lost:
         terminal.warn(f"{LOST}. {LOST_ACTION}")
     elif found is None:
         terminal.say(f"{settings.folder} contains no records yet. {_first_step(settings)}")
+        _print_problems(terminal, problems)
     elif not terminal.is_json:
         _print_status(terminal, found)
-    return alerting.print_alert_warnings(terminal, proof, watched)
+
+
+def _print_problems(terminal: Terminal, problems: Sequence[Problem]) -> None:
+    """Print each problem with the next action."""
+    for each in problems:
+        terminal.print_line()
+        for line in describe_problem(each):
+            terminal.print_line(terminal.name_places(line))
 
 
 def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
@@ -259,21 +330,18 @@ def _print_status(terminal: Terminal, found: AccountStatus) -> None:
     troubled = [
         each.last for each in found.resources if each.last is not None and each.last.message
     ]
-    warnings = tuple(explain_together(troubled))
-    for line in warnings:
+    for line in explain_together(troubled):
         terminal.warn(line)
     terminal.print_line()
     runs = [_run_row(each, found.outcome_of(each)) for each in found.runs]
     terminal.print_table(RUN_COLUMNS, runs)
     terminal.print_line()
     _print_publications(terminal, found)
-    for line in (*_quota_lines(found), *alerting.alert_lines(found.alerts)):
+    for line in _quota_lines(found):
         terminal.print_line(line)
     for line in (*_first_load_lines(found.resources), *_next_steps(found)):
         terminal.say(line)
-    for action in dict.fromkeys(each.action for each in found.alerts.open):
-        if not any(action in line for line in warnings):
-            terminal.say(f"What to do: {action}")
+    _print_problems(terminal, found.problems)
 
 
 def _resource_row(state: ResourceState, found: AccountStatus) -> Sequence[object]:
@@ -306,8 +374,6 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     else:
         since = describe_age(found.now - found.published_at)
         text = _describe_published(found.published)
-        if found.unchanged_at is not None:
-            text += f"; no changes found since, last pull at {format_moment(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{text}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
@@ -404,7 +470,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
     # Content items without a content type have no list, so they are verified without a time.
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
-    if proven and not unproven and not found.alerts.open:
+    if proven and not unproven and not found.problems:
         since = describe_age(found.now - min(proven))
         yield f"Up to date: all records are loaded and were verified {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
@@ -413,7 +479,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
 
 
 def _as_json(found: AccountStatus) -> dict[str, object]:
-    """Return the JSON object of `connector status --json` without alerts."""
+    """Return the JSON object of `connector status --json` without problems."""
     at, unread = found.published_at, found.unread
     values: dict[str, object] = {
         "folder": found.warehouse.folder,
@@ -421,7 +487,6 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             "path": found.warehouse.published,
             "published_at": at,
             "age_seconds": None if at is None else (found.now - at).total_seconds(),
-            "unchanged_at": found.unchanged_at,
             **({} if found.published is None else asdict(found.published)),
         },
         "unpublished": found.failed_publication,
@@ -467,125 +532,63 @@ def _ledger_json(usage: LedgerStatus, now: datetime) -> dict[str, object]:
 # One line for each account, also for an account whose files cannot be read.
 
 
-@dataclass(frozen=True, slots=True)
-class AccountSummary:
-    """Last verification, last run, requests and alerts of one account."""
-
-    proof: Proof
-    last: Run | None
-    ledger_status: LedgerStatus | None
-    alerts: AlertCheck
-
-    @classmethod
-    def read(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountSummary:
-        """Read the account's files. Raises `ConnectorError`."""
-        warehouse = Warehouse(settings.folder)
-        health = warehouse.health() if warehouse.exists else None
-        proven_at = {} if health is None else health.proven_at
-        return cls(
-            proof_of(proven_at, now, max_age or settings.alert_max_age.value),
-            health.runs[0] if health is not None and health.runs else None,
-            _ledger_status(settings, now),
-            open_alerts(settings),
+def _print_summaries(session: Session, now: datetime) -> int:
+    """Print one line per account, and return the highest exit status of an account's error."""
+    terminal, exit_status = session.terminal, 0
+    rows, objects = list[Sequence[object]](), list[dict[str, Any]]()
+    for account in session.accounts(is_for_all=True):
+        found = ExaminedAccount.examine(account, now)
+        error = account.error or (found.state.error if found.state is not None else None)
+        values = _summary_values(found)
+        problems = ", ".join(each.code for each in found.problems)
+        moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
+        outcome = f"error: {error.code}" if error else values["last_outcome"] or "never pulled"
+        numbers = (values["requests"], values["limit"], values["forecast"])
+        rows.append((account.title, *moments, outcome, *numbers, problems))
+        objects.append(
+            {
+                "account": account.name,
+                **values,
+                "error": error and error.as_json(),
+                "problems": [each.as_json() for each in found.problems],
+            }
         )
-
-    def values(self) -> dict[str, Any]:
-        """Return the values by the names in `ACCOUNT_VALUES`; unknown values are None."""
-        last, month = self.last, None if self.ledger_status is None else self.ledger_status.month
-        values = (
-            self.proof.oldest,
-            None if last is None else last.started_at,
-            None if last is None else last.outcome,
-            None if month is None else month.used,
-            None if month is None else month.limit,
-            None if self.ledger_status is None else self.ledger_status.forecast,
-        )
-        return dict(zip(ACCOUNT_VALUES, values, strict=True))
-
-
-def _print_summaries(session: Session, max_age: Age | None) -> int:
-    """Print one line per account and its problems, and return the highest exit status."""
-    terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
-    read = partial(AccountSummary.read, now=now, max_age=max_age)
-    found = list(session.for_each(read, is_for_all=True))
-    rows = [(account.title, *_account_cells(line)) for account, line in found]
+        if error is not None:
+            terminal.warn(f"{account.title}: {explain(error)}")
+            exit_status = max(exit_status, error.exit_status)
     terminal.print_table(ACCOUNT_COLUMNS, rows)
-    for account, line in found:
-        if isinstance(line, ConnectorError):
-            terminal.warn(f"{account.title}: {explain(line)}")
-            exit_status = max(exit_status, line.exit_status)
-            continue
-        failures = [f"{failure}." for failure in line.alerts.failures]
-        if max_age is not None and line.proof.sentence is not None:
-            failures.append(line.proof.sentence)
-        for failure in failures:
-            terminal.warn(f"{account.title}: {failure}")
-        if max_age is not None and failures:
-            exit_status = max(exit_status, 1)
-    accounts = [{"account": account.name, **_account_json(line)} for account, line in found]
-    terminal.print_object({"accounts": accounts})
+    terminal.print_object({"accounts": objects})
     return exit_status
 
 
-def _account_cells(summary: AccountSummary | ConnectorError) -> Sequence[object]:
-    """Return the values of `ACCOUNT_COLUMNS` after the account's name."""
-    if isinstance(summary, ConnectorError):
-        return (None, None, f"error: {summary.code}", None, None, None, None)
-    values = summary.values()
-    moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
-    outcome = values["last_outcome"] or ("never pulled" if summary.last is None else "not finished")
-    alerts = ", ".join(each.code for each in summary.alerts.open)
-    return (*moments, outcome, values["requests"], values["limit"], values["forecast"], alerts)
+def _summary_values(found: ExaminedAccount) -> dict[str, Any]:
+    """Return the values of an account by the names in `ACCOUNT_VALUES`; unknown values are None."""
+    state = found.state
+    if state is None:
+        return dict.fromkeys(ACCOUNT_VALUES)
+    last = state.health.runs[0] if state.health.runs else None
+    usage = state.ledger
+    values = (
+        min((at for at in state.health.proven_at.values() if at is not None), default=None),
+        last and last.started_at,
+        last and (last.outcome or "not finished"),
+        usage and usage.month.used,
+        usage and usage.month.limit,
+        usage and usage.forecast,
+    )
+    return dict(zip(ACCOUNT_VALUES, values, strict=True))
 
 
-def _account_json(summary: AccountSummary | ConnectorError) -> dict[str, object]:
-    """Return the JSON object of one account of `connector status --all`."""
-    if isinstance(summary, ConnectorError):
-        return {**dict.fromkeys(ACCOUNT_VALUES), "error": summary.as_json()}
-    return {
-        **summary.values(),
-        "error": None,
-        **alerting.alerts_json(summary.proof, summary.alerts),
-    }
-
-
-# -- Check -----------------------------------------------------------------------------------------
-
-
-def _print_health(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
-    """Print "OK" or the problems of each account. Return 1 if an account has problems, else 0."""
-    terminal, now = session.terminal, datetime.now(UTC)
-    accounts = session.accounts(is_for_all=is_for_all)
-    found = [(each, tuple(_problems(each, now, max_age))) for each in accounts]
-    is_ok = not any(problems for _, problems in found)
-    checked = [{"account": each.name, "ok": not e, "problems": e} for each, e in found]
-    terminal.print_object({"ok": is_ok, "at": format_moment(now), "accounts": checked})
-    for account, problems in found:
-        terminal.print_line(f"{account.title}: {' '.join(problems) or 'OK'}")
+def _print_health(terminal: Terminal, examined: Sequence[ExaminedAccount], now: datetime) -> int:
+    """Print "OK" or the problems of each account. Return 1 if an account has a problem, else 0."""
+    accounts = [
+        {"account": each.account.name, "ok": not each.problems}
+        | {"problems": [problem.as_json() for problem in each.problems]}
+        for each in examined
+    ]
+    is_ok = not any(each.problems for each in examined)
+    terminal.print_object({"ok": is_ok, "at": format_moment(now), "accounts": accounts})
+    for each in examined:
+        found = [" ".join(describe_problem(problem)) for problem in each.problems]
+        terminal.print_line(f"{each.account.title}: {' '.join(found) or 'OK'}")
     return 0 if is_ok else 1
-
-
-def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) -> Iterator[str]:
-    """Yield sentences on damaged files, missing receipts, old data and undelivered alerts."""
-    try:
-        line = AccountSummary.read(account.require_settings(), now, max_age)
-        check_files(account.require_settings())
-        missing = _missing_receipts(account.require_settings())
-    except ConnectorError as error:
-        yield explain(error)
-        return
-    yield from (f"{each}. {RECEIPT_MISSING_ACTION}" for each in missing)
-    if line.last is not None and line.proof.sentence is not None:
-        yield line.proof.sentence
-    yield from (f"{each}." for each in line.alerts.failures)
-
-
-def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
-    """Return erasures whose receipt is missing. Raises `WarehouseError` if the key is lost."""
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists:
-            return []
-        erasures = Erasures(ledger)
-        # Raises for a lost key and for a receipt that cannot be read.
-        erasures.count_missing_hashes()
-        return erasures.missing_receipts()

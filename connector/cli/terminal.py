@@ -103,8 +103,6 @@ class Terminal:
         self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
         # Adds to an action the places where the settings that it names can be set.
         self.name_places: Callable[[str], str] = str
-        # The error that ended the command, for the alerts.
-        self.failure: ConnectorError | None = None
         self._environ = environ
         self._out, self._err = out, err
         self.has_watcher = _is_interactive(err, environ) and not is_quiet
@@ -223,7 +221,6 @@ class Terminal:
 
         With `is_json` the error is also printed as an object on standard output.
         """
-        self.failure = error
         action = self.name_places(error.action)
         values = {**error.as_json(), "action": action, "exit_status": error.exit_status}
         self.print_object({"error": values})
@@ -242,7 +239,6 @@ class Terminal:
 
         With `is_json` the report's object contains these errors, so no second object is printed.
         """
-        self.failure = error
         if isinstance(error, Stopped):
             self.warn(_explain_error(error))
         elif error is not None and not self.is_json:

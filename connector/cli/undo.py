@@ -40,7 +40,6 @@ _UNDONE_TEXT_MAX = 40
     cls=Command,
     examples=("connector undo last", "connector undo 20261122T000029Z-eac3b1 --apply"),
     if_interrupted="Run the same command again to undo the remaining rows.",
-    checks_alerts=True,
 )
 @click.argument("batch")
 @options.apply_option("Undo the push. Default: preview only.")
@@ -145,7 +144,6 @@ def _closing_sentence(report: UndoReport) -> str:
         "connector resolve 20261122T000029Z-eac3b1 17 --resend",
     ),
     if_interrupted="The row stays unconfirmed. Run the same command again.",
-    checks_alerts=True,
 )
 @click.argument("batch", required=False)
 @click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))

@@ -1,8 +1,8 @@
-"""Client of one workspace: its resources, and how requests are sent and retried.
+"""Client of one workspace: operations on any resource, and when a request is sent or repeated.
 
 A request is sent when a connection is free, the rate limiter permits it, and the meter has counted
 it. A request that was certainly not applied is repeated, up to a number of attempts and a time.
-Every other failure is raised. `connection.py` sends the request.
+Every other failure is raised. `session.py` sends the request.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from pydantic import SecretStr
 
-from connector.catalog import CATALOG
+from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import PER_PAGE_MAX, Order, Page, Resource
-from connector.client.connection import HttpSession
+from connector.client.limiter import (
+    RESET_SECONDS_MAX,
+    QuotaExhausted,
+    RateLimiter,
+    Ticket,
+    seconds_until,
+)
 from connector.client.messages import (
     Observer,
     Request,
@@ -33,25 +38,15 @@ from connector.client.messages import (
     build_list_request,
     build_update_request,
     rate_headers,
-    retry_after,
-    served_at,
-)
-from connector.client.rate_limiter import (
-    RESET_SECONDS_MAX,
-    Go,
-    QuotaExhausted,
-    RateLimiter,
-    Ticket,
-    Wait,
-    seconds_until,
-)
-from connector.client.response_parsing import (
     read_deleted,
     read_list,
     read_record,
     read_written,
     response_error,
+    retry_after,
+    served_at,
 )
+from connector.client.session import HttpSession
 from connector.errors import Misused, SettingsError
 from connector.errors_api import (
     QuotaSpent,
@@ -64,223 +59,28 @@ from connector.errors_api import (
 from connector.settings.credentials import parse_key
 from connector.settings.values import parse_address
 
-# -- Endpoint -------------------------------------------------------------------------------------
-# Operations of a resource: list, get, create, update, delete, convert.
-#
-# `Endpoint` returns plain dictionaries, for scripts and notebooks. `RecordEndpoint` returns
-# declared records with their page and server time, as a pull and a push need them. The declaration
-# says which operations a resource has. This module knows no HTTP library; it uses a `Sender`.
-
-
-T = TypeVar("T")
-R = TypeVar("R", bound=Resource)
-R_co = TypeVar("R_co", bound=Resource, covariant=True)
-
-
-class Sender(Protocol):
-    """Sends requests and returns successful answers."""
-
-    async def send(self, request: Request) -> Response:
-        """Send one request and return its successful answer. Raises an error for every other
-        answer.
-        """
-
-    async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send a read and return the result of `reader`. Repeats an unreadable read."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteResult(Generic[R_co]):
-    """Record in the answer to a create, update or convert, and the API's message.
-
-    The record can have fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
-    """
-
-    record: R_co
-    message: str | None
-
-
-class RecordEndpoint(Generic[R]):
-    """Operations of one resource on declared records.
-
-    Sorts, filters and bodies are checked against the declaration before a request is sent. A
-    failed request raises an error of `connector.errors_api`; a write whose answer was lost raises
-    `InDoubt`.
-
-    Args:
-        sender: Sends the requests, for example a `Client`.
-        record: Class of the resource's records.
-        parent: Id or slug of the content type, for content items only.
-
-    Raises:
-        UnknownName: The resource does not have the operation, field, sort or filter.
-    """
-
-    def __init__(self, sender: Sender, record: type[R], parent: str | None = None) -> None:
-        self._sender, self._record, self._parent = sender, record, parent
-        self._resource = record.declaration
-
-    async def list(
-        self,
-        *,
-        page: int = 1,
-        per_page: int = PER_PAGE_MAX,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Page[R]:
-        """Return one page, counted from 1, of at most 100 items; newest first by default."""
-        request = build_list_request(
-            self._resource,
-            self._parent,
-            page=page,
-            per_page=per_page,
-            sort=sort,
-            order=order,
-            search=search,
-            filters=filters,
-        )
-        return await self._sender.read(request, self._parse_page)
-
-    def _parse_page(self, request: Request, answer: Response) -> Page[R]:
-        """Return the page of a list answer. Raises the error of a failed answer."""
-        listed = read_list(request, answer)
-        moment = served_at(answer)
-        return Page(
-            items=tuple(
-                self._record(item, is_item=True, served_at=moment) for item in listed.items
-            ),
-            page=listed.page,
-            per_page=listed.per_page,
-            total=listed.total,
-            total_pages=listed.total_pages,
-            served_at=moment,
-            round_trip_seconds=answer.seconds,
-        )
-
-    async def pages(
-        self,
-        *,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[Page[R]]:
-        """Yield every page, from the first to the last.
-
-        Pages shift while records are created, changed or deleted, so an item can appear twice or
-        not at all. Use `connector pull` for a complete copy.
-        """
-        number, is_last = 1, False
-        while not is_last:
-            page = await self.list(
-                page=number, sort=sort, order=order, search=search, filters=filters
-            )
-            yield page
-            # A short page need not be the last: the list says how many there are.
-            is_last = not page.items or (page.is_last and number >= page.total_pages)
-            number += 1
-
-    async def get(self, id: str) -> R:
-        """Return the record with all its fields. Raises `NotFound`."""
-        request = build_get_request(self._resource, id, self._parent)
-        return await self._sender.read(request, self._parse_detail)
-
-    def _parse_detail(self, request: Request, answer: Response) -> R:
-        """Return the record of a detail answer. Raises the error of a failed answer."""
-        return self._record(read_record(request, answer), served_at=served_at(answer))
-
-    async def create(self, fields: Mapping[str, Any]) -> WriteResult[R]:
-        """Create a record. Raises `ValidationFailed` with messages by field."""
-        return await self._send_write(build_create_request(self._resource, fields, self._parent))
-
-    async def update(self, id: str, fields: Mapping[str, Any]) -> WriteResult[R]:
-        """Change the fields that are given, and no others. Raises `ValidationFailed`."""
-        return await self._send_write(
-            build_update_request(self._resource, id, fields, self._parent)
-        )
-
-    async def delete(self, id: str) -> str | None:
-        """Delete the record, and return the API's message, if any (API 4.8)."""
-        request = build_delete_request(self._resource, id, self._parent)
-        return read_deleted(request, await self._sender.send(request))
-
-    async def convert(self, id: str) -> WriteResult[R]:
-        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
-        return await self._send_write(build_convert_request(self._resource, id))
-
-    async def _send_write(self, request: Request) -> WriteResult[R]:
-        """Send a create, update or convert, and return the record that the API echoed."""
-        answer = await self._sender.send(request)
-        raw, message = read_written(request, answer)
-        return WriteResult(self._record(raw, served_at=served_at(answer)), message)
-
-
-class Endpoint:
-    """Operations of one resource on plain dictionaries; an attribute of `Client`.
-
-    Every method raises `UnknownName` if the resource does not have the operation, and the errors
-    of `connector.errors_api` if the request fails.
-    """
-
-    def __init__(self, records: RecordEndpoint[Resource]) -> None:
-        self._records = records
-
-    async def list(
-        self,
-        *,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Yield every list item, page after page; a list item has few of a record's fields.
-
-        Args:
-            sort: Field to sort by. The API sorts by `created_at` if it is missing.
-            order: "asc" or "desc"; the API's default is "desc".
-            search: Text to search for.
-            filters: Values of the list's filters by name, for example `{"status": "draft"}`.
-        """
-        async for page in self._records.pages(
-            sort=sort, order=order, search=search, filters=filters
-        ):
-            for item in page.items:
-                yield dict(item.raw)
-
-    async def get(self, id: str) -> dict[str, Any]:
-        """Return the record with all its fields."""
-        return dict((await self._records.get(id)).raw)
-
-    async def create(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Create a record and return it as the API answered, with its `id`."""
-        return dict((await self._records.create(fields)).record.raw)
-
-    async def update(self, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the given fields only, and return the record as the API answered."""
-        return dict((await self._records.update(id, fields)).record.raw)
-
-    async def delete(self, id: str) -> None:
-        """Delete the record."""
-        await self._records.delete(id)
-
-    async def convert(self, id: str) -> dict[str, Any]:
-        """Convert a lead into an active customer. A conversion cannot be undone."""
-        return dict((await self._records.convert(id)).record.raw)
-
-
-# -- Client ---------------------------------------------------------------------------------------
-
-
 # An unreachable server rarely returns within seconds, and an answer that is unreadable three times
 # probably stays unreadable.
 FEW_ATTEMPTS_MAX = 3
-# Seconds until the limiter is queried again: the response may belong to another client.
+# Seconds until the limiter is queried again: the answer may belong to another client.
 TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
-_RESOURCES = ", ".join(CATALOG)
+
+T = TypeVar("T")
+
+
+class RequestMeter(Protocol):
+    """Counts the month's requests, each before it is sent."""
+
+    async def count_attempt(self, request: Request) -> None:
+        """Count one attempt before it is sent. An error raised here stops the request."""
+
+    def record_response(self, status: int, served_at: datetime | None) -> None:
+        """Record an answer; `served_at` is the server's time, None if the answer has none."""
+
+    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """Return the error for a used-up month; `resets_at` is a Unix time, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,34 +100,15 @@ class Limits:
     body_bytes_max: int = 32 * 1024 * 1024
 
 
-class RequestMeter(Protocol):
-    """Counts the month's requests, each before it is sent."""
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """Record in the answer to a create, update or convert, and the API's message.
 
-    async def count_attempt(self, request: Request) -> None:
-        """Count one attempt before it is sent. An error raised here stops the request."""
+    The record can have fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
+    """
 
-    def record_response(self, status: int, served_at: datetime | None) -> None:
-        """Record an answer; `served_at` is the server's time, None if the answer has none."""
-
-    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Return the error for a used-up monthly quota; `resets_at` is a Unix time, None if
-        unknown.
-        """
-
-
-class NullRequestMeter:
-    """Meter that does not count the month's requests."""
-
-    async def count_attempt(self, request: Request) -> None:
-        """Do nothing."""
-
-    def record_response(self, status: int, served_at: datetime | None) -> None:
-        """Do nothing."""
-
-    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Return an error without the month's count."""
-        message = f"{request.method_and_path} was not sent: the monthly quota is used up"
-        return QuotaSpent(message, resets_at=_format_unix_time(resets_at))
+    record: Resource
+    message: str | None
 
 
 @dataclass(slots=True)
@@ -342,7 +123,12 @@ class Client:
     """Asynchronous client of one workspace with one key, with an attribute per resource.
 
         async with Client("https://acme.example", api_key) as client:
-            page = await client.jobs.list()
+            job = await client.jobs.get(id)
+
+    `page`, `detail`, `create`, `update`, `delete` and `convert` do the same with declared records,
+    for any resource by its name. Names and bodies are checked against the declaration before a
+    request is sent. A failed request raises an error; a write whose answer was lost raises
+    `InDoubt`.
 
     Args:
         base_url: Address before `/api/v1`.
@@ -384,12 +170,19 @@ class Client:
     ) -> None:
         secret = api_key if isinstance(api_key, SecretStr) else SecretStr(api_key)
         del api_key  # A report that shows local variables must not show the key.
-        self.base_url = _validate_address(base_url)
+        try:
+            self.base_url = parse_address(base_url)
+        except ValueError as error:
+            raise SettingsError(f"the base address must be {error}") from None
+        try:
+            secret = SecretStr(parse_key(secret.get_secret_value()))
+        except ValueError as error:
+            raise SettingsError(f"the API key {error}") from None
         self.limiter = limiter or RateLimiter(reserve=reserve)
         self.limits = limits or Limits()
-        self._connections = HttpSession(
+        self._session = HttpSession(
             self.base_url,
-            _validate_key(secret),
+            secret,
             count=connections,
             deadline_seconds=self.limits.deadline_seconds,
             body_bytes_max=self.limits.body_bytes_max,
@@ -397,19 +190,20 @@ class Client:
             proxy=proxy,
         )
         self._slots, self._answered = asyncio.Semaphore(connections), asyncio.Event()
-        self._observer, self._meter = observer or Observer(), meter or NullRequestMeter()
+        self._observer, self._meter = observer or Observer(), meter
         self._clock, self._sleep, self._chance = clock, sleep, chance
         self._waiting, self._waiting_since = 0, 0.0
 
     def __getattr__(self, name: str) -> Endpoint:
         """Return the resource of that name, for example `client.jobs`."""
         if name not in CATALOG or CATALOG[name].parent is not None:
-            raise AttributeError(f"the client has no resource {name!r}. Resources: {_RESOURCES}")
-        return Endpoint(RecordEndpoint(self, CATALOG[name].record))
+            names = ", ".join(CATALOG)
+            raise AttributeError(f"the client has no resource {name!r}. Resources: {names}")
+        return Endpoint(self, name)
 
     def content_items(self, content_type: str) -> Endpoint:
         """Return the content items of a type, named by its id or slug."""
-        return Endpoint(RecordEndpoint(self, CATALOG["content_items"].record, content_type))
+        return Endpoint(self, "content_items", content_type)
 
     def __repr__(self) -> str:
         return f"<Client of {self.base_url}>"
@@ -417,37 +211,116 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections. A closed client cannot be used again."""
-        await self._connections.aclose()
+        await self._session.aclose()
+
+    # -- Operations on declared records -----------------------------------------------------------
+
+    async def page(
+        self,
+        resource: str,
+        parent: str | None = None,
+        *,
+        page: int = 1,
+        per_page: int = PER_PAGE_MAX,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Page[Resource]:
+        """Return one page of a list, newest first by default.
+
+        Args:
+            resource: Name of the resource.
+            parent: Id or slug of the content type, for content items only.
+            page: Page number from 1.
+            per_page: Number of items, at most 100.
+            sort: Field to sort by.
+            order: "asc" or "desc".
+            search: Text to search for.
+            filters: Values of the list's filters by name.
+        """
+        declared = declaration(resource)
+        request = build_list_request(
+            declared,
+            parent,
+            page=page,
+            per_page=per_page,
+            sort=sort,
+            order=order,
+            search=search,
+            filters=filters,
+        )
+
+        def parse(request: Request, answer: Response) -> Page[Resource]:
+            listed, moment = read_list(request, answer), served_at(answer)
+            return Page(
+                tuple(declared.record(raw, is_item=True, served_at=moment) for raw in listed.items),
+                page=listed.page,
+                per_page=listed.per_page,
+                total=listed.total,
+                total_pages=listed.total_pages,
+                served_at=moment,
+                round_trip_seconds=answer.seconds,
+            )
+
+        return await self._send(request, parse)
+
+    async def detail(self, resource: str, id: str, parent: str | None = None) -> Resource:
+        """Return the record with all its fields. Raises `NotFound`."""
+        declared = declaration(resource)
+
+        def parse(request: Request, answer: Response) -> Resource:
+            return declared.record(read_record(request, answer), served_at=served_at(answer))
+
+        return await self._send(build_get_request(declared, id, parent), parse)
+
+    async def create(
+        self, resource: str, fields: Mapping[str, Any], parent: str | None = None
+    ) -> WriteResult:
+        """Create a record. Raises `ValidationFailed` with messages by field."""
+        return await self._write(build_create_request(declaration(resource), fields, parent))
+
+    async def update(
+        self, resource: str, id: str, fields: Mapping[str, Any], parent: str | None = None
+    ) -> WriteResult:
+        """Change the fields that are given, and no others. Raises `ValidationFailed`."""
+        return await self._write(build_update_request(declaration(resource), id, fields, parent))
+
+    async def delete(self, resource: str, id: str, parent: str | None = None) -> str | None:
+        """Delete the record, and return the API's message, if any (API 4.8)."""
+        request = build_delete_request(declaration(resource), id, parent)
+        return read_deleted(request, await self.send(request))
+
+    async def convert(self, resource: str, id: str) -> WriteResult:
+        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
+        return await self._write(build_convert_request(declaration(resource), id))
+
+    async def _write(self, request: Request) -> WriteResult:
+        """Send a create, update or convert, and return the record that the API echoed."""
+        answer = await self.send(request)
+        raw, message = read_written(request, answer)
+        record = declaration(request.resource).record(raw, served_at=served_at(answer))
+        return WriteResult(record, message)
+
+    # -- Sending ----------------------------------------------------------------------------------
 
     async def send(self, request: Request) -> Response:
         """Send one request and return its successful answer; every failure is raised.
 
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
-        return await self._send_with_retries(request, lambda _, answer: answer)
+        return await self._send(request, lambda _, answer: answer)
 
-    async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send a read and return `reader(request, answer)`.
+    async def _send(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
+        """Send the request and return `reader(request, answer)`. Raises the last attempt's error.
 
-        If `reader` raises `UnreadableAnswer`, the request is repeated, as after a 502.
+        If `reader` raises `UnreadableAnswer`, a read is repeated, as after a 502.
         """
-        assert request.is_read, request
-        return await self._send_with_retries(request, reader)
-
-    async def _send_with_retries(
-        self, request: Request, reader: Callable[[Request, Response], T]
-    ) -> T:
-        """Send the request and return the result of `reader`. Raises the last attempt's error."""
         attempts = _Attempts()
         while True:
             try:
@@ -481,15 +354,14 @@ class Client:
         return max(backoff, requested or 0.0)
 
     async def _send_attempt(self, request: Request, attempts: _Attempts) -> Response:
-        """Send the request once, as soon as the limits permit. Raises the error of an unsuccessful
-        answer.
-        """
+        """Send the request once, when the limits permit. Raises the error of a failed answer."""
         async with self._slots:
             ticket = await self._wait_for_permission(request, attempts)
             answer: Response | None = None
             has_left = False
             try:
-                await self._meter.count_attempt(request)
+                if self._meter is not None:
+                    await self._meter.count_attempt(request)
                 sent_at = self._clock()
                 # Time spent waiting before the first attempt does not count against a second one.
                 attempts.begun_at = sent_at if attempts.count == 0 else attempts.begun_at
@@ -497,7 +369,7 @@ class Client:
                 self._observer.before_send(request)
                 has_left = True
                 try:
-                    answer = await self._connections.exchange(request)
+                    answer = await self._session.exchange(request)
                 except (Unreachable, Misused):
                     has_left = False
                     raise
@@ -506,36 +378,33 @@ class Client:
                     self._observer.on_response(request, status, self._clock() - sent_at)
             finally:
                 self._return_ticket(ticket, answer, has_left)
-        if not 200 <= answer.status < 300:
-            reset_in_seconds = self.limiter.resets_in(self._clock())
-            error = response_error(
-                request, answer, base_url=self.base_url, reset_in_seconds=reset_in_seconds
-            )
-            if isinstance(error, ServerFailed):
-                moment, now = served_at(answer), self._clock()
-                server_now = None if moment is None else moment.timestamp()
-                requested = seconds_until(retry_after(answer), now - sent_at, server_now)
-                error.retry_after_seconds = requested
-            raise error
-        return replace(answer, seconds=self._clock() - sent_at)
+        now = self._clock()
+        if 200 <= answer.status < 300:
+            return replace(answer, seconds=now - sent_at)
+        error = response_error(
+            request, answer, base_url=self.base_url, reset_in_seconds=self.limiter.resets_in(now)
+        )
+        if isinstance(error, ServerFailed):
+            requested = seconds_until(retry_after(answer), now - sent_at, _unix_date(answer))
+            error.retry_after_seconds = requested
+        raise error
 
     def _return_ticket(self, ticket: Ticket, answer: Response | None, has_left: bool) -> None:
         """End the ticket with the answer's rate headers; `has_left` is True if the server may have
         counted it.
         """
-        now = self._clock()
+        now, limiter = self._clock(), self.limiter
         if answer is None:
-            fate = self.limiter.record_lost if has_left else self.limiter.record_unsent
+            fate = limiter.record_lost if has_left else limiter.record_unsent
             fate(now, ticket)
         else:
-            moment = served_at(answer)
-            self._meter.record_response(answer.status, moment)
-            server_now = moment.timestamp() if moment is not None else None
-            rate = rate_headers(answer)
+            if self._meter is not None:
+                self._meter.record_response(answer.status, served_at(answer))
+            rate, server_now = rate_headers(answer), _unix_date(answer)
             if answer.status == 429:
-                self.limiter.record_refusal(now, ticket, rate, server_now, self._chance())
+                limiter.record_refusal(now, ticket, rate, server_now, self._chance())
             else:
-                self.limiter.record_response(now, ticket, rate, server_now)
+                limiter.record_response(now, ticket, rate, server_now)
         # Requests that wait may ask the rate limiter again.
         answered, self._answered = self._answered, asyncio.Event()
         answered.set()
@@ -543,18 +412,27 @@ class Client:
     async def _wait_for_permission(self, request: Request, attempts: _Attempts) -> Ticket:
         """Wait until the rate limiter permits it. Raises `QuotaSpent` and `RateLimited`."""
         while True:
-            match self.limiter.acquire(self._clock()):
-                case Go(ticket):
-                    return ticket
-                case QuotaExhausted(resets_at):
-                    raise self._meter.quota_error(request, resets_at)
-                case Wait(seconds, reason):
-                    since = self._clock() - attempts.begun_at if attempts.count else 0.0
-                    if since + (seconds or 0.0) > self.limits.retry_seconds_max:
-                        raise RateLimited(
-                            request.method_and_path, reset_in_seconds=seconds, is_sent=False
-                        )
-                    await self._wait_for_response(seconds, reason)
+            permission = self.limiter.acquire(self._clock())
+            if isinstance(permission, Ticket):
+                return permission
+            if isinstance(permission, QuotaExhausted):
+                raise self._quota_error(request, permission.resets_at)
+            since = self._clock() - attempts.begun_at if attempts.count else 0.0
+            if since + (permission.seconds or 0.0) > self.limits.retry_seconds_max:
+                where, seconds = request.method_and_path, permission.seconds
+                raise RateLimited(where, reset_in_seconds=seconds, is_sent=False)
+            await self._wait_for_response(permission.seconds, permission.reason)
+
+    def _quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """Return the error for a used-up month, with the month's count if there is a meter."""
+        if self._meter is not None:
+            return self._meter.quota_error(request, resets_at)
+        try:
+            moment = None if resets_at is None else datetime.fromtimestamp(resets_at, UTC)
+        except (OverflowError, ValueError, OSError):
+            moment = None
+        message = f"{request.method_and_path} was not sent: the monthly quota is used up"
+        return QuotaSpent(message, resets_at=None if moment is None else moment.isoformat())
 
     async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
         """Wait this many seconds, or until any request is answered; None: only for an answer."""
@@ -577,25 +455,75 @@ class Client:
                 self._observer.on_wait_end(self._clock() - self._waiting_since, reason)
 
 
-def _format_unix_time(moment: float | None) -> str | None:
-    """Format a Unix time as ISO 8601; None if it is not a valid date."""
-    try:
-        return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
-    except (OverflowError, ValueError, OSError):
-        return None
+def _unix_date(answer: Response) -> float | None:
+    """Return the answer's `Date` as a Unix time; None if it has none."""
+    moment = served_at(answer)
+    return None if moment is None else moment.timestamp()
 
 
-def _validate_address(base_url: str) -> str:
-    """Return the normalised address. Raises `SettingsError`."""
-    try:
-        return parse_address(base_url)
-    except ValueError as error:
-        raise SettingsError(f"the base address must be {error}") from None
+class Endpoint:
+    """Operations of one resource on plain dictionaries; an attribute of `Client`.
 
+    Every method raises `UnknownName` if the resource does not have the operation, and an error if
+    the request fails.
+    """
 
-def _validate_key(secret: SecretStr) -> SecretStr:
-    """Return the key. Raises `SettingsError` if it is not valid in a header."""
-    try:
-        return SecretStr(parse_key(secret.get_secret_value()))
-    except ValueError as error:
-        raise SettingsError(f"the API key {error}") from None
+    def __init__(self, client: Client, resource: str, parent: str | None = None) -> None:
+        self._client, self._resource, self._parent = client, resource, parent
+
+    async def list(
+        self,
+        *,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield every list item, page after page; a list item has few of a record's fields.
+
+        Pages shift while records are created, changed or deleted, so an item can appear twice or
+        not at all. Use `connector pull` for a complete copy.
+
+        Args:
+            sort: Field to sort by. The API sorts by `created_at` if it is missing.
+            order: "asc" or "desc"; the API's default is "desc".
+            search: Text to search for.
+            filters: Values of the list's filters by name, for example `{"status": "draft"}`.
+        """
+        number, is_last = 1, False
+        while not is_last:
+            page = await self._client.page(
+                self._resource,
+                self._parent,
+                page=number,
+                sort=sort,
+                order=order,
+                search=search,
+                filters=filters,
+            )
+            for item in page.items:
+                yield dict(item.raw)
+            # A short page need not be the last: the list says how many there are.
+            is_last = not page.items or (page.is_last and number >= page.total_pages)
+            number += 1
+
+    async def get(self, id: str) -> dict[str, Any]:
+        """Return the record with all its fields."""
+        return dict((await self._client.detail(self._resource, id, self._parent)).raw)
+
+    async def create(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a record and return it as the API answered, with its `id`."""
+        return dict((await self._client.create(self._resource, fields, self._parent)).record.raw)
+
+    async def update(self, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Change the given fields only, and return the record as the API answered."""
+        written = await self._client.update(self._resource, id, fields, self._parent)
+        return dict(written.record.raw)
+
+    async def delete(self, id: str) -> None:
+        """Delete the record."""
+        await self._client.delete(self._resource, id, self._parent)
+
+    async def convert(self, id: str) -> dict[str, Any]:
+        """Convert a lead into an active customer. A conversion cannot be undone."""
+        return dict((await self._client.convert(self._resource, id)).record.raw)

@@ -1,7 +1,10 @@
-"""Requests and responses as values. Requests are made from declarations.
+"""Requests and answers as values: building requests, and reading answers strictly.
 
-A value that would lead to another address, or to more records than requested, is refused here. The
-API validates the values of a body.
+A request is built from the declaration of its resource. A value that would lead to another address,
+or to more records than requested, is refused here. The API validates the values of a body.
+
+An answer of another structure than the API's raises an error. This module decides if a failed write
+may have been applied; the client decides about repeating a request.
 """
 
 from __future__ import annotations
@@ -9,284 +12,39 @@ from __future__ import annotations
 import json
 import math
 import re
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, Literal, get_args
+from urllib.parse import urljoin, urlsplit
 
-from connector.catalog.field import MARK, Filter, is_redacted
+from connector.catalog import declaration
+from connector.catalog.field import Filter
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
-from connector.client.rate_limiter import RateHeaders
-from connector.errors import Misused, UnknownName, UnusableId
-from connector.log import shorten_name
+from connector.client.fit import create_mismatch, misfit_of_id
+from connector.client.limiter import RateHeaders
+from connector.errors import ConnectorError, Misused, UnknownName, UnusableId
+from connector.errors_api import (
+    Answered,
+    Forbidden,
+    InDoubt,
+    InvalidRequest,
+    NotFound,
+    NotTheApi,
+    RateLimited,
+    Redirected,
+    ServerFailed,
+    Unauthorized,
+    UnexpectedStatus,
+    UnreadableAnswer,
+    ValidationFailed,
+)
+from connector.log import escape_control_characters, shorten_name
 from connector.settings.values import API_PATH
 
-# -- Response -------------------------------------------------------------------------------------
-# Answer as a value, and its headers: the rate limit and the server's clock.
-
-
-_NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """Answer: status, headers by names in lower case, and the complete body.
-
-    `seconds` is the duration of the attempt. The repr contains only the status, because a body can
-    contain personal data.
-    """
-
-    status: int
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-    seconds: float = field(default=0.0, repr=False)
-
-
-def rate_headers(answer: Response) -> RateHeaders:
-    """Return the rate limit headers (API 8.3); a missing or invalid header is None."""
-    return RateHeaders(
-        limit=parse_count(answer.headers.get("x-ratelimit-limit")),
-        remaining=parse_count(answer.headers.get("x-ratelimit-remaining")),
-        reset=_parse_number(answer.headers.get("x-ratelimit-reset")),
-        retry_after=retry_after(answer),
-    )
-
-
-def retry_after(answer: Response) -> float | None:
-    """Return `Retry-After` in seconds or as a Unix time; None if missing or invalid."""
-    seconds, moment = (
-        _parse_number(answer.headers.get("retry-after")),
-        _parse_header_time(answer, "retry-after"),
-    )
-    return moment.timestamp() if moment is not None else seconds
-
-
-def served_at(answer: Response) -> datetime | None:
-    """Return the server's time from `Date`; None if it is missing or unreadable."""
-    return _parse_header_time(answer, "date")
-
-
-def _parse_header_time(answer: Response, header: str) -> datetime | None:
-    """Return the time in a header; None if it is missing or invalid."""
-    return _parse_http_date(answer.headers.get(header, ""))
-
-
-@lru_cache(maxsize=8)
-def _parse_http_date(text: str) -> datetime | None:
-    """Parse a date in HTTP format; None if invalid. Cached: answers of one second share it."""
-    try:
-        moment = parsedate_to_datetime(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-COUNT_MAX = 10**15
-"""The largest number that counts anything; a larger one is garbage."""
-
-
-def parse_count(value: Any) -> int | None:
-    """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
-    number = _parse_number(value)
-    if number is None or not 0 <= number <= COUNT_MAX:
-        return None
-    return int(number) if number == int(number) else None
-
-
-def _parse_number(value: Any) -> float | None:
-    """Parse a finite number, a JSON number or text; None for anything else."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-# -- Body ------------------------------------------------------------------------------------------
-# Bodies of requests are written as JSON; those of answers are unpacked and read, within bounds.
-
-
-DEPTH_MAX = 64
-"""The deepest nesting that an answer may have; the API's own answers have five levels."""
-
-_GZIP = 16 + zlib.MAX_WBITS
-
-
-def encode_body(fields: Mapping[str, Any]) -> bytes:
-    """Return the fields as JSON, with dates and datetimes in the API's format (API, conventions).
-
-    Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, and
-    for a value that an erasure has redacted. The error contains the type or the field, but no
-    value.
-    """
-    try:
-        text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
-        body = text.encode()
-    except TypeError as error:
-        reason = str(error)
-    except UnicodeEncodeError:
-        reason = "a text that is not Unicode"
-    except (ValueError, RecursionError):
-        reason = "a number that is not finite, or values nested in a circle"
-    else:
-        _refuse_redacted(fields, text)
-        return body
-    raise Misused(
-        f"{reason} cannot be sent as JSON",
-        action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
-    )
-
-
-def _refuse_redacted(fields: Mapping[str, Any], text: str) -> None:
-    """Raise `Misused` if the JSON text contains the mark of an erasure."""
-    if not is_redacted(text):
-        return
-    names = [name for name, value in fields.items() if is_redacted({name: value})]
-    raise Misused(
-        f"{', '.join(names)} contains {MARK}, the mark of an erased value, which is never sent",
-        action="Enter the complete value, or leave the field out.",
-    )
-
-
-def _date_as_json(value: object) -> str:
-    """Return a date or a datetime in the API's format. Raises `TypeError` for other values."""
-    if isinstance(value, datetime):
-        if value.utcoffset() is None:
-            raise TypeError("a datetime without a time zone")
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(f"a value of the type {type(value).__name__}")
-
-
-def parse_json(body: bytes) -> Any:
-    """Parse the body of an answer. If an object repeats a key, the last value is used.
-
-    Raises `ValueError` if the body is not JSON, is nested too deeply, or has a number that no
-    column can store. The text of the error names the field and the record.
-    """
-    if body.lstrip()[:1] == b"<":
-        raise ValueError("a page of HTML or XML instead of JSON")
-    unusable: list[_UnusableNumber] = []
-    try:
-        document = json.loads(
-            body,
-            parse_constant=lambda text: _mark_unusable(text, unusable),
-            parse_float=lambda text: _parse_float(text, unusable),
-        )
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    except ValueError:
-        raise ValueError("text that is not JSON" if body else "an empty body") from None
-    # Most bodies have too few brackets to be deep, and are not searched.
-    if body.count(b"{") + body.count(b"[") > DEPTH_MAX and not _is_shallow(document):
-        raise ValueError(_TOO_DEEP)
-    if unusable:
-        raise ValueError(_describe_unusable(unusable[0], document))
-    return document
-
-
-_TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
-
-
-def _is_shallow(document: Any) -> bool:
-    """Return True if at most `DEPTH_MAX` levels are nested; counts level by level."""
-    level = [document]
-    for _ in range(DEPTH_MAX + 1):
-        level = [each for each in level if isinstance(each, dict | list)]
-        if not level:
-            return True
-        level = [
-            child for each in level for child in (each.values() if isinstance(each, dict) else each)
-        ]
-    return False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _UnusableNumber:
-    """Number of an answer that no column can hold: NaN, Infinity, or one that is too large."""
-
-    text: str
-
-
-def _mark_unusable(text: str, unusable: list[_UnusableNumber]) -> Any:
-    """Add the number to the list, and return an object that replaces it in the document."""
-    unusable.append(_UnusableNumber(shorten_name(text)))
-    return unusable[-1]
-
-
-def _parse_float(text: str, unusable: list[_UnusableNumber]) -> Any:
-    """Parse a number; if it is not finite, add it to the list as `_mark_unusable` does."""
-    number = float(text)
-    return number if math.isfinite(number) else _mark_unusable(text, unusable)
-
-
-def _describe_unusable(number: _UnusableNumber, document: Any) -> str:
-    """Return the number, its field and its record's id, searched in the document."""
-    level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
-    while level:
-        below: list[tuple[Any, str | None, Any]] = []
-        for value, name, id in level:
-            if value is number:
-                in_field = "" if name is None else f" in {name!r}"
-                of_record = f" of the record {shorten_name(id)}" if isinstance(id, str) else ""
-                return f"the number {number.text}{in_field}{of_record}, which no column can hold"
-            if isinstance(value, dict):
-                inner = value.get("id", id)
-                below += ((each, shorten_name(key), inner) for key, each in value.items())
-            elif isinstance(value, list):
-                below += ((each, name, id) for each in value)
-        level = below
-    # A key that is repeated has only its last value in the document.
-    return f"the number {number.text}, which no column can hold"
-
-
-class BodyDecoder:
-    """Decompresses a body part by part; at most `bytes_max` are in memory.
-
-    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any compression but gzip,
-    the only one that requests accept.
-    """
-
-    def __init__(self, encoding: str, bytes_max: int) -> None:
-        if encoding not in ("", "identity", "gzip"):
-            raise ValueError("a body with an unknown compression")
-        self._packed = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
-        self._bytes_max = bytes_max
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def add(self, part: bytes) -> None:
-        """Add a part. Raises `OverflowError` beyond `bytes_max`, and `ValueError` for damaged gzip
-        data.
-        """
-        if self._packed is not None:
-            try:
-                # One byte more than may be held is enough to know: a bomb is never unpacked.
-                part = self._packed.decompress(part, self._bytes_max - self._size + 1)
-            except zlib.error:
-                raise ValueError("damaged gzip data") from None
-        self._size += len(part)
-        if self._size > self._bytes_max:
-            raise OverflowError
-        self._parts.append(part)
-
-    def finish(self) -> bytes:
-        """Return the complete body. Raises `ValueError` if the gzip data is incomplete."""
-        if self._packed is not None and self._parts and not self._packed.eof:
-            raise ValueError("incomplete gzip data")
-        return b"".join(self._parts)
-
-
 # -- Request --------------------------------------------------------------------------------------
-
 
 _METHODS: Mapping[Operation, str] = {
     "list": "GET",
@@ -302,10 +60,13 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, ready to be sent; `scope` is the scope that the API key needs.
+    """One request, ready to be sent.
 
-    `record_id` is the id of the requested record, None for a list and a create. The repr contains
-    neither the query nor the body, because both can contain personal data.
+    The repr contains neither the query nor the body, because both can contain personal data.
+
+    Attributes:
+        scope: Scope that the API key needs.
+        record_id: Id of the requested record; None for a list and a create.
     """
 
     resource: str
@@ -339,10 +100,21 @@ def build_list_request(
     search: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Request:
-    """Return the request for a page of a list (API 4.1); `per_page` is 1 to 100.
+    """Return the request for a page of a list (API 4.1).
 
-    Raises `UnknownName` for a sort, an order or a filter that the list does not have, and `Misused`
-    for an invalid value.
+    Args:
+        resource: Declaration of the resource.
+        parent: Id or slug of the content type, for content items only.
+        page: Page number from 1.
+        per_page: 1 to 100.
+        sort: Field to sort by.
+        order: "asc" or "desc", which is the default.
+        search: Text to search for.
+        filters: Values of the list's filters by name.
+
+    Raises:
+        UnknownName: The list does not have the sort, the order or the filter.
+        Misused: A value is not valid.
     """
     if page < 1:
         raise Misused(f"page is {page}", action="Use a page from 1.")
@@ -350,10 +122,8 @@ def build_list_request(
         raise Misused(f"per_page is {per_page}", action=f"Use 1 to {PER_PAGE_MAX}.")
     query = {"page": str(page), "per_page": str(per_page)}
     if sort is not None:
-        query |= {
-            "sort": _require_allowed(resource, "sort", sort, resource.sortable),
-            "order": "desc",
-        }
+        query["sort"] = _require_allowed(resource, "sort", sort, resource.sortable)
+        query["order"] = "desc"
     if order is not None:
         orders = get_args(Order) if resource.sortable else ()
         query["order"] = _require_allowed(resource, "order", order, orders)
@@ -400,6 +170,12 @@ def build_convert_request(resource: Declaration, id: str) -> Request:
     return _build_request(resource, "convert", None, id=id)
 
 
+def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
+    """Raise `UnusableId` if an id contains characters that are not allowed in a path."""
+    for each in ids:
+        _path_segment(each, f"id of a {resource.singular}")
+
+
 def _check_field_names(
     resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
 ) -> None:
@@ -421,9 +197,8 @@ def _build_request(
 ) -> Request:
     """Return a request of the declared operation. Raises `UnknownName` and `UnusableId`."""
     if operation not in resource.operations:
-        raise UnknownName(
-            f"possible operation of {resource.name}", operation, sorted(resource.operations)
-        )
+        what = f"possible operation of {resource.name}"
+        raise UnknownName(what, operation, sorted(resource.operations))
     path = resource.path
     if resource.parent is not None:
         path = path.replace("{type}", _path_segment(parent, f"slug or id of {resource.parent}"))
@@ -433,14 +208,7 @@ def _build_request(
         path += "/convert"
     method = _METHODS[operation]
     scope = resource.read_scope() if method == "GET" else resource.write_scope()
-    path = API_PATH + path
-    return Request(resource.name, operation, method, path, scope, query or {}, body, id)
-
-
-def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
-    """Raise `UnusableId` if an id contains characters that are not allowed in a path."""
-    for each in ids:
-        _path_segment(each, f"id of a {resource.singular}")
+    return Request(resource.name, operation, method, API_PATH + path, scope, query or {}, body, id)
 
 
 def _path_segment(value: object, what: str) -> str:
@@ -465,9 +233,7 @@ def _path_segment(value: object, what: str) -> str:
 def _require_allowed(
     resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]
 ) -> str:
-    """Return the value if it is allowed. Raises `UnknownName`, also if the list has no such
-    parameter.
-    """
+    """Return the value if it is allowed. Raises `UnknownName`, also for an unknown parameter."""
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
     if value not in allowed:
@@ -476,9 +242,7 @@ def _require_allowed(
 
 
 def _filter_value(resource: Declaration, filter: Filter, value: object) -> str:
-    """Return a filter's value as text. Raises `Misused` for an empty value, which would filter
-    nothing.
-    """
+    """Return a filter's value as text. Raises `Misused` if it is empty: it would filter nothing."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str) or not value:
@@ -488,6 +252,442 @@ def _filter_value(resource: Declaration, filter: Filter, value: object) -> str:
             action="Give it a text or a date, or leave the filter out.",
         )
     return _require_allowed(resource, filter.name, value, filter.values) if filter.values else value
+
+
+def encode_body(fields: Mapping[str, Any]) -> bytes:
+    """Return the fields as JSON, with dates and datetimes in the API's format (API, conventions).
+
+    Raises:
+        Misused: A value does not exist in JSON, or a datetime has no time zone. The error contains
+            the type, but no value.
+    """
+    try:
+        text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
+        return text.encode()
+    except TypeError as error:
+        reason = str(error)
+    except UnicodeEncodeError:
+        reason = "a text that is not Unicode"
+    except (ValueError, RecursionError):
+        reason = "a number that is not finite, or values nested in a circle"
+    raise Misused(
+        f"{reason} cannot be sent as JSON",
+        action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
+    )
+
+
+def _date_as_json(value: object) -> str:
+    """Return a date or a datetime in the API's format. Raises `TypeError` for other values."""
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a value of the type {type(value).__name__}")
+
+
+# -- Answer ---------------------------------------------------------------------------------------
+
+COUNT_MAX = 10**15
+"""The largest number that counts anything; a larger one is garbage."""
+
+DEPTH_MAX = 64
+"""The deepest nesting that an answer may have; the API's own answers have five levels."""
+
+_NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Answer: status, headers by names in lower case, and the complete body.
+
+    `seconds` is the duration of the attempt. The repr contains only the status, because a body can
+    contain personal data.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    seconds: float = field(default=0.0, repr=False)
+
+
+def rate_headers(answer: Response) -> RateHeaders:
+    """Return the rate limit headers (API 8.3); a missing or invalid header is None."""
+    return RateHeaders(
+        limit=parse_count(answer.headers.get("x-ratelimit-limit")),
+        remaining=parse_count(answer.headers.get("x-ratelimit-remaining")),
+        reset=_parse_number(answer.headers.get("x-ratelimit-reset")),
+        retry_after=retry_after(answer),
+    )
+
+
+def retry_after(answer: Response) -> float | None:
+    """Return `Retry-After` in seconds or as a Unix time; None if missing or invalid."""
+    text = answer.headers.get("retry-after", "")
+    moment = _parse_http_date(text)
+    return _parse_number(text) if moment is None else moment.timestamp()
+
+
+def served_at(answer: Response) -> datetime | None:
+    """Return the server's time from `Date`; None if it is missing or unreadable."""
+    return _parse_http_date(answer.headers.get("date", ""))
+
+
+@lru_cache(maxsize=8)
+def _parse_http_date(text: str) -> datetime | None:
+    """Parse a date in HTTP format; None if invalid. Cached: answers of one second share it."""
+    try:
+        moment = parsedate_to_datetime(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def parse_count(value: Any) -> int | None:
+    """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
+    number = _parse_number(value)
+    if number is None or not 0 <= number <= COUNT_MAX:
+        return None
+    return int(number) if number == int(number) else None
+
+
+def _parse_number(value: Any) -> float | None:
+    """Parse a finite number, a JSON number or text; None for anything else."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse the body of an answer. If an object repeats a key, the last value is used.
+
+    Raises:
+        ValueError: The body is not JSON, is nested too deeply, or has a number that no column can
+            hold. The text names the field and the record of the number.
+    """
+    if body.lstrip()[:1] == b"<":
+        raise ValueError("a page of HTML or XML instead of JSON")
+    unusable: list[str] = []
+
+    def parse_float(text: str) -> float:
+        if not math.isfinite(number := float(text)):
+            unusable.append(text)
+        return number
+
+    try:
+        document = json.loads(body, parse_constant=parse_float, parse_float=parse_float)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        raise ValueError("text that is not JSON" if body else "an empty body") from None
+    # Most bodies have too few brackets to be deep, and are not searched.
+    if body.count(b"{") + body.count(b"[") > DEPTH_MAX and _is_too_deep(document):
+        raise ValueError(_TOO_DEEP)
+    if unusable:
+        place = _find_unusable_number(body)
+        raise ValueError(f"the number {shorten_name(unusable[0])}{place}, which no column can hold")
+    return document
+
+
+_TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
+
+
+def _is_too_deep(document: Any) -> bool:
+    """Return True if more than `DEPTH_MAX` levels are nested; counts level by level."""
+    level = [document]
+    for _ in range(DEPTH_MAX):
+        containers = [each for each in level if isinstance(each, dict | list)]
+        level = [
+            child
+            for each in containers
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _find_unusable_number(body: bytes) -> str:
+    """Return the field and the record of a number that is not finite; empty if not in an object."""
+    places: list[str] = []
+
+    def visit(document: dict[str, Any]) -> dict[str, Any]:
+        for name, value in document.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                id = document.get("id")
+                record = f" of the record {shorten_name(id)}" if isinstance(id, str) else ""
+                places.append(f" in {shorten_name(name)!r}{record}")
+        return document
+
+    json.loads(body, object_hook=visit)
+    return places[0] if places else ""
+
+
+# -- Errors ---------------------------------------------------------------------------------------
+
+WORDS_CHARACTERS_MAX = 500
+"""Characters that are kept of one message of the API."""
+
+TARGET_CHARACTERS_MAX = 200
+"""Characters that are shown of a redirect's target."""
+
+REFUSALS = (400, 401, 403, 404, 422)
+"""Statuses with which the API says that it did nothing (API 7), as it does with 429."""
+
+OF_NO_FIELD = ""
+"""Key of those messages of a 422 that name no field."""
+
+# Errors are logged, and the API may well quote an address that it refuses.
+_EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
+
+
+def response_error(
+    request: Request, answer: Response, *, base_url: str = "", reset_in_seconds: float | None = None
+) -> ConnectorError:
+    """Return the error for an answer that is not a success (API 7).
+
+    For a write, only a 429, or a documented refusal with the API's own JSON body, proves that
+    nothing was applied. For any other answer, the error is `InDoubt`.
+
+    Args:
+        request: The request.
+        answer: Its answer.
+        base_url: Address of the account, with which a redirect is compared.
+        reset_in_seconds: Time until the rate limit resets; None if unknown.
+    """
+    if answer.status == 429:
+        return RateLimited(request.method_and_path, reset_in_seconds=reset_in_seconds)
+    body = _api_error_body(answer)
+    error = _status_error(request, answer, body or {}, base_url)
+    if request.is_read or (answer.status in REFUSALS and body is not None):
+        return error
+    return doubt_error(request, error)
+
+
+def doubt_error(request: Request, error: Answered | NotTheApi) -> InDoubt:
+    """Return the error for a write that may or may not have been applied; `error` is the reason."""
+    return InDoubt(request.method_and_path, error.reason, error.answer)
+
+
+def message_text(value: Any) -> str:
+    """Return a message of the API, a text or other JSON, as text of at most 500 characters.
+
+    Control characters are made visible, because the text is printed, logged and shown in Dagster.
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return escape_control_characters(text[:WORDS_CHARACTERS_MAX])
+
+
+def _status_error(
+    request: Request, answer: Response, body: Mapping[str, Any], base_url: str
+) -> Answered | NotTheApi:
+    """Return the error for the answer's status and the texts of the API's error body."""
+    where, status = request.method_and_path, answer.status
+    if 300 <= status < 400:
+        target, here = _redirect_target(answer), base_url + request.path
+        is_slash = urljoin(here, target) == f"{here}/"
+        slash = "redirected_to_slash" if is_slash else None
+        return Redirected(where, status=status, target=target, code=slash)
+    code, message = (_mask_emails(body.get(name)) for name in ("error", "message"))
+    texts = {"api_code": code, "api_message": message or code}
+    if status == 403:
+        return Forbidden(where, status=status, scope=request.scope, **texts)
+    if status == 404:
+        is_api, moment = bool(message or code), served_at(answer)
+        return NotFound(where, status=status, is_api_error=is_api, served_at=moment, **texts)
+    if status == 422:
+        errors = _messages_by_field(body.get("errors"))
+        return ValidationFailed(where, status=status, errors=errors, **texts)
+    known: Mapping[int, type[Answered]] = {400: InvalidRequest, 401: Unauthorized}
+    kind = known.get(status, ServerFailed if status >= 500 else UnexpectedStatus)
+    return kind(where, status=status, **texts)
+
+
+def _api_error_body(answer: Response) -> dict[str, Any] | None:
+    """Return the JSON object of an error answer (API 7); None if the body is no JSON object."""
+    try:
+        body = parse_json(answer.body)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _mask_emails(value: Any) -> str | None:
+    """Return a text of the API without email addresses; None if the value is no text."""
+    return _EMAIL.sub("(an email)", message_text(value)) if isinstance(value, str) else None
+
+
+def _messages_by_field(errors: Any) -> dict[str, tuple[str, ...]]:
+    """Return the messages by field (API 7.1); messages of no field have the key `OF_NO_FIELD`."""
+    by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
+    return {
+        message_text(name): tuple(
+            message_text(each) for each in (messages if isinstance(messages, list) else [messages])
+        )
+        for name, messages in by_field.items()
+        if messages not in (None, [])
+    }
+
+
+def _redirect_target(answer: Response) -> str:
+    """Return the target of a redirect, without user name, password, query and fragment."""
+    try:
+        location = urlsplit(answer.headers.get("location", ""))
+    except ValueError:
+        return "an address that cannot be read"
+    host = location.netloc.rpartition("@")[2]
+    shown = location._replace(netloc=host, query="", fragment="").geturl()
+    printable = "".join(each if each.isprintable() else "?" for each in shown)
+    return printable[:TARGET_CHARACTERS_MAX] or "nowhere"
+
+
+# -- Successes ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListResponse:
+    """Items of a list as received, and its pagination (API 4.1)."""
+
+    items: tuple[dict[str, Any], ...] = field(repr=False)
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+
+
+def read_list(request: Request, answer: Response) -> ListResponse:
+    """Return the items and pagination of a list. Raises the error of a failed answer.
+
+    The API does not document pages after the last (API 4.1). If a server repeats its last page
+    there, the result has no items, because they belong to another page.
+    """
+    document = _parse_success(request, answer, expected=(200,))
+    items, pagination = document.get("data"), document.get("pagination")
+    if not isinstance(items, list) or not all(_has_id(item) for item in items):
+        raise _unreadable(request, "answered without a list of records in 'data'")
+    if not isinstance(pagination, dict):
+        raise _unreadable(request, "answered without 'pagination'")
+    numbers = {}
+    for name in ("page", "per_page", "total", "total_pages"):
+        if (value := parse_count(pagination.get(name))) is None:
+            raise _unreadable(request, f"answered without a readable {name!r}")
+        numbers[name] = value
+    page, per_page, pages = numbers["page"], numbers["per_page"], numbers["total_pages"]
+    if len(items) > per_page or per_page > PER_PAGE_MAX:
+        raise _unreadable(
+            request,
+            f"answered with {len(items)} records and 'per_page' {per_page}; the API serves at most"
+            f" {PER_PAGE_MAX}",
+        )
+    requested = int(request.query["page"])
+    if per_page >= 1 and page == requested:
+        return ListResponse(tuple(items), **numbers)
+    if per_page >= 1 and max(1, pages) == page < requested:
+        return ListResponse((), **{**numbers, "page": requested})
+    raise _unreadable(
+        request,
+        f"answered with page {page} of {pages}, {per_page} per page, and page {requested} was"
+        " requested",
+    )
+
+
+def read_record(request: Request, answer: Response) -> dict[str, Any]:
+    """Return the record in `data` of a detail. Raises the error of a failed answer.
+
+    Raises `UnreadableAnswer` if the record's id is not the requested one.
+    """
+    return _extract_record(request, answer, _parse_success(request, answer, expected=(200,)))
+
+
+def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
+    """Return the record and the message of a create, update or convert.
+
+    Raises `InDoubt` for a success that cannot be read or whose record does not fit the request
+    (`client/fit.py`), because the write may have happened.
+    """
+    try:
+        document = _parse_success(request, answer, expected=(200, 201))
+        return _extract_record(request, answer, document), _extract_message(document)
+    except NotTheApi as error:
+        raise doubt_error(request, error) from error
+
+
+def read_deleted(request: Request, answer: Response) -> str | None:
+    """Return the message of a delete's answer; None for a 204 (API 4.8).
+
+    Raises `InDoubt` if the body contains another record.
+    """
+    if answer.status == 204:
+        return None
+    try:
+        document = _parse_success(request, answer, expected=(200,))
+        if document.get("data") is not None:
+            _extract_record(request, answer, document)
+        return _extract_message(document)
+    except NotTheApi as error:
+        raise doubt_error(request, error) from error
+
+
+def _parse_success(request: Request, answer: Response, expected: tuple[int, ...]) -> dict[str, Any]:
+    """Return the JSON object of an answer with an expected status. Raises the error of others."""
+    if answer.status not in expected:
+        if not 200 <= answer.status < 300:
+            raise response_error(request, answer)
+        more = ", a success that the API does not document"
+        raise UnreadableAnswer(request.method_and_path, f"answered {answer.status}", more)
+    try:
+        document = parse_json(answer.body)
+    except ValueError as error:
+        raise _unreadable(request, f"answered with {error}") from None
+    if not isinstance(document, dict):
+        raise _unreadable(request, "answered with JSON that is not an object")
+    return document
+
+
+def _extract_record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the record in `data`. Raises `UnreadableAnswer` if it cannot answer the request."""
+    record = document.get("data")
+    if not isinstance(record, dict) or not _has_id(record):
+        raise _unreadable(request, "answered without a record in 'data'")
+    if (reason := _describe_mismatch(request, answer, record)) is not None:
+        is_same_word = str(request.record_id).casefold() == record["id"].casefold()
+        action = f"Write the id as the API does: {record['id']}" if is_same_word else None
+        raise _unreadable(request, f"answered with {reason}", action)
+    return record
+
+
+def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
+    """Return why the record cannot answer the request; None if it can."""
+    if request.record_id is not None:
+        return misfit_of_id(request.record_id, record)
+    moment = served_at(answer)
+    sent_at = None if moment is None else moment - timedelta(seconds=answer.seconds)
+    sent = json.loads(request.body or b"{}")
+    return create_mismatch(declaration(request.resource), sent, record, sent_at)
+
+
+def _extract_message(document: dict[str, Any]) -> str | None:
+    """Return the text in `message`; None if there is no text."""
+    message = document.get("message")
+    return message_text(message) if isinstance(message, str) else None
+
+
+def _has_id(record: Any) -> bool:
+    """Return True if the value is an object with a non-empty text in `id`."""
+    return isinstance(record, dict) and isinstance(record.get("id"), str) and bool(record["id"])
+
+
+def _unreadable(request: Request, reason: str, action: str | None = None) -> UnreadableAnswer:
+    """Return the error for an answer that is not of the API's structure."""
+    return UnreadableAnswer(request.method_and_path, reason, action=action)
+
+
+# -- Observer --------------------------------------------------------------------------------------
 
 
 class Observer:

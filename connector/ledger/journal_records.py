@@ -11,7 +11,7 @@ from connector.catalog.resource import Resource
 from connector.ledger.push_plan import Problem, PushPolicy
 from connector.ledger.push_states import Mode, Operation, RowEvent, RowOutcome, State, Step, Task
 
-BatchAction = Literal["prepared", "sent", "undone"]
+BatchAction = Literal["sent", "undone"]
 """What a person did with a batch."""
 
 RowKey = tuple[str, int]
@@ -107,7 +107,7 @@ class BatchRecord:
             until a run has ended.
         requests: Requests of all runs; `seconds` likewise.
         change: Number of the transaction that changed the batch last.
-        prepared_by: User of the import page; `sent_by` and `undone_by` likewise.
+        sent_by: User of the import page; `undone_by` likewise.
     """
 
     batch: str
@@ -125,7 +125,6 @@ class BatchRecord:
     requests: int
     seconds: float
     change: int
-    prepared_by: str | None = None
     sent_by: str | None = None
     undone_by: str | None = None
 

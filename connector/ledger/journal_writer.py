@@ -207,7 +207,7 @@ class JournalWriter(Journal):
             )
 
     def record_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
-        """Record who prepared, sent or undid a batch. Replaces the earlier user of an action."""
+        """Record who sent or undid a batch. Replaces the earlier user of an action."""
         with self.writing() as change:
             change.connection.executemany(
                 "INSERT OR REPLACE INTO push_people VALUES (?, ?, ?, ?)",

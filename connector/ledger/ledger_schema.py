@@ -113,46 +113,24 @@ CREATE TABLE push_before (
     PRIMARY KEY (batch, number, step)
 );
 
--- Erasures ------------------------------------------------------------------------------------
+-- Purges --------------------------------------------------------------------------------------
 
--- Erasures, recorded before anything is erased. `who` are the people, and is wiped at the end.
-CREATE TABLE erasures (
-    erasure TEXT PRIMARY KEY, begun_at TEXT NOT NULL, ended_at TEXT, who TEXT, found TEXT
-);
--- Keyed hashes of the ids, addresses and numbers of erased people. Those of one person have the
--- same `person`, so that all are released together.
-CREATE TABLE suppressed (
-    token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
-) WITHOUT ROWID;
-
--- Alerts --------------------------------------------------------------------------------------
-
--- One row for each open alert, and for each ended one whose end is not delivered yet. `causes` is
--- JSON: an open alert is sent again only for a cause that is not among them.
-CREATE TABLE alerts (
-    code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL, opened_at TEXT NOT NULL,
-    change TEXT NOT NULL, changed_at TEXT NOT NULL, title TEXT NOT NULL, happened TEXT NOT NULL,
-    action TEXT NOT NULL, causes TEXT NOT NULL, sent_at TEXT,
-    PRIMARY KEY (code, about)
-) WITHOUT ROWID;
+-- One row for each purge of people: the ids of their records, and the emptied rows by table. A row
+-- without `ended_at` is of an interrupted purge, which the next purge completes.
+CREATE TABLE purges (at TEXT PRIMARY KEY, ids TEXT NOT NULL, ended_at TEXT, rows TEXT);
 
 -- Backups -------------------------------------------------------------------------------------
 
--- One row for each complete backup of this folder. A backup has no row of itself.
+-- One row for each backup of this folder, from its start. A row without `ended_at` is of a backup
+-- that runs or was killed. A row without `file` is of a backup that failed.
 CREATE TABLE backups (
-    made_at TEXT NOT NULL, file TEXT PRIMARY KEY, bytes INTEGER NOT NULL
+    began_at TEXT PRIMARY KEY, ended_at TEXT, file TEXT, bytes INTEGER, message TEXT
 ) WITHOUT ROWID;
--- One row for each restore of this folder: time of the backup, whether this ledger is that of the
--- backup (1) or was in the folder (0), and the server time up to which each resource was verified.
+-- One row for each restore of this folder: time of the backup, and the server time up to which each
+-- resource was verified then.
 CREATE TABLE restores (
-    restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, is_ledger_older INTEGER NOT NULL,
-    proven TEXT NOT NULL
+    restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, proven TEXT NOT NULL
 ) WITHOUT ROWID;
-
--- Receipts ------------------------------------------------------------------------------------
-
--- Times at which hashes of erased people were missing here and were restored from the receipts.
-CREATE TABLE relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
 
 -- Previews ------------------------------------------------------------------------------------
 
@@ -164,7 +142,7 @@ CREATE TABLE previews (
 
 -- Persons -------------------------------------------------------------------------------------
 
--- Last user of the import page who prepared, sent or undid a batch.
+-- Last user of the import page who sent or undid a batch.
 CREATE TABLE push_people (
     batch TEXT NOT NULL, action TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (batch, action)

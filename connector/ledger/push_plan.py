@@ -8,28 +8,16 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from connector.catalog.field import Kind
-from connector.catalog.resource import LATENESS_SECONDS, Declaration
-from connector.errors import Misused
+from connector.catalog.resource import LATENESS_SECONDS
 from connector.ledger.push_states import Mode, PreviewOutcome, Task
-
-DoubtPolicy = Literal["hold", "retry"]
-"""Action for a create that was sent, was not answered, and is not found after the waiting time:
-hold it for a person, or send it again. A repeat can create a duplicate if the server takes longer
-than that.
-"""
 
 SETTLE_SECONDS_MIN = 300.0
 """Minimum number of seconds after which an unanswered request can no longer take effect."""
 
 SETTLE_DEADLINES = 2.0
 """The waiting time is at least this number of deadlines of one attempt."""
-
-DIGEST_CHARACTERS = 12
-"""Number of characters of the file's digest in a marker."""
-
 
 SHOWN_CHARACTERS_MAX = 200
 """Maximum number of characters of a value in a problem."""
@@ -96,21 +84,17 @@ class RowResult:
 
 @dataclass(frozen=True, slots=True)
 class PushPolicy:
-    """How a push treats repeated, conflicting and unconfirmed rows.
+    """How a push treats repeated and conflicting rows, and how long it waits for unconfirmed ones.
 
     Attributes:
-        unconfirmed: Action for an unconfirmed create whose record is not found.
         overwrite: Whether to overwrite changes by others since the record was loaded.
         resend: Whether to send rows again that an earlier push has applied, except conversions.
-        marker_field: Text field for a marker, which identifies a created record with certainty.
         settle_seconds: Seconds after an attempt in which it may still take effect.
         lateness_seconds: Maximum delay in seconds until a new record appears in lists.
     """
 
-    unconfirmed: DoubtPolicy = "hold"
     overwrite: bool = False
     resend: bool = False
-    marker_field: str | None = None
     settle_seconds: float = SETTLE_SECONDS_MIN
     lateness_seconds: float = LATENESS_SECONDS
 
@@ -151,39 +135,6 @@ def settle_seconds_min(deadline_seconds: float) -> float:
     `deadline_seconds` is the client's time limit for one request.
     """
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
-
-
-def check_marker(resource: Declaration, plan: PushPlan, policy: PushPolicy) -> None:
-    """Raise `Misused` or `UnknownName` unless the policy's marker field can hold a marker.
-
-    It must be a text field that can be set on create and that the API returns, and no row may fill
-    it.
-    """
-    if policy.marker_field is None:
-        return
-    field = resource.field(policy.marker_field)
-    is_text = field.kind is Kind.STRING and not field.values and field.format is None
-    if not is_text or not field.create.accepted or field.write_only:
-        raise Misused(
-            f"{field.name} of {resource.name} cannot contain a marker",
-            action=(
-                "Choose a text field that can be set when a record is created and that the "
-                "API returns, such as notes or tags."
-            ),
-        )
-    filled = next((each.number for each in plan.tasks if field.name in each.fields), None)
-    if filled is not None:
-        raise Misused(
-            f"{field.name} is used for the marker, but row {filled} has a value for it",
-            action="Choose another field with --marker-field, or remove the column.",
-        )
-
-
-def marker_of(policy: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
-    """Return the marker field and its text for a row; empty if the policy has no marker field."""
-    if policy.marker_field is None:
-        return {}
-    return {policy.marker_field: f"import:{digest[:DIGEST_CHARACTERS]}:{number}"}
 
 
 def fingerprint(task: Task) -> str:

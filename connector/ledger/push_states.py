@@ -140,7 +140,6 @@ RowEvent = Literal[
     "absent",
     "unapplied",
     "kept",
-    "retried",
     "declared_applied",
     "resent",
     "looked_again",
@@ -205,7 +204,6 @@ TRANSITIONS: Mapping[State, Mapping[RowEvent, State]] = {
         "altered": "not_applied",
         "begun": "planned",
         "several": "ambiguous",
-        "retried": "planned",
         "kept": "held",
     },
     "held": {

@@ -16,7 +16,6 @@ from typing import Self
 from connector.client.messages import Request
 from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
-from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import (
     LEASE_SECONDS,
     BlockUsage,
@@ -200,7 +199,7 @@ class LeaseHolder:
     """Asynchronous context manager that holds and renews a run's lease and counts its requests.
 
     A client uses it as its request meter. Entering raises `LeaseHeld` if another run has the lease,
-    and `WarehouseError` if the list of erased people is lost or the ledger cannot be used.
+    and `WarehouseError` if the ledger cannot be used.
     """
 
     def __init__(
@@ -223,8 +222,6 @@ class LeaseHolder:
 
     async def __aenter__(self) -> Self:
         owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
-        # A list that has lost hashes would let erased people be loaded again.
-        await asyncio.to_thread(Erasures(self.ledger).restore_hashes_from_receipts)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
         self._beating = asyncio.ensure_future(self._renew_periodically())

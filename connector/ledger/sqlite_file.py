@@ -24,7 +24,6 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_h
 from connector.atomic_files import create_private_file
 from connector.errors import LedgerError, WarehouseBusy, WarehouseError, file_error
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
-from connector.ledger.receipts import add_missing_hashes
 
 # -- File locks ------------------------------------------------------------------------------------
 # Some file systems, such as network shares, refuse every lock.
@@ -189,11 +188,7 @@ def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables, unless the file has them.
-
-    The list of erased people is filled from the receipts, since the former file may have been lost.
-    Raises `WarehouseError` if a receipt cannot be read.
-    """
+    """Create the tables, unless the file has them."""
     if _read_version(connection, path):
         return
     _enable_write_ahead_log(connection)
@@ -202,7 +197,6 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
             return  # Another process has created them.
         for statement in SCHEMA.split(";"):
             connection.execute(statement)
-        add_missing_hashes(connection, path.parent)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
@@ -240,9 +234,6 @@ def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
 # SQLite's own backup makes the copy while others read and write: a transaction that is committed
 # during the copy is in it as a whole or not at all.
 
-
-_DONE = (("push_batches", "batch"), ("erasures", "erasure"))
-"""Tables that a restore must not lose rows of, with the column that identifies a row."""
 
 _PAGES = -1
 """All pages in one step: a copy in several steps starts again with every commit of another process.
@@ -283,50 +274,10 @@ def check_ledger(path: Path) -> None:
             )
 
 
-def includes_copy(path: Path, earlier: Path) -> bool:
-    """Return True if the ledger has every push, erasure and request of an earlier copy of it.
-
-    Raises a `WarehouseError` if a file cannot be read.
-    """
-    with (
-        convert_sqlite_errors(path),
-        closing(_open_sqlite(path)) as now,
-        closing(_open_sqlite(earlier)) as then,
-    ):
-        return _has_pushes_and_erasures_of(now, then) and _has_requests_of(then, now)
-
-
-def includes_pushes_and_erasures(path: Path, other: Path) -> bool:
-    """Return True if the ledger has every push and erasure of the other ledger. Requests are
-    ignored.
-
-    Raises a `WarehouseError` if a file cannot be read.
-    """
-    with (
-        convert_sqlite_errors(path),
-        closing(_open_sqlite(path)) as ours,
-        closing(_open_sqlite(other)) as theirs,
-    ):
-        return _has_pushes_and_erasures_of(ours, theirs)
-
-
 def delete_leases(path: Path) -> None:
     """Delete all leases from a copied ledger. Their owners have them in the original file."""
     with convert_sqlite_errors(path), closing(_open_sqlite(path)) as connection:
         connection.execute("DELETE FROM leases")
-
-
-def _has_pushes_and_erasures_of(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
-    """Return True if `ours` has every batch and erasure of `theirs`."""
-    queries = [f"SELECT {columns} FROM {table}" for table, columns in _DONE]
-    return all(set(theirs.execute(query)) <= set(ours.execute(query)) for query in queries)
-
-
-def _has_requests_of(earlier: sqlite3.Connection, later: sqlite3.Connection) -> bool:
-    """Return True if no count of requests is lower in `later`. Counts never decrease."""
-    query = "SELECT day, command, kind, requests FROM spent"
-    then, now = ({row[:-1]: row[-1] for row in each.execute(query)} for each in (earlier, later))
-    return all(now.get(key, 0) >= requests for key, requests in then.items())
 
 
 # -- Ledger records --------------------------------------------------------------------------------

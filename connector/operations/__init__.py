@@ -1,1 +1,1 @@
-"""Operations: alerts, backups, restores and checks of an installation."""
+"""Operations: problems, notifications, backups, restores and checks of an installation."""

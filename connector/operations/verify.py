@@ -10,12 +10,12 @@ from typing import Any
 from connector.catalog import declaration
 from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
-from connector.pulls.comparison import StreamComparison, compare_all_records, compare_vanished
+from connector.pulls.compare import StreamComparison, compare_all_records, compare_details
 from connector.pulls.outcome import Progress, Watch
-from connector.pulls.pull_executor import PullExecutor
+from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import Stream
+from connector.warehouse.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ async def verify(
                     await _compare_stream(context, stream, found)
                 for stream in await context.streams_of_deleted_parents(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
-                    await PullExecutor(context, stream).run(compare_vanished(found))
+                    await _compare_rows(context, stream, found)
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests
@@ -94,9 +94,17 @@ async def _compare_stream(context: RunContext, stream: Stream, found: StreamComp
 
     A stream whose parent was deleted has no list. Its loaded rows are read one by one.
     """
+    copy = StreamCopy(context, stream)
     try:
-        await PullExecutor(context, stream).run(compare_all_records(stream.resource, found))
+        await compare_all_records(StreamApi(context, stream, copy), copy, stream.resource, found)
     except NotFound as error:
         if stream.parent is None or not error.is_api_error:
             raise
-        await PullExecutor(context, stream).run(compare_vanished(found))
+        await _compare_rows(context, stream, found)
+
+
+async def _compare_rows(context: RunContext, stream: Stream, found: StreamComparison) -> None:
+    """Compare the loaded records of a stream without a list, one by one."""
+    copy = StreamCopy(context, stream)
+    ids = tuple(sorted(await copy.live(None, None)))
+    await compare_details(StreamApi(context, stream, copy), copy, ids, found)

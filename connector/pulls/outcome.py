@@ -14,16 +14,18 @@ from connector.errors import ConnectorError, codes_of, count_noun
 from connector.errors_api import Forbidden, TryAgain
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
-from connector.pulls.incremental_scan import NO_END
-from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED, PullResult
+from connector.pulls.pull import NOT_READ, ONLY_THESE
+from connector.pulls.reading import PullResult
+from connector.pulls.scan import UNSORTED
+from connector.pulls.sweep import TOO_FEW
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, Event, Purpose
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import UnreadRecord
+from connector.warehouse.stream import Commit, Event, Purpose
 
 if TYPE_CHECKING:
-    # The type only: importing this module must not load all of publishing.
-    from connector.publishing.publication import PublishResult
+    # The type only: importing this module must not load the runner of models.
+    from connector.models.publish import PublishResult
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
 ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "not_started"]
@@ -221,7 +223,7 @@ _UNPROVEN = "Run the same command again. It continues from here, so no record is
 _UNREADABLE = ConnectorError.codes["record_unreadable"]
 _UNREPEATED = {
     UNSORTED: "Contact the platform's support. Until then every pull reads the whole list.",
-    NO_END: "Contact the platform's support: the API's lists do not contain their length.",
+    TOO_FEW: "Contact the platform's support: some records are counted and not listed.",
     ONLY_THESE: "Run 'connector pull' without ids to verify all records.",
     NOT_READ: f"Run the same command again. If it fails again: {_UNREADABLE}",
     "the API has no record": "Check the ids: the API has no records with these ids.",
@@ -284,7 +286,8 @@ def describe_row_difference(result: ResourceRun) -> str | None:
         return None
     return (
         f"landing.{result.resource} has {result.live:,} live rows and the API has {result.total:,}:"
-        " records changed during the pull. The next pull resolves the difference."
+        " records changed during the pull, or the list's total is wrong. The next pull compares"
+        " them again."
     )
 
 

@@ -1,7 +1,7 @@
 """Run of a pull: update resources one after another, and publish the loaded rows.
 
 An error of one resource does not affect the others. The steps decide what to read
-(`pulls/resource_pull.py`), and `pull_executor.py` performs them.
+(`pulls/pull.py`), and `ports.py` performs it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from connector.errors_api import (
 )
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
-from connector.publishing.project import BuildObserver
-from connector.publishing.publication import PublishResult, publish
-from connector.pulls import resource_pull
+from connector.models.publish import PublishResult, publish
+from connector.models.runner import Watch as BuildWatch
+from connector.pulls import pull as pulls
 from connector.pulls.outcome import (
     QUIET_KINDS,
     Progress,
@@ -45,12 +45,11 @@ from connector.pulls.outcome import (
     Watch,
     describe_unread,
 )
-from connector.pulls.pull_executor import PullExecutor
-from connector.pulls.resource_pull import FEWEST_REQUESTS, PullOptions, PullResult
+from connector.pulls.ports import StreamApi, StreamCopy
+from connector.pulls.reading import FEWEST_REQUESTS, PullOptions, PullResult
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse import runs
-from connector.warehouse.pull_commands import CreatedBetween, Event, Stream
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     ResourceState,
@@ -59,6 +58,7 @@ from connector.warehouse.state import (
     read_resource_state,
     read_unread,
 )
+from connector.warehouse.stream import Bookmark, Event, Stream
 
 # Errors that every further request would raise as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
@@ -74,7 +74,7 @@ async def pull(
     ignores_quota: bool = False,
     publishes: bool = True,
     watch: Watch | None = None,
-    building: BuildObserver | None = None,
+    building: BuildWatch | None = None,
     command: str = "pull",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -91,7 +91,7 @@ async def pull(
         ignores_quota: Send requests even if the API reported that the monthly quota is used up.
         publishes: Publish at the end if something has changed.
         watch: Called with the progress.
-        building: Called with each model.
+        building: Called after each model and check of the publication.
         command: Name of the command in the record of the run.
         now: Clock.
         connect: Creates the client.
@@ -123,9 +123,7 @@ async def pull(
     )
     async with opening as context:
         run_id = context.run.run_id
-        publishing = partial(
-            publish, settings, if_changed=True, run_id=run_id, watch=building, now=now
-        )
+        publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
         return await _PullRun(
             context, options, ids_by_resource, publishing if publishes else None
         ).run(names)
@@ -155,6 +153,42 @@ class _PullRun:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
         await asyncio.to_thread(self._warehouse.write, runs.begin_run, context.run)
+        try:
+            results, outcome, fatal = await self._pull_resources(names)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            # A planned stop is no failure, and differs from a run that was killed.
+            await self._record_run_end("stopped", None)
+            raise
+        month = await self._store_request_counts()
+        outcome, fatal = await self._record_run_end(outcome, fatal)
+        published, unpublished = await self._publish_rows(outcome)
+        if unpublished is not None:
+            # A stopped run stays stopped: the next one continues and publishes. Any other run has
+            # failed, because analysts do not see its rows.
+            if outcome != "stopped":
+                outcome, fatal = "failed", unpublished
+            outcome, fatal = await self._record_run_end(outcome, fatal, unpublished)
+        return PullReport(
+            outcome=outcome,
+            run_id=context.run.run_id,
+            seconds=time.monotonic() - self._started,
+            waited_seconds=tally.waited_seconds,
+            requests=tally.requests,
+            rate_limited=tally.rate_limited,
+            resources={name: results[name] for name in names},
+            error=fatal,
+            month=month,
+            published=published,
+            unpublished=unpublished,
+            notices=context.notices,
+            anomalies={name: events for name, events in self._anomalies.items() if events},
+        )
+
+    async def _pull_resources(
+        self, names: tuple[str, ...]
+    ) -> tuple[dict[str, ResourceRun], RunOutcome, ConnectorError | None]:
+        """Pull the resources. Return their results, and the run's outcome and error."""
+        context, tally = self._context, self._context.tally
         results: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
@@ -178,38 +212,13 @@ class _PullRun:
                     name, None, "not_started", None, ResourceTally()
                 )
             context.watch(Progress(name, requests=results[name].requests, ended=results[name]))
-        month = await self._store_request_counts()
         outcome = self._run_outcome(results, fatal)
-        outcome, fatal = await self._record_run_end(
-            outcome, fatal or (first if outcome == "failed" else None)
-        )
-        published, unpublished = await self._publish_if_changed(outcome)
-        if unpublished is not None:
-            # A stopped run stays stopped: the next one continues and publishes. Any other run has
-            # failed, because analysts do not see its rows.
-            if outcome != "stopped":
-                outcome, fatal = "failed", unpublished
-            outcome, fatal = await self._record_run_end(outcome, fatal, unpublished)
-        return PullReport(
-            outcome=outcome,
-            run_id=context.run.run_id,
-            seconds=time.monotonic() - self._started,
-            waited_seconds=tally.waited_seconds,
-            requests=tally.requests,
-            rate_limited=tally.rate_limited,
-            resources={name: results[name] for name in names},
-            error=fatal,
-            month=month,
-            published=published,
-            unpublished=unpublished,
-            notices=context.notices,
-            anomalies={name: events for name, events in self._anomalies.items() if events},
-        )
+        return results, outcome, fatal or (first if outcome == "failed" else None)
 
-    async def _publish_if_changed(
+    async def _publish_rows(
         self, outcome: RunOutcome
     ) -> tuple[PublishResult | None, ConnectorError | None]:
-        """Publish if something has changed and the run has not failed.
+        """Publish if the run has not failed.
 
         Returns the publication, or the error if publishing failed.
         """
@@ -290,10 +299,10 @@ class _PullRun:
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
-                accepts_deletes = self._options.accepts_deletes
                 for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    steps = resource_pull.mark_stream_deleted(accepts_deletes=accepts_deletes)
-                    tally.add_result(await PullExecutor(self._context, stream, tally).run(steps))
+                    tally.add_result(
+                        await pulls.end_stream(*await self._ports(stream, tally), self._options)
+                    )
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
             outcome = _outcome_of_error(error)
@@ -320,10 +329,16 @@ class _PullRun:
         self, stream: Stream, tally: ResourceTally, verification_requests: int
     ) -> PullResult:
         """Pull one stream with this number of additional requests for verification."""
-        bookmark = await self._context.bookmark(stream)
         options = replace(self._options, verification_requests=verification_requests)
-        steps = resource_pull.pull(stream.resource, bookmark, options)
-        return await PullExecutor(self._context, stream, tally).run(steps)
+        return await pulls.run(*await self._ports(stream, tally), options)
+
+    async def _ports(
+        self, stream: Stream, tally: ResourceTally
+    ) -> tuple[StreamApi, StreamCopy, Declaration, Bookmark]:
+        """Return the API, the local copy, the resource and the bookmark of a stream."""
+        copy = StreamCopy(self._context, stream, tally)
+        api = StreamApi(self._context, stream, copy)
+        return api, copy, stream.resource, await self._context.bookmark(stream)
 
     async def _pull_child_stream(
         self, stream: Stream, tally: ResourceTally, verification_requests: int
@@ -354,21 +369,18 @@ class _PullRun:
         for stream in streams:
             ids = wanted
             if stream.parent is not None:
-                landed = await asyncio.to_thread(
-                    self._warehouse.query, stream, CreatedBetween(None, None)
-                )
+                landed = await StreamCopy(self._context, stream).live(None, None)
                 ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:
-                steps = resource_pull.read_ids(await self._context.bookmark(stream), ids)
-                pulled = await PullExecutor(self._context, stream, tally).run(steps)
+                pulled = await pulls.read_ids(*await self._ports(stream, tally), ids)
                 tally.add_result(pulled)
-                if pulled.reason is not None and pulled.reason != resource_pull.ONLY_THESE:
+                if pulled.reason is not None and pulled.reason != pulls.ONLY_THESE:
                     reasons.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
             reasons.append(f"not loaded, so the parent record is unknown: {named}")
-        tally.reason = "; ".join(reasons) or resource_pull.ONLY_THESE
+        tally.reason = "; ".join(reasons) or pulls.ONLY_THESE
 
     async def _earliest_verified_time(self, streams: tuple[Stream, ...]) -> datetime | None:
         """Return the time up to which all of the streams are verified; None if one never was."""
@@ -416,7 +428,7 @@ class _PullRun:
                 unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
                 result = _add_outcome(result, unread, is_proven=tally.is_proven)
                 result = await self._check_counts(result)
-            elif outcome == "done" and tally.reason != resource_pull.ONLY_THESE:
+            elif outcome == "done" and tally.reason != pulls.ONLY_THESE:
                 result = replace(result, outcome="partial")
             run_id = self._context.run.run_id
             result = await asyncio.to_thread(
@@ -441,10 +453,6 @@ class _PullRun:
         The first time, a record may have been created or deleted while the lists were read.
         """
         if not result.proven or result.total is None or result.live == result.total:
-            return result
-        streams = await self._context.streams(declaration(result.resource))
-        bookmarks = [await self._context.bookmark(each) for each in streams]
-        if result.live == result.total + sum(each.total_offset or 0 for each in bookmarks):
             return result
         name = result.resource
         found = await asyncio.to_thread(self._warehouse.read, runs.last_resource_runs, name)

@@ -15,8 +15,7 @@ from datetime import UTC, datetime, timedelta
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
-from connector.errors import Misused, count_noun
-from connector.ledger.erasures import Erasures
+from connector.errors import Misused
 from connector.ledger.ledger import Ledger, RequestSpender, allowance_of
 from connector.ledger.quota import MonthUse
 from connector.ledger.request_budget import LeaseHolder
@@ -25,10 +24,10 @@ from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import make_folder
-from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.queries import find_deleted_parents, read_live_ids
 from connector.warehouse.runs import Run
 from connector.warehouse.state import read_bookmark, report_notices
+from connector.warehouse.stream import Bookmark, Stream
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"
@@ -161,20 +160,10 @@ async def open_run(
                     await asyncio.to_thread(warehouse.prepare, identity)
                     await asyncio.to_thread(claim_folder, ledger, warehouse, connection.base_url)
                     if lease == PULL_LEASE:
-                        notices = await asyncio.to_thread(_take_notices, ledger, warehouse, run)
+                        notices = await asyncio.to_thread(
+                            warehouse.write, report_notices, run.run_id
+                        )
                         context = replace(context, notices=notices)
                     else:
                         warehouse.release()  # An estimate may wait before it needs the file again.
                     yield context
-
-
-def _take_notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
-    """Return sentences on files that were lost and created again, and mark them as reported."""
-    relisted = []
-    for at, hashes in Erasures(ledger).restored_hash_counts():
-        detail = (
-            f"{count_noun(hashes, 'hash', 'hashes')} of erased people were missing in "
-            f"{ledger.path.name} and were restored from the receipts"
-        )
-        relisted.append((Event("erased_relisted", detail), at))
-    return warehouse.write(report_notices, run.run_id, relisted)

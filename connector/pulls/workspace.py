@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from connector.catalog import declaration
-from connector.catalog.resource import Resource
 from connector.errors import LedgerError, SettingsError
 from connector.errors_api import Forbidden, NotFound
 from connector.ledger.ledger import Identity, Ledger
@@ -91,8 +89,7 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
         f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
         f"{address}. Nothing was read, because records of two workspaces must not be mixed",
         action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR to"
-        " an empty folder. If the same workspace has moved, run"
-        f" 'connector doctor --moved-to {address}'.",
+        " an empty folder. If the same workspace has moved, run 'connector doctor --accept-move'.",
         code="other_workspace",
     )
 
@@ -113,13 +110,9 @@ async def find_first_existing(
 
     A resource that the key may not read is skipped.
     """
-    # `connector status` compares the files, and would pay for the client.
-    from connector.client.client import RecordEndpoint  # noqa: PLC0415
-
     for resource, id in known:
-        endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, declaration(resource).record)
         try:
-            if (await endpoint.get(id)).id == id:
+            if (await client.detail(resource, id)).id == id:
                 return resource, id
         except NotFound as error:
             if not error.is_api_error:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import declaration
-from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
-from connector.client.client import Client, RecordEndpoint
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
+from connector.client.client import Client
 from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
-from connector.ledger.erasures import Backups
+from connector.ledger.backups import Backups
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.journal_records import (
     UNFINISHED,
@@ -41,9 +41,7 @@ from connector.ledger.push_plan import (
     PushPlan,
     PushPolicy,
     RowQueue,
-    check_marker,
     fold_identity,
-    marker_of,
     settle_seconds_min,
 )
 from connector.ledger.push_states import FOR_A_PERSON, IN_DOUBT, RowOutcome
@@ -55,7 +53,6 @@ from connector.pushes.push_executor import BatchExecutor, PushSession, RowExecut
 from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 
@@ -238,11 +235,8 @@ async def _transition_for_declared_record(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
             action="Give the record of the row, or use --resend or --drop.",
         )
-    endpoint: RecordEndpoint[Resource] = RecordEndpoint(
-        client, declaration(task.resource).record, task.parent
-    )
     try:
-        record = await endpoint.get(id)
+        record = await client.detail(task.resource, id, task.parent)
     except NotFound as error:
         if not error.is_api_error:
             # A proxy's page says nothing about the record.
@@ -286,7 +280,7 @@ def check_pulled_since_restore(ledger: Ledger, warehouse: Warehouse, resource: s
     """Raise `ConnectorError` if the ledger was replaced and no pull has verified the resource
     since.
     """
-    restored = Backups(ledger).latest_restore(is_ledger_older=True)
+    restored = Backups(ledger).latest_restore()
     if restored is None:
         return
     before = restored.proven.get(resource)
@@ -323,14 +317,13 @@ async def apply(
     import page, for the journal. Without `sleep`, unconfirmed rows are not looked up again.
 
     Raises:
-        Misused: The budget is 0, or the marker field cannot hold a marker.
+        Misused: The budget is 0.
         SettingsError: The address or the key is missing.
         LeaseHeld: Another push of the account is running.
         ConnectorError: The folder was restored, and the resource not pulled since.
         WarehouseError: Nothing could be recorded. Every other error is in the report.
     """
     policy = policy or PushPolicy()
-    check_marker(declaration(plan.resource), plan, policy)
     opening = open_run(
         settings,
         "push",
@@ -523,9 +516,8 @@ class _BatchRun:
     def _make_row_runner(self, row: PendingRow) -> RunRow:
         """Return the function that carries out the steps of a row."""
         begun = self._read_batch(row.key[0])
-        marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)
-        steps = run_row(resource, row.task, begun.terms, marker, row.status)
+        steps = run_row(resource, row.task, begun.terms, row.status)
         return RowExecutor(row, steps, self._session).run
 
     async def _record_run_end(self, batch: str) -> BatchReport:
@@ -568,11 +560,13 @@ class _BatchRun:
         """
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
-        recent = CreatedBetween(self._session.served_at - lately, None)
+        since = self._session.served_at - lately
         found: set[str] = set()
         for task in creates.values():
             stream = self._session.loader.find_stream(task)
             if stream is not None:
-                found |= self._context.warehouse.query(stream, recent)
+                found |= self._context.warehouse.query(
+                    stream, lambda rows: rows.created_between(since, None)
+                )
         self._context.warehouse.release()
         return frozenset(found)

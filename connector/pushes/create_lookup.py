@@ -9,7 +9,7 @@ warehouse before, or that belong to another row, do not match.
 
 A record that is not found may still appear, or a shifted page or an unsorted list may hide it. So
 the result also shows whether everything was read, and which records are similar or may belong to
-another unconfirmed row. If there are such records, nothing is sent again.
+another unconfirmed row. If there are such records, a person decides.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from connector.pushes.push_row import (
     PushSteps,
     ReadOne,
 )
-from connector.warehouse.pull_commands import FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import FoundDetail, Outcome, UnreadableDetail
 
 PAGES_MAX = 20
 """Maximum number of pages of one lookup. A longer list is not seen completely."""
@@ -52,7 +52,6 @@ class SoughtRecord:
     Attributes:
         body: Values that were sent.
         identity: Values of the natural key, by field; may be empty.
-        marker: Field and text of the row's marker; may be empty.
         first_attempt: First unconfirmed attempt.
         lateness_seconds: Maximum delay in seconds until a new record appears in lists.
     """
@@ -60,7 +59,6 @@ class SoughtRecord:
     resource: Declaration
     body: Mapping[str, Any]
     identity: Mapping[str, Any]
-    marker: Mapping[str, str]
     first_attempt: Attempt
     lateness_seconds: float
 
@@ -70,7 +68,7 @@ class LookupResult:
     """Records that a lookup found.
 
     Attributes:
-        matches: Records with all values that were sent, or with the row's marker.
+        matches: Records with all values that were sent.
         similar_ids: Ids of similar records, and of matches that may belong to another row.
         is_complete: Whether the lookup saw every record that can be the row's.
         started_at: Time of our own clock before the first page was requested.
@@ -165,9 +163,9 @@ def _separate_contested_matches(
     """Return the matches that can only belong to this row, and the ids of the other matches.
 
     A record with everything that this row sent may come from another unconfirmed row that sent the
-    same and more. A marker excludes that.
+    same and more.
     """
-    if sought.marker or not matches:
+    if not matches:
         return matches, []
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
     # Look up the records of other rows after that: an open create may have found its record since,
@@ -238,10 +236,8 @@ def _ends_before(page: Page[Resource], floor: datetime) -> bool:
 
 
 def _may_match(sought: SoughtRecord, item: Resource) -> bool:
-    """Return True unless the list item contradicts the row's marker, or its identity or else its
-    body.
-    """
-    identifying = {**(sought.identity or sought.body), **sought.marker}
+    """Return True unless the list item contradicts the row's identity or else its body."""
+    identifying = sought.identity or sought.body
     return all(
         is_same_value(field, identifying[field.name], item.raw[field.name])
         for field in sought.resource.item_fields
@@ -250,14 +246,11 @@ def _may_match(sought: SoughtRecord, item: Resource) -> bool:
 
 
 def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
-    """Return True if the record has the row's marker or, without a marker, all values that were
-    sent.
-    """
-    return not unapplied_fields(sought.resource, sought.marker or sought.body, detail)
+    """Return True if the record has all values that were sent."""
+    return not unapplied_fields(sought.resource, sought.body, detail)
 
 
 def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Return True if the record may be the row's, although some values differ."""
-    identifying = sought.body if sought.marker else sought.identity
-    unmarked = {name: value for name, value in identifying.items() if name not in sought.marker}
-    return bool(unmarked) and not unapplied_fields(sought.resource, unmarked, detail)
+    identity = sought.identity
+    return bool(identity) and not unapplied_fields(sought.resource, identity, detail)

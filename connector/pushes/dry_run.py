@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,12 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
-from connector.catalog.content import ContentTypeField
 from connector.errors import ConnectorError, Misused
-from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
-from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import (
     Problem,
     PushPlan,
@@ -25,7 +22,7 @@ from connector.ledger.push_plan import (
     task_from_json,
     task_to_json,
 )
-from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
+from connector.ledger.push_states import Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
 from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_remembered_mapping
@@ -41,13 +38,12 @@ from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, Summary
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
-from connector.spreadsheet.template_sheet import template_columns, write_template
+from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
+from connector.spreadsheet.template import template_columns, write_template
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.state import find_push
@@ -98,116 +94,6 @@ _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_i
 """Codes of problems whose `found` are records of the warehouse or rows of the file."""
 
 
-# -- Earlier files ---------------------------------------------------------------------------------
-# Files that depend on each other are previewed together: a job may name a company that only an
-# earlier file would create. Such a record has a placeholder id. It is never sent, since each file
-# is checked again before it is sent.
-
-
-_ROW = "row {number} of {file}"
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewedFile:
-    """Creates of a file that is pushed before others; `parent` is the content type's slug."""
-
-    resource: str
-    parent: str | None
-    file: str
-    tasks: Collection[Task]
-
-    def placeholder_id(self, number: int) -> str:
-        """Return the placeholder for the id of the record that a row will create. Real ids have no
-        blank.
-        """
-        return _ROW.format(number=number, file=self.file)
-
-
-class PlannedLookups:
-    """Lookups in the warehouse that also find the records that earlier files would create."""
-
-    def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
-        self._landing, self._earlier = landing, earlier
-        self._indexes: dict[tuple[int, tuple[str, ...]], _RowIndex] = {}
-
-    def find_ids(
-        self,
-        resource: str,
-        fields: Sequence[str],
-        values: Sequence[tuple[Any, ...]],
-        parent: str | None = None,
-    ) -> Sequence[tuple[str, ...]]:
-        """Return for each tuple of `values` the ids of the records that have them in `fields`.
-
-        A record that an earlier file would create has a placeholder id.
-        """
-        found = list(self._landing.find_ids(resource, fields, values, parent))
-        for place, each in enumerate(self._earlier):
-            if each.resource != resource or each.parent != parent or "id" in fields:
-                continue
-            index = self._row_index(place, tuple(fields))
-            for at, wanted in enumerate(values):
-                found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
-        return found
-
-    def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the records with these ids or placeholder ids, by id."""
-        planned = {id for id in ids if is_placeholder_id(id)}
-        found = dict(
-            self._landing.landed_records(resource, [id for id in ids if id not in planned])
-        )
-        for each in self._earlier:
-            if planned and each.resource == resource:
-                for task in each.tasks:
-                    id = each.placeholder_id(task.number)
-                    if id in planned:
-                        found[id] = LandedRecord({**task.fields, **task.afterwards})
-        return found
-
-    def has_records(self, resource: str) -> bool:
-        """Return True if any record of the resource was ever loaded, or would be created."""
-        is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
-        return is_planned or self._landing.has_records(resource)
-
-    def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """Return the fields of a content type from the warehouse; None if it is not loaded."""
-        return self._landing.content_fields(content_type)
-
-    def _row_index(self, position: int, fields: tuple[str, ...]) -> _RowIndex:
-        """Return the index of an earlier file by some fields, which is built once."""
-        known = self._indexes.get((position, fields))
-        if known is None:
-            known = self._indexes[position, fields] = _RowIndex(
-                fields, self._earlier[position].tasks
-            )
-        return known
-
-
-class _RowIndex:
-    """Row numbers of a file by the values of some fields. Keeps a digest of the values."""
-
-    def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
-        self._first = ClaimedKeys()
-        self._others: dict[int, list[int]] = {}
-        for task in tasks:
-            values = [task.fields.get(name) for name in fields]
-            if None in values:
-                continue
-            first = self._first.claim(comparison_key(values), task.number)
-            if first is not None:
-                self._others.setdefault(first, []).append(task.number)
-
-    def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
-        """Return the numbers of the rows that have these values."""
-        first = self._first.first_row(comparison_key(values))
-        return () if first is None else (first, *self._others.get(first, ()))
-
-
-def is_placeholder_id(id: str) -> bool:
-    """Return True if the id is a placeholder for a record that does not exist yet."""
-    return " " in id
-
-
 # -- Preview ---------------------------------------------------------------------------------------
 
 
@@ -218,9 +104,7 @@ one more request together, to read the newest records.
 
 OPERATIONS = frozenset(get_args(Operation))
 
-ADD_COLUMNS = (
-    "Add the columns, or use a column mapping (--mapping FILE) that gives all rows the same value."
-)
+ADD_COLUMNS = "Add the columns, or give all rows the same value (--set FIELD=VALUE)."
 """Advice for a file without a required column."""
 
 PUSHED = "already_pushed"
@@ -270,18 +154,18 @@ class PreviewRows:
                 checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_record_id)
             )
             return
-        id = checked.record_id
-        shown = None if id is None or is_placeholder_id(id) else id
         if checked.outcome is not None:
             code = checked.problems[0].code if checked.problems else None
             warnings = checked.warnings
-            ended = RowResult(number, checked.outcome, checked.problems, code, shown, (), warnings)
+            ended = RowResult(
+                number, checked.outcome, checked.problems, code, checked.record_id, (), warnings
+            )
             self._add_result(checked.row, ended)
             return
         assert checked.task is not None
         changes = tuple((name, now, then) for name, (now, then) in checked.changes.items())
         operation, warnings = checked.task.operation, checked.warnings
-        sent = RowResult(number, operation, (), None, shown, changes, warnings)
+        sent = RowResult(number, operation, (), None, checked.record_id, changes, warnings)
         self._add_result(checked.row, sent)
         # An update after a create reads the record first.
         afterwards = REQUESTS["update"] if checked.task.afterwards else 0
@@ -384,14 +268,8 @@ class Preview:
     def resources(self) -> frozenset[str]:
         """Resources that the rows are compared with: their own, and the ones in references."""
         targets = [each.target for each in self.columns.columns]
-        referred = {each.reference.resource for each in targets if each.reference is not None}
+        referred = {each.referred_resource for each in targets if each.referred_resource}
         return frozenset(referred | {self.push_file.resource})
-
-    @property
-    def as_previewed_file(self) -> PreviewedFile:
-        """Creates of this file, for the preview of the files after it."""
-        asked, creates = self.push_file, self.rows.tasks
-        return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> PushPlan:
         """Return all rows as a plan for the journal. The tasks must have been kept."""
@@ -428,7 +306,6 @@ def preview(
     push_file: PushFile,
     *,
     resend: bool = False,
-    earlier: Sequence[PreviewedFile] = (),
     keeps_tasks: bool = False,
     only_if_pushed: bool = False,
     compares_as_seen: bool = False,
@@ -441,8 +318,7 @@ def preview(
         settings: Settings of the account.
         push_file: The file.
         resend: Send even rows that an earlier push has applied.
-        earlier: Files that are pushed before this one; their creates count as loaded.
-        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.as_previewed_file`.
+        keeps_tasks: Keep the rows to send, for `Preview.plan`.
         only_if_pushed: Check the rows only if this very file was pushed before. A new file is
             checked after its pull anyway.
         compares_as_seen: Compare updates with the records at the time of the user's last preview,
@@ -458,8 +334,6 @@ def preview(
     table = table or open_push_file(push_file)
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
-        # The list of erased people must be complete before the file is read.
-        Erasures(ledger).restore_hashes_from_receipts()
         journal = Journal(ledger)
         seen_at = (
             journal.previewed_at(table.digest, push_file.resource) if compares_as_seen else None
@@ -471,10 +345,9 @@ def preview(
         _check_lost_journal(settings.folder, warehouse, table, push_file.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with (
-        WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
+        WarehouseLookups(warehouse, comparison_text, seen_at) as lookups,
         Ledger(settings.folder) as ledger,
     ):
-        lookups = PlannedLookups(landing, earlier) if earlier else landing
         target = push_target_of(push_file, lookups)
         saved, notice = push_file.saved, None
         if push_file.remembers:
@@ -490,16 +363,15 @@ def preview(
         if not only_if_pushed or (
             looks_back and journal.has_batch(push_file.resource, table.digest)
         ):
-            known = SuppressionList.read_from(settings.folder)
             read = lost.yield_rows() if only_rows is None else only_rows
-            checked = check_rows(read, columns, target, lookups, known, meanings=meanings)
+            checked = check_rows(read, columns, target, lookups, meanings=meanings)
             with _rare_garbage_collection():
                 _add_rows_in_batches(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
             lost.read_until_known()
         month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
         limit = ledger.read_server_state().limit_per_minute
-        proven_at = landing.proven_at(push_file.resource)
+        proven_at = lookups.proven_at(push_file.resource)
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
     if not push_file.accepts_warnings:
@@ -509,7 +381,7 @@ def preview(
         )
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
-    notices = (*notices, *table.left_out.notices())
+    notices = (*notices, *table.left_out.notices(), *meanings.remarks())
     return Preview(push_file, table, columns, rows, at, month, limit, notices, questions)
 
 

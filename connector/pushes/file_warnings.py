@@ -7,15 +7,18 @@ the same headings.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
+from connector.atomic_files import write_atomically
 from connector.errors import count_noun
 from connector.settings.layers import MAPS_FOLDER
-from connector.spreadsheet.columns import column_letter, normalized_heading
+from connector.spreadsheet.headings import column_letter, normalized_heading
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow
@@ -50,9 +53,8 @@ def ask_about_warnings(
     if covered := [each for each in table.merged_ranges if _covers_rows(each, table, filling)]:
         yield FileQuestion(
             "merged_cells",
-            "merged cells cover several rows, but only the first row of each would get the value:"
-            f" {', '.join(covered)}",
-            "Unmerge the cells and fill in the empty cells. To send the rows as they are, add "
+            f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
+            "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
         )
     if (second := table.left_out.second_table_row) is not None:
@@ -149,13 +151,14 @@ def load_remembered_mapping(
     The last file with the same headings counts if the given mapping maps no columns. Then the
     second value is a notice for users; otherwise it is None.
     """
-    has_said = given is not None and (given.columns or given.constants or given.ignored)
+    has_said = given is not None and (given.columns or given.ignored)
     path = _remembered_mapping_path(folder, resource, headings)
     if has_said or not path.exists():
         return given, None
     remembered = load_map(path)
     if given is not None:
-        remembered = with_options(remembered, given.options)
+        constants = {**remembered.constants, **given.constants}
+        remembered = with_options(replace(remembered, constants=constants), given.options)
     notice = (
         f"The columns are matched as in the last file with the same headings (column mapping: "
         f"{path})."
@@ -177,55 +180,43 @@ def remember_mapping(
         make_folder(path.parent)
         kept = replace(to_saved_map(columns), remarks={}, missing=())
         save_map(path, kept if given is None else replace(kept, options=given.options))
+    for seed, fields in _SEEDS.items():
+        names = {
+            id: text
+            for each in columns.columns
+            if each.target.key in fields
+            for text, id in each.options.values.items()
+            if id
+        }
+        if names:
+            _add_to_seed(folder / "seeds" / f"{seed}.csv", names)
 
 
-# -- Named mappings --------------------------------------------------------------------------------
-
-NAME_ALLOWED = re.compile(r"\w[\w -]{0,39}").fullmatch
-"""Name of a column mapping: letters, digits, blanks, hyphens and underscores."""
+_SEEDS = {"people": ("assigned_to", "account_manager_id"), "lead_statuses": ("lead_status_id",)}
 
 
-def list_named_mappings(folder: Path, resource: str) -> list[str]:
-    """Return the names of the named column mappings of a resource, in alphabetical order."""
-    found = (folder / MAPS_FOLDER / "named" / resource).glob("*.toml")
-    return sorted((each.stem for each in found), key=str.casefold)
-
-
-def save_named_mapping(folder: Path, name: str, mapping: SavedMap) -> None:
-    """Save a column mapping under a name; replaces the resource's mapping with that name.
-
-    Raises:
-        ValueError: The name has characters that are not allowed.
-        WarehouseError: The file cannot be written.
-    """
-    path = _named_mapping_path(folder, mapping.resource, name)
+def _add_to_seed(path: Path, names: Mapping[str, str]) -> None:
+    """Add names of users or lead statuses by id to the user's seed; known names are kept."""
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    headings = list(rows[0]) if rows else ["id", "name", _THIRD_COLUMN[path.stem]]
+    for id, name in names.items():
+        row = next((each for each in rows if each["id"] == id), None)
+        if row is None:
+            outcome = {"outcome": "open"} if "outcome" in headings else {}
+            rows.append({**dict.fromkeys(headings, ""), **outcome, "id": id, "name": name})
+        elif not row.get("name"):
+            row["name"] = name
     make_folder(path.parent)
-    save_map(path, mapping)
+    with write_atomically(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.DictWriter(text, headings)
+        writer.writeheader()
+        writer.writerows(rows)
+        text.flush()
+        text.detach()
 
 
-def load_named_mapping(
-    folder: Path, resource: str, name: str, headings: Sequence[str]
-) -> SavedMap | None:
-    """Return the named column mapping, reduced to these headings; None if it does not exist.
-
-    Raises:
-        ValueError: The name has characters that are not allowed.
-        Misused: The file was edited by hand and cannot be read.
-    """
-    path = _named_mapping_path(folder, resource, name)
-    if not path.exists():
-        return None
-    saved, known = load_map(path), set(headings)
-    return replace(
-        saved,
-        columns={each: column for each, column in saved.columns.items() if each in known},
-        ignored=tuple(each for each in saved.ignored if each in known),
-        header_row=None,
-    )
-
-
-def _named_mapping_path(folder: Path, resource: str, name: str) -> Path:
-    """Return the file of a named mapping. Raises `ValueError` if the name is not allowed."""
-    if NAME_ALLOWED(name) is None:
-        raise ValueError(f"{name!r} is not the name of a saved mapping")
-    return folder / MAPS_FOLDER / "named" / resource / f"{name}.toml"
+_THIRD_COLUMN = {"people": "team", "lead_statuses": "outcome"}

@@ -590,14 +590,14 @@ async def deliver(
     Raises what `Inbox.claim`, `push` and `Inbox.archive` raise.
     """
     if digest is None:
-        (report,) = await push(settings, [push_file], options, budget=budget, watch=watch)
+        report = await push(settings, push_file, options, budget=budget, watch=watch)
         return DeliveryResult(report)
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
     taken = inbox.claim(push_file.resource, push_file.path.name, digest)
     push_file = replace(push_file, path=taken.path)
     options = replace(options, reports=True, output=taken.report_draft)
     try:
-        (report,) = await push(settings, [push_file], options, budget=budget, watch=watch)
+        report = await push(settings, push_file, options, budget=budget, watch=watch)
     except ConnectorError as error:
         if _is_caused_by_file(error):
             _write_rejection_reason(taken.report_draft, error)

@@ -21,15 +21,15 @@ from connector.ledger.journal_records import JournalChanges, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of
-from connector.publishing.publication import publish as publish_file
+from connector.models.publish import publish as publish_file
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.state import (
     PushChanges,
     find_by_slug_or_id,
     last_copied_change,
     write_pushes,
 )
+from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 
 LOAD_SECONDS = 1.0
@@ -186,7 +186,7 @@ def copy_and_publish(settings: Settings) -> ConnectorError | None:
     """
     try:
         copy_journal(settings)
-        publish_file(settings, if_changed=True)
+        publish_file(settings)
     except ConnectorError as error:
         return error
     return None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from connector.errors import Misused, UnknownName
-from connector.ledger.push_plan import DoubtPolicy, PushPolicy
+from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
-from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
+from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
     SavedMap,
@@ -20,7 +19,7 @@ from connector.spreadsheet.mapping_file import (
     load_map,
     with_options,
 )
-from connector.spreadsheet.numbers import Decimal
+from connector.spreadsheet.targets import CellOptions, Decimal
 from connector.spreadsheet.texts import REGIONS
 
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
@@ -31,7 +30,6 @@ NO_MAP = "none"
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-POLICIES: tuple[DoubtPolicy, ...] = get_args(DoubtPolicy)
 
 T = TypeVar("T")
 
@@ -57,19 +55,6 @@ _MODE = PushOption(
 _MATCH = PushOption(
     "Fields that identify the record of a row, for example email or title,company_id.",
     shown="FIELD,...",
-)
-_UNCONFIRMED = PushOption(
-    "Action if the answer to a create is lost and its record is not found. 'hold' keeps the row "
-    "for you to decide. 'retry' sends it again, which can create a duplicate if the server is "
-    "slow.",
-    POLICIES,
-)
-_MARKER = PushOption(
-    (
-        "Text field in which a create writes a marker. The marker identifies the record with "
-        "certainty if the answer is lost."
-    ),
-    shown="FIELD",
 )
 _CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")
 _OVERWRITE = PushOption("Overwrite values that others changed since the last pull.")
@@ -121,9 +106,24 @@ class PushOptions:
     region: Annotated[
         str | None,
         PushOption(
-            "Country of telephone numbers without a country code, for example GB.", shown="CODE"
+            "Country whose customs decide dates, numbers, currencies and telephone numbers."
+            " Default: GB.",
+            shown="CODE",
         ),
     ] = None
+    day_hours: Annotated[
+        str | None,
+        PushOption(
+            f"Times of days without a time in fields that need one: {HOURS_ALLOWED}.", shown="HOURS"
+        ),
+    ] = None
+    set_values: Annotated[
+        tuple[str, ...],
+        PushOption(
+            "Value of a field for all rows, for example booking_type=contract. Can be repeated.",
+            shown="FIELD=VALUE",
+        ),
+    ] = ()
     decimal: Annotated[str | None, PushOption("Decimal separator.", tuple(DECIMALS))] = None
     clear: Annotated[str | None, _CLEAR] = None
     accept_warnings: Annotated[bool, PushOption("Send rows that have warnings.")] = False
@@ -131,8 +131,6 @@ class PushOptions:
     resend: Annotated[
         bool, PushOption("Send rows again even if an earlier push already applied them.")
     ] = False
-    unconfirmed: Annotated[str, _UNCONFIRMED] = "hold"
-    marker_field: Annotated[str | None, _MARKER] = None
 
     def push_file(self, resource: str, path: Path) -> PushFile:
         """Return the file to push with these options.
@@ -152,7 +150,7 @@ class PushOptions:
             saved=saved,
             ignored=self.ignore,
             clear=self.clear,
-            # One command may push content items and other records, which have no content type.
+            # Other records have no content type.
             parent=self.content_type if resource == "content_items" else None,
             sheet=self.sheet,
             encoding=self.encoding,
@@ -163,13 +161,8 @@ class PushOptions:
         )
 
     def policy(self) -> PushPolicy:
-        """Return the policy of the push. Raises `UnknownName` with the values allowed."""
-        return PushPolicy(
-            unconfirmed=_checked_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
-            overwrite=self.overwrite,
-            resend=self.resend,
-            marker_field=self.marker_field,
-        )
+        """Return the policy of the push."""
+        return PushPolicy(overwrite=self.overwrite, resend=self.resend)
 
     def _mapping_with_options(self, resource: str) -> SavedMap:
         """Return the mapping from `mapping_file`, or an empty one, with the options for cells
@@ -188,7 +181,10 @@ class PushOptions:
             said["century"] = _checked_century(self.century)
         if self.region is not None:
             said["region"] = _checked_choice("region", self.region.upper(), tuple(sorted(REGIONS)))
-        return with_options(saved, CellOptions(**said)) if said else saved
+        if self.day_hours is not None:
+            said["day_hours"] = _checked_hours(self.day_hours)
+        constants = {**saved.constants, **dict(map(_checked_assignment, self.set_values))}
+        return with_options(replace(saved, constants=constants), CellOptions(**said))
 
 
 OPTIONS: Mapping[str, PushOption] = {
@@ -219,6 +215,26 @@ def _checked_century(first_year: int | str) -> int:
     return year
 
 
+def _checked_hours(hours: str) -> str:
+    """Return the times of days without a time if they are valid. Raises `Misused`."""
+    try:
+        parse_hours(hours)
+    except ValueError:
+        raise Misused(f"{hours!r} are no hours of a day", action=f"Give {HOURS_ALLOWED}.") from None
+    return hours
+
+
+def _checked_assignment(text: str) -> tuple[str, str]:
+    """Return field and value of an assignment. Raises `Misused`."""
+    name, sign, value = text.partition("=")
+    if not (sign and name.strip() and value.strip()):
+        raise Misused(
+            f"{text!r} is not a field with a value",
+            action="Give both, for example --set employment_type=permanent.",
+        )
+    return name.strip(), value.strip()
+
+
 def _checked_row_number(number: int | None) -> int | None:
     """Return the number if it is None or at least 1. Raises `Misused`."""
     if number is not None and number < 1:
@@ -232,7 +248,7 @@ def _checked_row_number(number: int | None) -> int | None:
 def _checked_date_format(date_format: str) -> str:
     """Return the date format if it is valid. Raises `Misused`."""
     try:
-        check_date_format(date_format)
+        date_order(date_format)
     except ValueError as error:
         raise Misused(
             f"{date_format!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
-from connector.errors import ConnectorError, Misused, UnknownName, count_noun
+from connector.errors import ConnectorError, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import BatchAction, RowRecord
@@ -33,17 +33,11 @@ from connector.pushes.file_warnings import remember_mapping
 from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
-from connector.spreadsheet.report import (
-    PLAIN_WORDS,
-    ReportWords,
-    Summary,
-    report_path,
-    write_report,
-    write_some_rows,
-)
+from connector.spreadsheet.report import Summary, report_path, write_report, write_some_rows
+from connector.spreadsheet.table import Spreadsheet
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
-"""Order of the resources in a push of several files: resources that others refer to come first."""
+"""Resources that can be pushed: those that others refer to come first."""
 
 PULL_CHECK_SECONDS = 1.0
 """Seconds between two checks whether a running pull has ended."""
@@ -168,7 +162,6 @@ class PushRunOptions:
         policy: How to treat repeated, conflicting and unconfirmed rows.
         ignores_quota: Whether to send requests even if the API reported a used-up month.
         people: Users who prepared and sent the file, for the journal.
-        words: Texts of the report in the user's language.
     """
 
     applies: bool = False
@@ -180,28 +173,26 @@ class PushRunOptions:
     policy: PushPolicy = field(default_factory=PushPolicy)
     ignores_quota: bool = False
     people: Mapping[BatchAction, str] = field(default_factory=dict)
-    words: ReportWords = PLAIN_WORDS
 
 
 async def push(
     settings: Settings,
-    files: Sequence[PushFile],
+    file: PushFile,
     options: PushRunOptions,
     *,
+    table: Spreadsheet | None = None,
     budget: int | None = None,
     watch: Watch | None = None,
     on_wait: Callable[[str], None] | None = None,
-) -> list[PushReport]:
-    """Preview or push the files, and return a report on each.
-
-    Resources that others refer to come first. After a file that failed or was stopped, the others
-    are only previewed. Waits for a running pull.
+) -> PushReport:
+    """Preview or push the file, and return the report. Waits for a running pull.
 
     Args:
         settings: Settings of the account.
-        files: The files.
+        file: The file.
         options: Options of the run.
-        budget: Maximum number of requests, for all files and pulls together.
+        table: The table to push, if it differs from that in the file by edits of the user.
+        budget: Maximum number of requests, including those of the pull.
         watch: Called with the progress of the pull and of the rows.
         on_wait: Called with a sentence when the push has to wait.
 
@@ -210,52 +201,22 @@ async def push(
             `SpreadsheetError`.
         WarehouseError: A file of the data folder cannot be read or written.
     """
-    for each in files:
-        if each.resource not in ORDER:
-            raise UnknownName("resource that can be pushed", each.resource, ORDER)
-    if options.output is not None and len(files) > 1:
-        raise Misused(
-            "--output names one report, but several files were given",
-            action="Leave out --output. Each report is written next to its file.",
-        )
-    ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
-    previewed = await asyncio.to_thread(_preview_files, settings, ordered, options)
-    reports: list[PushReport] = []
-    left, goes_on = budget, options.applies
-    for seen, seconds in previewed:
-        started = time.monotonic() - seconds
-        run = _FilePush(settings, options, left, watch, on_wait, started)
-        is_first = not reports
-        done = await (run.send_and_report(seen, is_first) if goes_on else run.report_preview(seen))
-        reports.append(done)
-        left = None if left is None else max(0, left - done.requests)
-        goes_on = goes_on and done.outcome in ("done", "partial")
-    return reports
-
-
-def _preview_files(
-    settings: Settings, files: Sequence[PushFile], options: PushRunOptions
-) -> list[tuple[Preview, float]]:
-    """Preview the files together, since they may refer to each other, with the seconds of each.
-
-    If a single new file is to be sent after a pull, its rows are only checked after that pull.
-    """
-    previewed: list[tuple[Preview, float]] = []
-    for each in files:
-        started = time.monotonic()
-        is_last = len(previewed) + 1 == len(files)
-        seen = preview(
-            settings,
-            each,
-            resend=options.policy.resend,
-            earlier=[before.as_previewed_file for before, _ in previewed],
-            # The first file to be sent may be sent as it was previewed here.
-            keeps_tasks=not is_last or (options.applies and not previewed),
-            only_if_pushed=options.applies and options.pulls and len(files) == 1,
-            compares_as_seen=options.applies,
-        )
-        previewed.append((seen, time.monotonic() - started))
-    return previewed
+    if file.resource not in ORDER:
+        raise UnknownName("resource that can be pushed", file.resource, ORDER)
+    started = time.monotonic()
+    seen = await asyncio.to_thread(
+        preview,
+        settings,
+        file,
+        resend=options.policy.resend,
+        keeps_tasks=options.applies,
+        # The rows of a new file are only checked after the pull.
+        only_if_pushed=options.applies and options.pulls,
+        compares_as_seen=options.applies,
+        table=table,
+    )
+    run = _FilePush(settings, options, budget, watch, on_wait, started)
+    return await (run.send_and_report(seen) if options.applies else run.report_preview(seen))
 
 
 def record_preview(
@@ -279,7 +240,7 @@ def record_preview(
 
 @dataclass(slots=True)
 class _FilePush:
-    """Push of one file, with the options of the run and what is left of its budget."""
+    """Push of one file, with the options of the run and its budget."""
 
     settings: Settings
     options: PushRunOptions
@@ -299,7 +260,7 @@ class _FilePush:
         """Record that the user saw the changes at the time of the check."""
         record_preview(self.settings.folder, previewed, self.checked_at, report)
 
-    async def send_and_report(self, previewed: Preview, is_first: bool) -> PushReport:
+    async def send_and_report(self, previewed: Preview) -> PushReport:
         """Pull, check the rows again if the warehouse changed, send them, and report."""
         from connector.pushes.batch import apply  # noqa: PLC0415
         from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
@@ -310,8 +271,8 @@ class _FilePush:
             return await self._report_questions(previewed, None)
         if self.options.pulls and not previewed.is_pushed:
             pulled = await self._pull(previewed)
-        if pulled is not None or not is_first:
-            # The pull or an earlier file has changed the warehouse.
+        if pulled is not None:
+            # The pull has changed the warehouse.
             again, table = self.options.policy.resend, previewed.table
             check = partial(
                 preview, resend=again, keeps_tasks=True, compares_as_seen=True, table=table
@@ -328,7 +289,6 @@ class _FilePush:
             return await self._report_questions(previewed, pulled)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long and does not need the values of a workbook in memory.
-        previewed.table.release()
         done = await apply(
             self.settings,
             await asyncio.to_thread(previewed.plan),
@@ -430,15 +390,14 @@ class _FilePush:
             return None
         if batch is not None or options.report_rows == "all":
             path = options.output or report_path(table)
-            write_report(path, table, results, options.words)
+            write_report(path, table, results)
             return path
         reported = previewed.rows.reported
         if not reported and options.output is None:
-            table.release()
             return None
         path = options.output or report_path(table)
         pairs = reported if results is previewed.results else _replace_results(reported, results)
-        write_some_rows(path, table, pairs, previewed.summary, options.words)
+        write_some_rows(path, table, pairs, previewed.summary)
         return path
 
 

@@ -10,15 +10,14 @@ from typing import Any, Generic, Self, TypeVar
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.client import RecordEndpoint
 from connector.client.messages import (
     Request,
     build_convert_request,
     build_create_request,
     build_update_request,
+    read_written,
     served_at,
 )
-from connector.client.response_parsing import read_written
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
 from connector.ledger.journal_records import Attempt, BatchRecord, PendingRow, RowKey, Transition
@@ -46,7 +45,7 @@ from connector.pushes.push_row import (
     WaitUntil,
     answer_from_error,
 )
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push session ----------------------------------------------------------------------------------
 # The journal is read and written in a thread, so that running requests do not wait for the disk.
@@ -113,13 +112,6 @@ class PushSession:
     def served_at(self) -> datetime:
         """Estimated time of the server's clock."""
         return self.now() + self.server_ahead
-
-    def endpoint(self, task: Task) -> RecordEndpoint[Resource]:
-        """Return the endpoint of the task's resource. Raises `PushStopped` if nothing more may be
-        sent.
-        """
-        self.check_can_send()
-        return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
     async def record_transition(self, row: PendingRow, transition: Transition) -> None:
         """Record a transition in the journal, and load the record of its answer."""
@@ -190,8 +182,9 @@ class PushSession:
 
     async def read_record(self, task: Task, id: str) -> Outcome:
         """Read the complete record as it is now; a proof if it is deleted."""
+        self.check_can_send()
         try:
-            record = await self.endpoint(task).get(id)
+            record = await self.context.client.detail(task.resource, id, task.parent)
         except ConnectorError as error:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
@@ -202,8 +195,11 @@ class PushSession:
 
     async def list_newest(self, task: Task, number: int) -> Page[Resource] | UnreadableDetail:
         """Read a page of the list, sorted by creation, newest first."""
+        self.check_can_send()
         try:
-            page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
+            page = await self.context.client.page(
+                task.resource, task.parent, page=number, sort="created_at", order="desc"
+            )
         except ConnectorError as error:
             return self._unreadable_or_stop(error)
         self.record_server_time(page.served_at)

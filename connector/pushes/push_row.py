@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from connector.catalog.field import VALUE_ERASED, is_redacted
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.errors_api import (
@@ -26,7 +25,7 @@ from connector.errors_api import (
 from connector.ledger.journal_records import Attempt, Fate, RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, shorten
 from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
-from connector.warehouse.pull_commands import FoundDetail
+from connector.warehouse.stream import FoundDetail
 
 # -- Push commands ---------------------------------------------------------------------------------
 # The push of a row is a generator: it yields one command after another and receives the answers.
@@ -222,10 +221,6 @@ DOUBTS: Mapping[str, str] = {
     "several_matches": "the row was sent and {answered}, and several records match it",
     "look_alike": "the row was sent and {answered}, and a record with similar but different values "
     "exists",
-    "created_twice": "the row was sent again after it was {answered}, and each request created a "
-    "record",
-    "twins_unknown": "the row was sent again after it was {answered}. The first request may have "
-    "created a record, too",
 }
 """Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
 
@@ -259,29 +254,18 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[Problem, ...]:
-    """Return a problem for each of the fields `names` that another user has changed since `base`.
-
-    It shows the present value, unless an erasure has redacted the loaded value: the present one may
-    name the person.
-    """
-    problems = []
-    for name in names:
-        was_redacted = is_redacted(base[name])
-        if was_redacted:
-            message = f"an erasure changed {name}, so the push cannot detect changes by others"
-        else:
-            known = repr(shorten(base[name]))
-            message = f"{name} was changed by someone else; the last pull read {known}"
-        problem = Problem(
-            VALUE_ERASED if was_redacted else "changed_elsewhere",
-            message,
+    """Return a problem for each of the fields that another user has changed since `base`."""
+    return tuple(
+        Problem(
+            "changed_elsewhere",
+            f"{name} was changed by someone else; the last pull read {shorten(base[name])!r}",
             field=name,
             received=shorten(wanted[name]),
-            found=None if was_redacted else shorten(now.get(name)),
+            found=shorten(now.get(name)),
             fix="Check which value is right. To send the value of the file, add --overwrite.",
         )
-        problems.append(problem)
-    return tuple(problems)
+        for name in names
+    )
 
 
 # -- Push row --------------------------------------------------------------------------------------
@@ -298,19 +282,13 @@ class PushRow:
     """Row that is being pushed, with its state in the journal.
 
     Attributes:
-        marker: Field and text of the row's marker; may be empty.
         fresh_record: Record that was just read, so that it is not read again.
     """
 
     def __init__(
-        self,
-        resource: Declaration,
-        task: Task,
-        policy: PushPolicy,
-        marker: Mapping[str, str],
-        status: RowStatus,
+        self, resource: Declaration, task: Task, policy: PushPolicy, status: RowStatus
     ) -> None:
-        self.resource, self.task, self.policy, self.marker = resource, task, policy, marker
+        self.resource, self.task, self.policy = resource, task, policy
         self.state = status.state
         self.is_begun, self.is_in_doubt = status.is_begun, status.is_in_doubt
         self.is_altered, self.before = status.is_altered, status.before

@@ -17,14 +17,14 @@ from pathlib import Path
 from secrets import token_hex
 
 from connector.errors import Misused
-from connector.publishing.pseudonymize import TOKEN_CHARACTERS
+from connector.models.mask import TOKEN_CHARACTERS
 from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
 from connector.settings.layers import PUSHES_FOLDER
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
-from connector.spreadsheet.target_columns import comparison_text
+from connector.spreadsheet.targets import comparison_text
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.runs import read_own_publication

@@ -1,8 +1,7 @@
 """Steps of the push of one row. Pure: times, answers and the journal's rows are arguments.
 
     create   record the attempt, and send it. Unconfirmed: look it up, wait until it can no longer
-             take effect, look it up again; then hold the row for a person, or send it again if the
-             policy says so.
+             take effect, look it up again; then hold the row for a person.
     update   read the record first; send only what differs; refuse if another user changed it.
              Unconfirmed: read it again, and send what is still missing.
     convert  read the lead first; send once. Unconfirmed: read it; never send again.
@@ -52,7 +51,7 @@ from connector.pushes.push_row import (
     conflict_problems,
     declined_problems,
 )
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 # -- Push create -----------------------------------------------------------------------------------
 # Before the first attempt, the newest records are compared with the row. A row with an unconfirmed
@@ -66,7 +65,7 @@ def create(row: PushRow) -> PushSteps[bool]:
     """Send the create, and record its result. Return True if the row can continue now."""
     if not row.is_in_doubt and not (yield from _check_is_new(row)):
         return False
-    answer = yield from row.send_attempt("create", create_body(row))
+    answer = yield from row.send_attempt("create", row.task.fields)
     if isinstance(answer, Accepted):
         misfit = yield from _reason_not_ours(row, answer.record)
         if misfit is not None:
@@ -76,13 +75,11 @@ def create(row: PushRow) -> PushSteps[bool]:
         case None:
             return False
         case Accepted(record):
-            problems = altered_problems(row.resource, create_body(row), record.raw)
-            twins = (yield from _duplicate_problems(row, record.id)) if row.is_in_doubt else ()
-            code = twins[0].code if twins else ""
-            move = Transition("accepted", code, (*problems, *twins), fate="accepted")
+            problems = altered_problems(row.resource, row.task.fields, record.raw)
+            move = Transition("accepted", "", problems, fate="accepted")
             yield from _record_created(row, move, record)
         case Declined():
-            problems = declined_problems(row.resource, answer, create_body(row))
+            problems = declined_problems(row.resource, answer, row.task.fields)
             move = Transition(
                 "refused", answer.code, problems, fate="refused", reason=answer.message
             )
@@ -105,7 +102,7 @@ def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
     earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
     if record.served_at is None and record.created_at < earliest:
         return f"answered with {record.id}, which was created before the request"
-    if not row.task.identity and not row.marker:
+    if not row.task.identity:
         # Another row that is being sent may have made a record that has all values of this one.
         rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
         if any(not unapplied_fields(row.resource, sent, record.raw) for sent in rivals):
@@ -151,9 +148,7 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
         return False
     if len(sighting.matches) == 1:
         record = sighting.matches[0].record
-        # If anything differs, the record was found by its marker.
-        problems = altered_problems(row.resource, create_body(row), record.raw)
-        move = Transition("found", "found_after_doubt", problems, is_detail=True)
+        move = Transition("found", "found_after_doubt", is_detail=True)
         yield from _record_created(row, move, record)
     elif sighting.matches:
         ids = tuple(each.record.id for each in sighting.matches)
@@ -165,11 +160,6 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
         if sighting.started_at >= row.settled_at:
             yield from row.record_transition(_transition_if_not_found(row, sighting))
     return True
-
-
-def create_body(row: PushRow) -> dict[str, Any]:
-    """Return the body that creates the row's record, including its marker."""
-    return {**row.task.fields, **row.marker}
 
 
 def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSteps[None]:
@@ -195,33 +185,16 @@ def _transition_if_not_found(row: PushRow, sighting: LookupResult) -> Transition
     if row.attempts[-1].fate == "refused":
         # The problems that the API returned stay.
         return Transition("kept", "refused_in_doubt")
-    if not sighting.is_complete:
-        code = "look_incomplete"
-    elif row.policy.unconfirmed == "hold":
-        code = "not_found"
-    elif row.unknown_attempts >= ATTEMPTS_MAX:
-        code = "attempts_spent"
-    else:
-        return Transition("retried")
+    code = "not_found" if sighting.is_complete else "look_incomplete"
     return Transition("kept", code, row.unconfirmed_problems(code))
-
-
-def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
-    """Return problems if an earlier attempt of a repeated create may have made a record, too."""
-    sighting = yield from find_created_record(_sought_record(row))
-    if sighting is None:
-        return row.unconfirmed_problems("twins_unknown", (id,))
-    ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
-    return row.unconfirmed_problems("created_twice", (id, *ids)) if ids else ()
 
 
 def _sought_record(row: PushRow) -> SoughtRecord:
     """Return the record that the row's unconfirmed create may have made."""
     return SoughtRecord(
         row.resource,
-        create_body(row),
+        row.task.fields,
         row.task.identity,
-        row.marker,
         next(each for each in row.attempts if each.fate in (None, "lost")),
         row.policy.lateness_seconds,
     )
@@ -431,17 +404,13 @@ _CLEARS_UP: Mapping[Operation, _Act] = {
 
 
 def run_row(
-    resource: Declaration,
-    task: Task,
-    policy: PushPolicy,
-    marker: Mapping[str, str],
-    status: RowStatus,
+    resource: Declaration, task: Task, policy: PushPolicy, status: RowStatus
 ) -> PushSteps[bool]:
-    """Carry out the steps of a row as far as possible now; `marker` may be empty.
+    """Carry out the steps of a row as far as possible now.
 
     Returns True if the row is open: its write may have been applied, or was applied in part.
     """
-    row = PushRow(resource, task, policy, marker, status)
+    row = PushRow(resource, task, policy, status)
     is_going = True
     while is_going:
         operation: Operation = "update" if row.is_begun else task.operation

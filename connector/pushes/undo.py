@@ -47,7 +47,7 @@ from connector.pushes.undo_report import (
     read_undo_plan,
 )
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 TRIES_MAX = 3
 """How often a row is read and written if its write is not answered. A retry does no harm, since a
@@ -231,8 +231,7 @@ class _UndoRun:
         if step.deletes:
             self._record_row_end(make_undone_row(row, "delete"))
         elif step.problems:
-            unfit: UndoOutcome = "redacted" if step.is_redacted else "conflict"
-            outcome: UndoOutcome = "partly" if step.restores_any_field else unfit
+            outcome: UndoOutcome = "partly" if step.restores_any_field else "conflict"
             ended = make_undone_row(row, outcome, step.problems, step)
             self._record_row_end(ended, row.key if step.restores_any_field else None)
         elif step.body:
@@ -297,14 +296,16 @@ class _UndoRun:
 
     async def _send_undo(self, row: WrittenRow, step: UndoStep) -> Answer | DeletionProof:
         """Delete the record, or restore its fields, and return the answer."""
-        endpoint, id = self._session.endpoint(row.task), row.record_id
+        self._session.check_can_send()
+        client, task, id = self._session.context.client, row.task, row.record_id
         answer: Answer | DeletionProof
         try:
             if step.deletes:
-                await endpoint.delete(id)
+                await client.delete(task.resource, id, task.parent)
                 answer = DeletionProof(self._session.served_at)
             else:
-                answer = Accepted((await endpoint.update(id, step.body)).record)
+                written = await client.update(task.resource, id, step.body, task.parent)
+                answer = Accepted(written.record)
         except ConnectorError as error:
             self._session.record_write_end(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error

@@ -1,8 +1,7 @@
 """Plan of the undo of one row, by its current record. Pure.
 
 A field is restored if it still has the row's value. A record that the row created is deleted if it
-has not changed since. Changes of other users stay. A value that an erasure has redacted is never
-restored.
+has not changed since. Changes of other users stay.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.field import VALUE_ERASED, Field, Kind, is_redacted
+from connector.catalog.field import Field, Kind
 from connector.catalog.field_comparison import is_same_value, unapplied_fields
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration
-from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
+from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.journal_records import RowKey
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, shorten
 from connector.ledger.push_states import Operation, Task
@@ -75,12 +74,6 @@ class UndoStep:
     restores_any_field: bool = False
     present_values: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def is_redacted(self) -> bool:
-        """Return True if an erasure is the only reason that nothing can be restored."""
-        codes = {each.code for each in self.problems}
-        return codes == {VALUE_ERASED} and not self.restores_any_field
-
 
 def plan_undo(row: WrittenRow, now: Mapping[str, Any], *, has_server_time: bool = True) -> UndoStep:
     """Return what undoes a row, by comparing it with its record as it is now.
@@ -131,11 +124,10 @@ def is_unchanged_by_others(row: WrittenRow, now: Mapping[str, Any]) -> bool:
 def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     """Delete the record if it is unchanged; otherwise return the problems."""
     resource = row.resource
-    known = {name: value for name, value in row.written.items() if not is_redacted(value)}
-    others = contradicting_fields(resource, known, now)
+    others = contradicting_fields(resource, row.written, now)
     changed = [
         name
-        for name in unapplied_fields(resource, known, now)
+        for name in unapplied_fields(resource, row.written, now)
         if name in others or not _is_as_shown(row, name, now.get(name))
     ]
     if changed:
@@ -158,10 +150,6 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             fix="Check the record on the platform, and delete it there if necessary.",
         )
         return UndoStep(problems=(problem,))
-    if len(known) < len(row.written) and now.get("updated_at") is None:
-        # Only the values themselves could prove that no one has changed the record.
-        names = (name for name in row.written if name not in known)
-        return UndoStep(problems=tuple(_redacted_problem(name) for name in names))
     return UndoStep(deletes=True)
 
 
@@ -185,8 +173,6 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             if back:
                 body[name] = {**_as_mapping(present), **back}
             is_any_back |= bool(back) or not taken
-        elif is_redacted(written) or is_redacted(former):
-            problems.append(_redacted_problem(name))
         elif is_same_value(declared, former, present):
             is_any_back = True
         elif not (is_same_value(declared, written, present) or _is_as_shown(row, name, present)):
@@ -216,10 +202,6 @@ def _plan_content_values(
     taken: list[Problem] = []
     for key, value in _as_mapping(written).items():
         before = _as_mapping(former).get(key)
-        if is_redacted([key, value, before, present]):
-            # Values are sent as a whole, and so a mark in another one would be sent as well.
-            taken.append(_redacted_problem(f"{declared.name}.{key}"))
-            continue
         if is_same_value(declared, {key: before}, present):
             continue
         if is_same_value(declared, {key: value}, present):
@@ -232,12 +214,6 @@ def _plan_content_values(
                 )
             )
     return back, taken
-
-
-def _redacted_problem(name: str) -> Problem:
-    """Return the problem of a field that an erasure has changed."""
-    message = f"{name} was changed by an erasure and is not restored"
-    return Problem(VALUE_ERASED, message, field=name, fix=_BY_HAND)
 
 
 def _changed_problem(name: str, written: Any, present: Any, consequence: str) -> Problem:

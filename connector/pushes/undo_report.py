@@ -26,7 +26,6 @@ UndoOutcome = Literal[
     "nothing",
     "partly",
     "conflict",
-    "redacted",
     "irreversible",
     "refused",
     "held",
@@ -37,10 +36,9 @@ UndoOutcome = Literal[
 
 `delete` and `restore` are for previews. `undone`: it was undone before, or nothing is left of it.
 `nothing`: the row had changed nothing. `partly`: some fields are restored, and others cannot be.
-`conflict`: another user has changed the values. `redacted`: an erasure has changed the present or
-former values. `irreversible`: a conversion. `refused`: the API refused the undo. `held`: the row is
-unconfirmed. `unread`: the record could not be read, or the write was not answered. `not_reached`:
-the undo ended before its turn.
+`conflict`: another user has changed the values. `irreversible`: a conversion. `refused`: the API
+refused the undo. `held`: the row is unconfirmed. `unread`: the record could not be read, or the
+write was not answered. `not_reached`: the undo ended before its turn.
 """
 
 GOOD: frozenset[UndoOutcome] = frozenset(

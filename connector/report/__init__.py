@@ -1,5 +1,1 @@
-"""Report: one HTML page for a director, made from the published file.
-
-The page needs no network and no script. The definitions of figures are the comments on marts and
-columns in the published file.
-"""
+"""Report for a director: one HTML page, written from the marts of the published file."""

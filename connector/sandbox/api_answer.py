@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connector.sandbox.behaviour import Behaviours
-
 Body = dict[str, Any]
 """A JSON object, as a request or an answer carries it."""
 
@@ -60,14 +58,12 @@ class Rejection(Exception):
         self.status, self.message = status, message
         self.errors = None if errors is None else {k: list(v) for k, v in errors.items()}
 
-    def error_body(self, behaviours: Behaviours) -> Body:
-        """Return the JSON body of the error (API 7), without fields that `error_bodies` omits."""
+    def error_body(self) -> Body:
+        """Return the JSON body of the error (API 7)."""
         body = {"error": CODES.get(self.status, "error"), "message": self.message}
         if self.errors is not None:
             return {**body, "errors": self.errors}
-        if behaviours.error_bodies == "message":
-            del body["error"]
-        return {} if behaviours.error_bodies == "empty" else body
+        return body
 
 
 def validation_rejection(errors: Mapping[str, Sequence[str]]) -> Rejection:

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from connector.catalog import CATALOG
@@ -24,7 +24,6 @@ from connector.sandbox.request_limits import RequestLimits
 from connector.sandbox.store import Store
 
 ALL_SCOPES = "*"
-_PAGE_404 = "<!doctype html><html><head><title>404</title></head><body>Not Found</body></html>"
 # The operations by method, at each path below the resource's (API 4).
 _PATHS: Mapping[str, Mapping[str, Operation]] = {
     "": {"GET": "list", "POST": "create"},
@@ -125,19 +124,16 @@ class Api:
             is_timestamp = self._store.behaviours.retry_after == "timestamp"
             since = 0 if is_timestamp else int(now.timestamp())
             headers = {"retry-after": str(self._limits.rate_figures(now).reset_at - since)}
-        body = rejection.error_body(self._store.behaviours)
+        body = rejection.error_body()
         return JSONResponse(body, rejection.status, headers)
 
     async def _unknown_path_response(self, request: Request, error: Exception) -> Response:
         """Return 404 for an unknown path, or 405 for an unsupported method of a known path."""
         assert isinstance(error, HTTPException)  # as above
-        behaviours = self._store.behaviours
-        if error.status_code == 404 and behaviours.unknown_paths == "html":
-            return HTMLResponse(_PAGE_404, 404)
         message = "There is nothing at this address."
         if error.status_code == 405:
             message = f"The method {request.method} is not allowed at this address."
-        body = Rejection(error.status_code, message).error_body(behaviours)
+        body = Rejection(error.status_code, message).error_body()
         return JSONResponse(body, error.status_code, error.headers)
 
 

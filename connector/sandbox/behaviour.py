@@ -25,28 +25,13 @@ class Behaviours:
     """Choices for everything that the API documentation does not define."""
 
     # Lists.
-    per_page_over: Literal["clamped", "422", "400", "default"] = declare_switch(
-        "clamped",
-        "Response to a `per_page` above the maximum: use the maximum, reject it with this status, "
-        "or use 20.",
-        "8.6",
-    )
     per_page_max: Literal["100", "50", "10"] = declare_switch(
         "100", "Maximum number of records on a page.", "8.6"
-    )
-    page_invalid: Literal["refused", "first"] = declare_switch(
-        "refused",
-        "Response to a `page` or `per_page` that is not a positive integer: 422, or use the "
-        "default.",
-        "4.1",
     )
     page_past_end: Literal["empty", "404", "last"] = declare_switch(
         "empty",
         "Response to a page after the last one: an empty page, 404, or the last page again.",
         "4.1",
-    )
-    pages_of_nothing: Literal["0", "1"] = declare_switch(
-        "0", "`total_pages` of an empty list.", "4.1"
     )
     total: Literal["exact", "earlier"] = declare_switch(
         "exact",
@@ -57,36 +42,10 @@ class Behaviours:
     sorting: Literal["honoured", "ignored"] = declare_switch(
         "honoured", "The server uses `sort` and `order`, or ignores them.", "4.1"
     )
-    unknown_sort: Literal["ignored", "refused"] = declare_switch(
-        "ignored", "Response to an unknown `sort` or `order`: ignore it, or 422.", "4.1"
-    )
-    content_type_sort: Literal["ignored", "refused"] = declare_switch(
-        "ignored", "Response to `sort` on `/content-types`: ignore it, or 422.", "4.1"
-    )
     ties: Literal["stable", "random"] = declare_switch(
         "stable",
         "Order of records with equal sort values: always the same, or random in each response.",
         "4.1",
-    )
-    unknown_filter_value: Literal["refused", "empty", "ignored"] = declare_switch(
-        "refused", "Response to an unknown filter value: 422, an empty list, or ignore it.", "4"
-    )
-    unknown_parameter: Literal["ignored", "refused"] = declare_switch(
-        "ignored", "Response to an unknown query parameter: ignore it, or 422.", "4"
-    )
-    search: Literal["listed", "names", "all"] = declare_switch(
-        "listed",
-        "Fields that `search` searches: the texts in lists, names and titles, or all texts.",
-        "4.1",
-    )
-    booking_dates: Literal["start_datetime", "end_datetime", "each", "created_at"] = declare_switch(
-        "start_datetime",
-        "Field that `start_date` and `end_date` filter. `each`: the start and the end of the "
-        "booking.",
-        "4.5",
-    )
-    booking_bounds: Literal["inclusive", "exclusive"] = declare_switch(
-        "inclusive", "The filter includes or excludes the days `start_date` and `end_date`.", "4.5"
     )
     content_type_items: Literal["declared", "without_updated_at"] = declare_switch(
         "declared", "The list of `/content-types` contains `updated_at`, or not.", "2.6"
@@ -94,9 +53,6 @@ class Behaviours:
     # Values.
     timestamp_precision: Literal["microseconds", "milliseconds", "seconds"] = declare_switch(
         "microseconds", "Precision of timestamps.", "conventions"
-    )
-    timestamp_suffix: Literal["Z", "offset", "none"] = declare_switch(
-        "Z", "End of timestamps: `Z`, `+00:00`, or no time zone.", "conventions"
     )
     nulls: Literal["null", "absent"] = declare_switch(
         "null", "A field without a value is null, or missing in the response.", "2"
@@ -114,54 +70,8 @@ class Behaviours:
         "live", "A change of a company's counters keeps its `updated_at`, or updates it.", "2.3"
     )
     # Writes.
-    unknown_fields: Literal["ignored", "refused"] = declare_switch(
-        "ignored", "Response to an unknown field in a request: ignore it, or 422.", "4"
-    )
     duplicate_emails: Literal["allowed", "refused"] = declare_switch(
         "allowed", "Response to an `email` that another record already has: accept it, or 422.", "2"
-    )
-    duplicate_slugs: Literal["allowed", "refused"] = declare_switch(
-        "allowed",
-        "Response to a `slug` that another content item of the type already has: accept "
-        "it, or 422.",
-        "2",
-    )
-    references: Literal["checked", "unchecked"] = declare_switch(
-        "checked",
-        "Response to the id of a related record that does not exist: 422, or accept it.",
-        "2.4",
-    )
-    formats: Literal["enforced", "email_only"] = declare_switch(
-        "enforced",
-        "Fields whose format the server checks: web addresses, currencies, time zones, ids and "
-        "emails, or only emails.",
-        "2",
-    )
-    text_length: Literal["unlimited", "255"] = declare_switch(
-        "unlimited", "Maximum length of texts in fields that lists contain.", "2"
-    )
-    update_choices: Literal["declared", "create", "responses"] = declare_switch(
-        "declared",
-        "Choices that an update accepts: its documented values, those of a create, or all values "
-        "in responses.",
-        "2.1",
-    )
-    transitions: Literal["any", "restricted"] = declare_switch(
-        "any",
-        "A record may change from any state to any other, or never leave a final state (422; see "
-        "below).",
-        "3",
-    )
-    reason_alone: Literal["refused", "accepted"] = declare_switch(
-        "refused",
-        "Response to a `cancellation_reason` without a cancellation: 422, or accept it.",
-        "2.4",
-    )
-    empty_update: Literal["moves", "keeps"] = declare_switch(
-        "moves", "A PUT with an empty object updates `updated_at`, or keeps it.", "4"
-    )
-    unchanged_update: Literal["moves", "keeps"] = declare_switch(
-        "moves", "A PUT that changes no value updates `updated_at`, or keeps it.", "4"
     )
     content_update: Literal["merged", "replaced"] = declare_switch(
         "merged",
@@ -172,24 +82,11 @@ class Behaviours:
         "204", "A delete returns 204 without a body, or 200 with a `message`.", "4.8"
     )
     # Convert.
-    convertible: Literal["any", "prospect"] = declare_switch(
-        "any",
-        "Leads that can be converted: all, or only leads with the status `prospect` (else 422).",
-        "3.5",
-    )
     converted_lead: Literal["kept", "active", "deleted"] = declare_switch(
         "kept",
         "A converted lead keeps its status, gets the status `active` and a `converted_at`, or is "
         "deleted.",
         "3.5",
-    )
-    second_convert: Literal["refused", "repeated"] = declare_switch(
-        "refused",
-        "Response to a second conversion of a lead: 422, or the response of the first conversion.",
-        "3.5",
-    )
-    convert_status: Literal["200", "201"] = declare_switch(
-        "200", "Status of the response to a conversion.", "4.6"
     )
     convert_fields: Literal["record", "minimal"] = declare_switch(
         "record",
@@ -197,24 +94,11 @@ class Behaviours:
         "4.6",
     )
     # Errors and headers.
-    error_bodies: Literal["full", "message", "empty"] = declare_switch(
-        "full",
-        "Body of errors other than 422: `error` and `message`, only `message`, or an empty object.",
-        "7.3",
-    )
-    unknown_paths: Literal["json", "html"] = declare_switch(
-        "json",
-        "Response to an unknown path: 404 with an error in JSON, or with an HTML page.",
-        "7.3",
-    )
     rate_window: Literal["aligned", "first_request", "sliding"] = declare_switch(
         "aligned",
         "Minute of the rate limit: a minute of the clock, one that starts with the "
         "first request, or the last 60 seconds.",
         "8.2",
-    )
-    rate_headers: Literal["always", "success_only", "never"] = declare_switch(
-        "always", "Responses with rate limit headers: all, only successful ones, or none.", "8.3"
     )
     month_reset: Literal["month", "minute"] = declare_switch(
         "month",

@@ -92,9 +92,7 @@ class FaultMiddleware:
         added: list[tuple[bytes, bytes]] = []
         if behaviours.date_header == "shown":
             added.append((b"date", format_datetime(now, usegmt=True).encode()))
-        is_success = response.status_code < 400
-        shows = {"always": True, "success_only": is_success, "never": False}
-        if rate_headers and shows[behaviours.rate_headers]:
+        if rate_headers:
             figures = self.limits.rate_figures(now)
             added.append((b"x-ratelimit-limit", b"%d" % figures.limit))
             added.append((b"x-ratelimit-remaining", b"%d" % figures.remaining))
@@ -148,7 +146,7 @@ class HttpExchange:
                 exc_info=failure,
                 extra={"event": "sandbox_request_failed"},
             )
-            body = Rejection(500, "The server failed.").error_body(self.store.behaviours)
+            body = Rejection(500, "The server failed.").error_body()
             return JSONResponse(body, 500)
         start, *parts = messages
         response = Response(b"".join(each.get("body", b"") for each in parts), start["status"])

@@ -226,7 +226,6 @@ _MICROSECONDS_KEPT = {"microseconds": 1, "milliseconds": 1_000, "seconds": 1_000
 # The lengths of a kept text without its suffix, by the precision that is shown.
 _LENGTHS = {"microseconds": 26, "milliseconds": 23, "seconds": 19}
 _LENGTH_KEPT = 27
-_SUFFIXES = {"Z": "Z", "offset": "+00:00", "none": ""}
 
 
 def utc_now() -> datetime:
@@ -253,14 +252,13 @@ def parse_date(text: str) -> date:
 
 
 def format_shown_time(kept: str, behaviours: Behaviours) -> str:
-    """Format a stored time as responses show it, with the precision and suffix of the behaviours.
+    """Format a stored time as responses show it, with the precision of the behaviours.
 
     Other texts, which only a test can store, are returned unchanged.
     """
     if len(kept) != _LENGTH_KEPT:
         return kept
-    digits = kept[: _LENGTHS[behaviours.timestamp_precision]]
-    return digits + _SUFFIXES[behaviours.timestamp_suffix]
+    return kept[: _LENGTHS[behaviours.timestamp_precision]] + "Z"
 
 
 # -- Shape -----------------------------------------------------------------------------------------

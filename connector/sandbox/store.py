@@ -24,12 +24,7 @@ from connector.sandbox.record_table import (
     format_shown_time,
     format_stored_time,
 )
-from connector.sandbox.validation import (
-    check_body,
-    check_content,
-    check_transition,
-    set_server_values,
-)
+from connector.sandbox.validation import check_body, check_content, set_server_values
 
 Interlude = Callable[[], None]
 """What happens between counting a list and reading its rows, where `total` is `earlier`."""
@@ -69,7 +64,7 @@ class Store(DirectStore):
                 rows_total = table.count(listing.where)
             else:
                 rows_total = total
-            pages = -(-total // listing.per_page) or int(self.behaviours.pages_of_nothing)
+            pages = -(-total // listing.per_page)
             page = self._page_to_serve(listing.page, pages)
             records = self._records_of_page(resource, listing, page, rows_total)
             computed = self._company_counters(resource, [each["id"] for each in records])
@@ -148,7 +143,6 @@ class Store(DirectStore):
                 kept = before.get("fields") or {}
                 values["fields"] = self._content_values(row.parent, body, "update", kept)
             self._check_unique(declaration, values, row.parent, id)
-            check_transition(declaration, before, values, self.behaviours)
             record = self._next_version(declaration, before, values, body, at)
             self._replace_record(resource, row, record)
             detail = self._detail_fields(resource, record)
@@ -172,11 +166,9 @@ class Store(DirectStore):
             record = dict(row.record)
             converted_at = record.get("_converted_at")
             if converted_at is None:
-                if self.behaviours.convertible == "prospect" and record["status"] != "prospect":
-                    raise validation_rejection({"status": ["must be prospect before converting"]})
                 converted_at = self._timestamp(at)
                 self._store_conversion(resource, row, record, converted_at)
-            elif self.behaviours.second_convert == "refused":
+            else:
                 raise validation_rejection({"status": ["is converted already"]})
             status = declaration.converted_status
             shown = {**record, "status": status, "converted_at": converted_at}
@@ -185,7 +177,7 @@ class Store(DirectStore):
         if self.behaviours.convert_fields == "minimal":
             detail = {name: detail[name] for name in ("id", "status", "converted_at")}
         message = f"The {declaration.singular} was converted."
-        return ApiAnswer(int(self.behaviours.convert_status), {"data": detail, "message": message})
+        return ApiAnswer(200, {"data": detail, "message": message})
 
     def _store_conversion(
         self, resource: str, row: StoredRow, record: StoredRecord, stamp: str
@@ -283,19 +275,12 @@ class Store(DirectStore):
     def _check_unique(
         self, declaration: Declaration, values: StoredRecord, parent: str | None, id: str | None
     ) -> None:
-        """Raise `Rejection` 422 if another record has the email or slug and that is refused."""
-        table = self._tables[declaration.name]
-        for name, setting in (
-            ("email", self.behaviours.duplicate_emails),
-            ("slug", self.behaviours.duplicate_slugs),
-        ):
-            if setting == "allowed" or not values.get(name):
-                continue
-            others = RowCondition(f"t.{name} = ? AND t.id IS NOT ?", (values[name], id))
-            if parent is not None:
-                others = others.narrowed("t.parent = ?", parent)
-            if table.has(others):
-                raise validation_rejection({name: ["is taken"]})
+        """Raise `Rejection` 422 if another record has the email and that is refused."""
+        if self.behaviours.duplicate_emails == "allowed" or not values.get("email"):
+            return
+        others = RowCondition("t.email = ? AND t.id IS NOT ?", (values["email"], id))
+        if self._tables[declaration.name].has(others):
+            raise validation_rejection({"email": ["is taken"]})
 
     def _next_version(
         self,
@@ -305,21 +290,11 @@ class Store(DirectStore):
         body: Body,
         at: datetime | None,
     ) -> StoredRecord:
-        """Return the record after an update.
-
-        The behaviours decide if `updated_at` also changes without changed values.
-        """
+        """Return the record after an update, which changes `updated_at` in any case."""
         record = {**before, **values}
         stamp = self._timestamp(at)
         set_server_values(declaration, record, before, stamp)
-        if not body:
-            moves = self.behaviours.empty_update == "moves"
-        elif all(before.get(name) == value for name, value in record.items()):
-            moves = self.behaviours.unchanged_update == "moves"
-        else:
-            moves = True
-        if moves:
-            record["updated_at"] = stamp
+        record["updated_at"] = stamp
         return record
 
     def _timestamp(self, at: datetime | None) -> str:

@@ -64,11 +64,9 @@ def check_body(
     values: StoredRecord = {}
     for name, given in body.items():
         if name not in terms:
-            if behaviours.unknown_fields == "refused":
-                errors[name] = [f"is not accepted on {operation}"]
             continue
         declared, taken = terms[name]
-        value, message = _check_value(declared, taken, given, operation, behaviours)
+        value, message = _check_value(declared, taken, given, behaviours)
         if message:
             errors[name] = [message]
         else:
@@ -76,22 +74,17 @@ def check_body(
     if operation == "create":
         _require_fields(declaration, terms, values, errors)
     else:
-        _check_accepted_when(declaration, values, stored or {}, behaviours, errors)
-    if behaviours.references == "checked":
-        for name, target in references(declaration).items():
-            if values.get(name) is not None and not exists(target, values[name]):
-                errors[name] = [f"is no record of {target}"]
+        _check_accepted_when(declaration, values, stored or {}, errors)
+    for name, target in references(declaration).items():
+        if values.get(name) is not None and not exists(target, values[name]):
+            errors[name] = [f"is no record of {target}"]
     if errors:
         raise validation_rejection(errors)
     return values
 
 
 def _check_value(
-    declared: Field,
-    taken: FieldInput,
-    given: Any,
-    operation: Literal["create", "update"],
-    behaviours: Behaviours,
+    declared: Field, taken: FieldInput, given: Any, behaviours: Behaviours
 ) -> tuple[Any, str | None]:
     """Return the value of a field as it is stored, and a message if it is not valid."""
     given = _normalise_text(given, behaviours)
@@ -104,12 +97,10 @@ def _check_value(
     is_cleared = value == "" and not declared.values
     if message or is_cleared or not isinstance(value, str):
         return value, message
-    choices = _allowed_choices(declared, taken, operation, behaviours)
+    choices = taken.values or declared.values
     if choices and value not in choices:
         return None, f"must be one of {', '.join(choices)}"
-    return value, _length_problem(declared, value, behaviours) or _format_problem(
-        declared, value, behaviours
-    )
+    return value, _format_problem(declared, value)
 
 
 def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
@@ -120,33 +111,6 @@ def _normalise_text(given: Any, behaviours: Behaviours) -> Any:
         if behaviours.empty_strings == "null" and not given:
             return None
     return given
-
-
-def _length_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
-    """Return a message if the text is longer than the behaviour `text_length` allows."""
-    if behaviours.text_length == "unlimited" or not declared.listed:
-        return None
-    longest = int(behaviours.text_length)
-    return f"may not be longer than {longest} characters" if len(value) > longest else None
-
-
-def _allowed_choices(
-    declared: Field,
-    taken: FieldInput,
-    operation: Literal["create", "update"],
-    behaviours: Behaviours,
-) -> tuple[str, ...]:
-    """Return the values of a field that the operation accepts; empty if all are accepted."""
-    if operation == "update" and behaviours.update_choices == "responses":
-        return declared.values
-    # A state is changed after create alone, so that those of create are not all (API 3).
-    if (
-        behaviours.update_choices == "create"
-        and operation == "update"
-        and declared.name != "status"
-    ):
-        return declared.create.values or taken.values or declared.values
-    return taken.values or declared.values
 
 
 def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
@@ -207,12 +171,10 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
 """Which JSON values a field of a kind takes, and how that is said."""
 
 
-def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+def _format_problem(declared: Field, value: str) -> str | None:
     """Return a message if the text does not have the format of the field."""
     if declared.format == "email":
         return None if _EMAIL.fullmatch(value) else "must be a valid email address"
-    if behaviours.formats == "email_only":
-        return None
     if declared.kind is Kind.UUID and not _is_uuid(value):
         return "must be a uuid"
     accepts, message = _FORMATS.get(declared.format or "", (None, None))
@@ -264,15 +226,9 @@ def _require_fields(
 
 
 def _check_accepted_when(
-    declaration: Declaration,
-    values: StoredRecord,
-    stored: StoredRecord,
-    behaviours: Behaviours,
-    errors: Messages,
+    declaration: Declaration, values: StoredRecord, stored: StoredRecord, errors: Messages
 ) -> None:
     """Add a message for each field that needs a certain value of another field (API 2.4)."""
-    if behaviours.reason_alone == "accepted":
-        return
     for rule in declaration.rules:
         if not isinstance(rule, AcceptedWhen) or values.get(rule.field) is None:
             continue
@@ -281,33 +237,10 @@ def _check_accepted_when(
             errors[rule.field] = [f"is accepted only when {rule.on} is {rule.values[0]}"]
 
 
-# -- Transitions -----------------------------------------------------------------------------------
-# Which state may follow which, and what the server fills in by itself (API 3).
-#
-# Transitions are not shown; `transitions=restricted` makes the final states below final. Nothing
-# here reads a store or a clock.
+# -- What the server fills in by itself (API 3) ----------------------------------------------------
 
-
-FINAL: Mapping[str, frozenset[str]] = {
-    "jobs": frozenset({"filled", "cancelled"}),
-    "candidates": frozenset({"placed", "rejected"}),
-    "companies": frozenset({"archived"}),
-    "bookings": frozenset({"completed", "cancelled"}),
-}
-"""The states that `transitions=restricted` never leaves, by resource."""
 
 _NOT_IN_SLUGS = re.compile(r"[^a-z0-9]+")
-
-
-def check_transition(
-    declaration: Declaration, before: StoredRecord, values: StoredRecord, behaviours: Behaviours
-) -> None:
-    """Raise `Rejection` 422 for a change of a final state, if `transitions` is "restricted"."""
-    state = before.get("status")
-    wanted = values.get("status", state)
-    is_final = state in FINAL.get(declaration.name, ())
-    if behaviours.transitions == "restricted" and is_final and wanted != state:
-        raise validation_rejection({"status": [f"cannot leave {state}"]})
 
 
 def set_server_values(
@@ -372,8 +305,6 @@ def check_content(
     errors: Messages = {}
     for key, value in given.items():
         if key not in by_key:
-            if behaviours.unknown_fields == "refused":
-                errors[f"fields.{key}"] = ["is not a field of this content type"]
             continue
         if value is not None and (problem := _content_problem(by_key[key], value)):
             errors[f"fields.{key}"] = [problem]

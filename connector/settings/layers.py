@@ -28,16 +28,15 @@ FILE_ENDING = "_file"
 """What the name of a secret's file ends in, as a setting."""
 
 
-INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "receipts", "seeds", "maps"
+INBOX_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "seeds", "maps"
 IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
 DAGSTER_FOLDER = "dagster"
-ASIDE, WAITED = "replaced-", "waited-"
+WAITED = "waited-"
 
 OWN_FOLDERS: Mapping[str, str] = {
     INBOX_FOLDER: "files that the inbox pushes",
     IMPORTS_FOLDER: "imports that users prepare on the import page",
     PUSHES_FOLDER: "results of queries that were pushed",
-    RECEIPTS_FOLDER: "the receipts of erasures",
     MAPS_FOLDER: "saved column mappings",
     SEEDS_FOLDER: "seed files of the models",
     DAGSTER_FOLDER: "Dagster's state",
@@ -47,10 +46,7 @@ OWN_FOLDERS: Mapping[str, str] = {
 name would have its databases in that folder.
 """
 
-OWN_PREFIXES: Mapping[str, str] = {
-    ASIDE: "files that a restore replaced",
-    WAITED: "inbox files from before a restore",
-}
+OWN_PREFIXES: Mapping[str, str] = {WAITED: "inbox files from before a restore"}
 """Beginnings of such folders' names that a time stamp follows."""
 
 GROUPS = ("models", "publish")
@@ -80,7 +76,6 @@ class SettingRule:
         is_identity: Account tables do not inherit the value from the top of the project file.
         may_be_relative: A relative path starts at the folder of the project file.
         is_global: Not allowed in an account's table.
-        is_table: Only allowed in the project file.
     """
 
     parse: Callable[[Any], Any]
@@ -91,7 +86,6 @@ class SettingRule:
     is_identity: bool = False
     may_be_relative: bool = False
     is_global: bool = False
-    is_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +144,6 @@ class Layers:
 
     def from_flag_or_environment(self, name: str) -> RawValue | None:
         """Return the value of an option or an environment variable; None if neither is set."""
-        if self.rules[name].is_table:
-            return None
         if self.flags.get(name) is not None:
             return self._raw_value(name, self.flags[name], f"--{name.replace('_', '-')}", self.cwd)
         variable = variable_name(name)

@@ -49,7 +49,7 @@ from connector.settings.layers import (
     read_project_file,
     variable_name,
 )
-from connector.settings.values import Age, Kind, Security, Style
+from connector.settings.values import Age
 
 RESERVE_SHARE = 20
 """The part of the month's requests that is left to people unless it is set: a twentieth."""
@@ -132,35 +132,9 @@ class Settings:
     ]
     publish_hash_key: Annotated[Setting[SecretStr | None], secret(parse_hash_key)]
 
-    alert_webhook: Annotated[Setting[SecretStr | None], secret(values.parse_webhook)]
-    alert_webhook_style: Annotated[
-        Setting[Style], SettingRule(values.choice_parser(Style), "generic")
-    ]
-    alert_email_to: Annotated[
-        Setting[tuple[str, ...]], SettingRule(values.parse_recipients, (), is_personal=True)
-    ]
-    alert_email_from: Annotated[
-        Setting[str | None], SettingRule(values.parse_mailbox, is_personal=True)
-    ]
-    alert_email_host: Annotated[Setting[str | None], SettingRule(values.parse_host)]
-    alert_email_port: Annotated[
-        Setting[int | None], SettingRule(values.whole_number_parser(1, 65_535))
-    ]
-    """None where it follows from `alert_email_security`."""
-
-    alert_email_security: Annotated[
-        Setting[Security], SettingRule(values.choice_parser(Security), "starttls")
-    ]
-    alert_email_user: Annotated[
-        Setting[str | None], SettingRule(values.parse_user, is_personal=True)
-    ]
-    alert_email_password: Annotated[Setting[SecretStr | None], secret(values.parse_password)]
-    alert_max_age: Annotated[Setting[Age], SettingRule(values.parse_age, values.parse_age("26h"))]
+    notify_urls: Annotated[Setting[SecretStr | None], secret(values.parse_notify_urls)]
+    max_age: Annotated[Setting[Age], SettingRule(values.parse_age, values.parse_age("26h"))]
     """By default a day, and two hours to be late."""
-
-    alert_kinds: Annotated[
-        Setting[tuple[Kind, ...]], SettingRule(values.word_list_parser(values.KINDS), values.KINDS)
-    ]
 
     nightly_cron: Annotated[Setting[str], SettingRule(values.parse_cron, "15 2 * * *")]
     intraday_cron: Annotated[Setting[str], SettingRule(values.parse_cron, "0 7-18 * * 1-5")]
@@ -172,14 +146,7 @@ class Settings:
 
     import_keep_days: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], SettingRule(values.whole_number_parser(1, 1_000), 50)]
-    approvals: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
     record_url: Annotated[Setting[str | None], SettingRule(values.parse_record_url)]
-    page_commands: Annotated[Setting[OnOff], SettingRule(values.choice_parser(OnOff), "off")]
-    retention: Annotated[
-        Setting[Mapping[str, str]],
-        SettingRule(values.parse_retention, MappingProxyType({}), is_table=True),
-    ]
-    """Rules in text, by resource; `connector/privacy` reads them."""
 
     accounts: tuple[str, ...] = ()
     """The names that the project file has tables for."""
@@ -269,7 +236,7 @@ class Settings:
     def display_rows(self) -> Iterator[tuple[str, str, str]]:
         """Yield each setting's name, its value or "set" for a secret, and its origin."""
         for name, rule in RULES.items():
-            if rule.place_of or rule.is_table:
+            if rule.place_of:
                 continue
             found: Setting[Any] = getattr(self, name)
             if found.value in (None, ()):
@@ -296,9 +263,7 @@ def _declared_rules() -> Iterator[tuple[str, SettingRule]]:
 RULES: Mapping[str, SettingRule] = MappingProxyType(dict(_declared_rules()))
 """The rule of each setting, and of each place of a secret, by name."""
 
-ENVIRONMENT: Mapping[str, str] = MappingProxyType(
-    {name: variable_name(name) for name, rule in RULES.items() if not rule.is_table}
-)
+ENVIRONMENT: Mapping[str, str] = MappingProxyType({name: variable_name(name) for name in RULES})
 """The environment variable of each setting."""
 
 _HIDDEN = frozenset(name for name, rule in RULES.items() if rule.is_secret or rule.place_of)
@@ -338,7 +303,6 @@ def load_settings(
     }
     settings = Settings(**found, accounts=tuple(layers.account_tables), warnings=tuple(warnings))
     _check_reserve(settings)
-    _check_email(settings)
     # A pull that cannot publish in the end had better not begin.
     settings.hash_key()
     return settings
@@ -428,30 +392,6 @@ def _check_reserve(settings: Settings) -> None:
     if allowance.value is not None and settings.monthly_reserve >= allowance.value:
         allowed = f"less than monthly_requests, {allowance.value} (from {allowance.origin})"
         raise_invalid_value("monthly_reserve_requests", reserve.value, allowed, reserve.origin)
-
-
-def _check_email(settings: Settings) -> None:
-    """Raise `SettingsError` if the mail server is incomplete, or would receive data unencrypted."""
-    needed = ("alert_email_to", "alert_email_from", "alert_email_host")
-    given = [name for name in needed if getattr(settings, name).value]
-    missing = [ENVIRONMENT[name] for name in needed if name not in given]
-    if given and missing:
-        raise SettingsError(
-            f"{' and '.join(given)} (from {getattr(settings, given[0]).origin}) is set, "
-            "but other email settings are missing",
-            action=f"Set {' and '.join(missing)} as well.",
-        )
-    user, password = settings.alert_email_user, settings.alert_email_password
-    if (user.value is None) != (password.value is None):
-        raise SettingsError(
-            "alert_email_user and alert_email_password must be set together",
-            action=f"Set {ENVIRONMENT['alert_email_user']} and"
-            f" {ENVIRONMENT['alert_email_password_file']}, or neither.",
-        )
-    host, security = settings.alert_email_host.value, settings.alert_email_security
-    if security.value == "none" and host is not None and not values.is_loopback(host):
-        allowed = "starttls or ssl: without either only a server on this machine may be used"
-        raise_invalid_value("alert_email_security", security.value, allowed, security.origin)
 
 
 # -- Accounts -------------------------------------------------------------------------------------
@@ -558,17 +498,6 @@ def refuse_shared_credentials(settings: Settings) -> Settings:
                     "each account in the project file.",
                 )
     return settings
-
-
-def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
-    """Return folders in the data folder with databases of an account that is not configured.
-
-    Return none if no accounts are named: the data folder then belongs to the unnamed account.
-    """
-    if not settings.accounts:
-        return ()
-    found = {each.parent for each in settings.data_dir.value.glob("*/*.duckdb") if each.is_file()}
-    return tuple(sorted(each for each in found if _is_unclaimed(each.name, settings.accounts)))
 
 
 def _is_unclaimed(name: str, accounts: tuple[str, ...]) -> bool:

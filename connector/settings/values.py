@@ -7,13 +7,12 @@ It opens no files and sends nothing; only names of time zones are looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -60,22 +59,22 @@ def word_list_parser(
 
 
 def schemas_or_columns_parser(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
-    """Return a parser of lists of schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN`.
+    """Return a parser of schemas, tables, their columns, and `RESOURCE.FIELD`.
 
     Only schemas and fields of resources are checked, because models are not loaded yet.
     """
 
     def read(raw: object) -> tuple[str, ...]:
-        forms = f"{', '.join(schemas)}, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN"
+        forms = f"{', '.join(schemas)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
         names = _split_list(raw)
         if names is None:
             raise ValueError(f"some of: {forms}")
         for name in names:
             first, *more = name.split(".")
-            if len(more) == 1:
+            if len(more) == 1 and first not in schemas:
                 _refuse_unknown_field(first, more[0])
-            elif first not in schemas or len(more) not in (0, 2) or not all(more):
-                raise ValueError(f"some of: {forms}; {name!r} is neither")
+            elif first not in schemas or len(more) > 2 or not all(more):
+                raise ValueError(f"some of: {forms}, not {name!r}")
         ordered = [each for each in schemas if each in names]
         return tuple(dict.fromkeys((*ordered, *names)))
 
@@ -134,13 +133,6 @@ def schema_name_parser(taken: tuple[str, ...]) -> Callable[[object], str]:
     return read
 
 
-def parse_retention(raw: object) -> Mapping[str, str]:
-    """Validate that retention rules are texts by resource; `connector/privacy` parses the texts."""
-    if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
-        raise ValueError("a table of rules in text, by resource")
-    return MappingProxyType(raw)
-
-
 def _split_list(raw: object) -> list[str] | None:
     """Return the texts of a list, or of a text with commas; None for another type."""
     given = raw.split(",") if isinstance(raw, str) else raw
@@ -155,7 +147,6 @@ API_PATH = "/api/v1"
 _ADDRESS = "an address such as https://acme.example"
 _RECORD_URL = "an address such as https://app.example/{resource}/{id}"
 _PROXY = "the address of a proxy such as http://proxy.example:3128, without a name or a path"
-_WEBHOOK = "must be an address such as https://hooks.example/alerts"
 
 
 def parse_record_url(raw: object) -> str:
@@ -181,14 +172,6 @@ def parse_address(raw: object) -> str:
     if f"{API_PATH}/" in f"{path}/":
         raise ValueError(f"the part of the address before {API_PATH}")
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
-
-
-def parse_webhook(text: str) -> str:
-    """Validate the address that receives alerts. The address may contain a token."""
-    if not text.isascii() or "#" in text or len(text) > SECRET_CHARACTERS_MAX:
-        raise ValueError(f"{_WEBHOOK}: ASCII, without '#'")
-    _split_address(text, _WEBHOOK, "alerts")
-    return text
 
 
 def _split_address(text: str, allowed: str, what: str) -> SplitResult:
@@ -250,32 +233,19 @@ def redact_address(raw: str) -> str:
     return repr(f"{scheme}://{re.split(r'[?#]', rest.rpartition('@')[2])[0]}")
 
 
-# -- Alerts ----------------------------------------------------------------------------------------
-
-Kind = Literal["failed", "degraded", "silent"]
-"""What an alert says: something did not work, or less well than it should, or not at all."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-Style = Literal["generic", "slack"]
-"""The shape of what a webhook is sent: our own object, or the one that Slack and its like take."""
-
-Security = Literal["starttls", "ssl", "none"]
-"""How the connection to the mail server is protected."""
-
-PORTS: Mapping[Security, int] = {"starttls": 587, "ssl": 465, "none": 25}
-"""The mail server's port for each, where none is set."""
+# -- Notifications and secrets ---------------------------------------------------------------------
 
 SECRET_CHARACTERS_MAX = 4096
-RECIPIENTS_MAX = 50
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1)}
-_MAILBOX = r"[^\s@,;<>\"\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.-]{1,253}"
-_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}"
 
-parse_mailbox = pattern_parser(_MAILBOX, "one address such as connector@acme.example")
-parse_host = pattern_parser(_HOST, "a host such as smtp.acme.example, without a port")
-parse_user = pattern_parser(r"[\x21-\x7e]{1,320}", "a name of at most 320 visible ASCII characters")
+
+def parse_notify_urls(text: str) -> str:
+    """Validate Apprise URLs, which are separated by spaces or lines and contain tokens."""
+    urls = [each for each in text.split() if not each.startswith("#")]
+    if not urls or not all("://" in each for each in urls):
+        raise ValueError("must be Apprise URLs such as slack://TOKEN, one per line")
+    return " ".join(urls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,21 +266,6 @@ def parse_age(raw: object) -> Age:
     if match is None or length is None or not timedelta(0) < length <= timedelta(days=366):
         raise ValueError("a duration of at most 366 days, such as 26h, 90min or 2d")
     return Age(length, match[0])
-
-
-def parse_recipients(raw: object) -> tuple[str, ...]:
-    """Return the email addresses of a list, or of a text with commas."""
-    names = tuple(dict.fromkeys(_split_list(raw) or ()))
-    if not 1 <= len(names) <= RECIPIENTS_MAX or not all(re.fullmatch(_MAILBOX, n) for n in names):
-        raise ValueError(f"1 to {RECIPIENTS_MAX} addresses such as ops@acme.example")
-    return names
-
-
-def parse_password(text: str) -> str:
-    """Validate a mail server's password, which may contain spaces."""
-    if not re.fullmatch(rf"[\x20-\x7e]{{1,{SECRET_CHARACTERS_MAX}}}", text):
-        raise ValueError(f"must be 1 to {SECRET_CHARACTERS_MAX} printable ASCII characters")
-    return text
 
 
 # -- Schedules -------------------------------------------------------------------------------------

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
-from typing import Any, Literal
-from zoneinfo import ZoneInfo
+from functools import partial
+from typing import Any
 
 from connector.catalog.field import Kind
 from connector.ledger.push_states import Mode
-from connector.spreadsheet.columns import normalized_heading
-from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_date, typed_timestamp
-from connector.spreadsheet.numbers import (
-    Decimal,
-    integer_reader,
-    number_reader,
-    typed_integer,
-    typed_number,
-)
+from connector.spreadsheet import texts, words
+from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_reader
+from connector.spreadsheet.numbers import number_reader, typed_number
 from connector.spreadsheet.problems import (
     Cell,
     CellError,
@@ -32,75 +25,13 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     with_note,
 )
-from connector.spreadsheet.target_columns import TargetColumn
-from connector.spreadsheet.texts import (
-    CODED,
-    FORMATS,
-    STORED,
-    TextForm,
-    clean_text,
-    phone_reader,
-    read_code,
-    read_exact_text,
-    read_id,
-    read_text,
-    typed_text,
-)
-from connector.spreadsheet.word_lists import (
-    TRUTHS,
-    find_choice,
-    means_ditto,
-    means_empty,
-    means_immediately,
-    normalized_words,
-)
-
-ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
-"""Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
-to a long text, or keep it. A new record always gets the value of the column.
-"""
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, Immediately, TargetColumn
 
 
-def default_policy(column: TargetColumn) -> ColumnPolicy:
-    """Return the policy that is proposed to a user: a long text is not overwritten."""
-    return "fill" if column.field.is_long_text else "overwrite"
+class ChosenText(str):
+    """Text that the user chose for a cell. An id that was chosen need not be known."""
 
-
-Immediately = Literal["today", "empty"]
-"""Meaning of a word such as "asap" in a column of dates or of days."""
-
-
-@dataclass(frozen=True, slots=True)
-class CellOptions:
-    """Format of a column's cells, as the user declared it.
-
-    Attributes:
-        date_format: Date format, for example `DD/MM/YYYY`.
-        timezone: Time zone of times without one.
-        region: Region of telephone numbers without a country code, for example GB.
-        century: First year of the hundred years to which two-digit years belong.
-        month_days: Number of days that a month counts in a column of days.
-        immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
-            "empty" skips the field.
-        whole_numbers: True if numbers typed in a text column are correct.
-        values: Replacements of cell texts. An empty replacement skips the field.
-        is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
-    """
-
-    date_format: str | None = None
-    decimal: Decimal | None = None
-    timezone: str | None = None
-    region: str | None = None
-    century: int | None = None
-    month_days: int | None = None
-    immediately: Immediately | None = None
-    whole_numbers: bool = False
-    values: Mapping[str, str] = field(default_factory=dict)
-    policy: ColumnPolicy = "overwrite"
-    is_decimal_inferred: bool = False
-
-
-AS_WRITTEN = CellOptions()
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +42,9 @@ class CellReader:
     typed: ReadTyped
 
     def read(self, cell: Cell) -> Any:
-        """Return the JSON value of a cell that is not blank, or `ValueWithNotes`. Raises
-        `CellError`.
+        """Return the JSON value of a cell that is not blank, or `ValueWithNotes`.
+
+        Raises `CellError`.
         """
         return self.text(cell.strip()) if isinstance(cell, str) else self.typed(cell)
 
@@ -120,60 +52,60 @@ class CellReader:
 def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> CellReader:
     """Return the reader of cells for this target column.
 
-    A reference by another field than the id is read as the text of that field; the id is found
-    later. Raises `ValueError` for an invalid date format or time zone.
+    A reference is read as the text that names its record; the id is found later. Raises
+    `ValueError` for an invalid date format or time zone.
     """
-    if column.reference is not None and column.reference.by is not None:
-        read = FORMATS["email"] if column.reference.by == "email" else read_exact_text
-        reader = _reader_from_text(read, True, options)
+    if column.reference is not None:
+        reader = _reader_from_text(_read_reference, column.reference.by is not None, options)
     elif column.field.values:
         reader = _choice_reader(column.field.values, column.accepted_values(mode))
     else:
         reader = _reader_by_kind(column, options)
     if column.is_multiple:
-        reader = CellReader(_several_values_reader(reader.text), reader.typed)
-    visible_reader = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
-    return (
-        _mapping_reader(reader, visible_reader, options.values)
-        if options.values
-        else visible_reader
-    )
+        reader = CellReader(partial(_read_several, reader.text), reader.typed)
+    visible = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
+    return _mapping_reader(reader, visible, options.values) if options.values else visible
 
 
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Return a match unless the text has a letter or sign that may look different from its code."""
 
+_NO_NAME = frozenset(each for each in words.DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
+_NOT_APPLICABLE = frozenset(("na", "n a"))
+
 
 def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
     """Return a reader that cleans a text and reads it with `read`; words like "n/a" become None."""
-    field, is_name = column.field, column.reference is not None and column.reference.by is not None
+    field, is_name = column.field, column.reference is not None and column.key != "id"
     is_string = field.kind is Kind.STRING and not field.values
     # In fields that accept any text or any three letters, a word for an empty value would be
     # accepted, so it is checked first. An id may be any word.
-    is_other_id = field.kind is Kind.UUID and column.key != "id"
-    takes_any = is_other_id or (is_string and field.format in (None, "currency"))
+    takes_any = is_name or (is_string and field.format in (None, "currency"))
     is_plain = is_name or (is_string and field.format is None and not column.keeps_digits)
-    form = TextForm(is_plain, is_plain and (is_name or field.is_one_line))
+    is_one_line = is_plain and (is_name or field.is_one_line)
+    is_answer, is_amount = "not_applicable" in field.values, field.kind is Kind.NUMBER
 
     def read_or_nothing(text: str) -> Any:
-        if takes_any and means_empty(text):
+        if takes_any and words.means_nothing(text):
             return with_note(None, "says_nothing")
         try:
             return read(text)
         except CellError:
-            if means_empty(text):
-                return with_note(None, "says_nothing")
-            raise
+            is_choice = is_answer and words.normalized_words(text) in _NOT_APPLICABLE
+            is_nothing = words.means_nothing(text) or (is_amount and words.means_no_amount(text))
+            if is_choice or not is_nothing:
+                raise
+            return with_note(None, "says_nothing")
 
     def read_seen(text: str) -> Any:
-        if _IS_AS_SEEN(text) and CODED not in text:
-            # True for nearly every cell.
+        # The first condition is true for nearly every cell.
+        if (_IS_AS_SEEN(text) and texts.CODED not in text) or (
+            takes_any and words.means_nothing(text)
+        ):
             return read_or_nothing(text)
-        if takes_any and means_empty(text):
-            return with_note(None, "says_nothing")
-        if means_ditto(text):
+        if words.means_ditto(text):
             raise CellError("ditto")
-        tidy = clean_text(text, form)
+        tidy = texts.clean_text(text, is_plain=is_plain, is_one_line=is_one_line)
         if not isinstance(tidy, ValueWithNotes):
             return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None
@@ -181,50 +113,56 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
             value = with_note(value, code, message)
         return value
 
-    return read_seen
+    is_part_of_name = column.key in ("first_name", "last_name")
+    return partial(_read_name, read_seen) if is_part_of_name else read_seen
+
+
+def _read_name(read: ReadText, text: str) -> Any:
+    """Return a first or last name. Raises `CellError` for a text without letters, or a title."""
+    if text.isalpha() and text.casefold() not in _NO_NAME:
+        return read(text)
+    bare = {
+        re.sub(r"\W", "", each) for each in words.without_accents(text).replace("/", "").split()
+    }
+    if not any(map(str.isalpha, text)) and not words.means_nothing(text):
+        raise CellError("name_unclear", "The value is no name.")
+    if bare <= _NO_NAME:
+        raise CellError("name_unclear", "The value is a title or a degree, not a name.")
+    return read(text)
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     """Return the reader of cells for the kind of the column's field."""
-    form, century = options.date_format, options.century
-    zone = ZoneInfo(options.timezone) if options.timezone else None
+    today = date.today().isoformat()  # the user's own day
     match column.field.kind:
-        case Kind.NUMBER:
-            is_share = column.is_percentage
-            is_inferred, period = options.is_decimal_inferred, column.period
-            read = number_reader(options.decimal, is_share, period=period, is_inferred=is_inferred)
-            return CellReader(read, typed_number(is_share))
-        case Kind.INTEGER:
-            is_inferred, period = options.is_decimal_inferred, column.period
-            read = integer_reader(
-                options.decimal,
-                period=period,
-                is_inferred=is_inferred,
-                month_days=options.month_days,
-            )
-            if period == "day":
+        case Kind.NUMBER | Kind.INTEGER:
+            read = number_reader(column, options)
+            if column.is_whole and column.period == "day":
                 read = _immediately_reader(read, 0, options.immediately)
-            return CellReader(read, typed_integer())
+            return CellReader(read, typed_number(column))
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
-            read = date_reader(form, century)
-            if column.key != "date_of_birth":
-                read = _immediately_reader(read, date.today().isoformat(), options.immediately)
-            return CellReader(read, typed_date)
+            read = date_reader(column, options)
+            typed = typed_reader(read)
+            if not column.is_birth:
+                read = _immediately_reader(read, today, options.immediately)
+            return CellReader(read, typed)
         case Kind.DATETIME:
-            return CellReader(timestamp_reader(form, zone, century), typed_timestamp(zone))
+            read = timestamp_reader(column, options)
+            return CellReader(read, typed_reader(read))
+        case Kind.UUID:
+            return CellReader(
+                texts.read_id, texts.typed_text(keeps_digits=True, whole_numbers=True)
+            )
     return _string_reader(column, options)
 
 
 def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
-    """Return a reader that reads words like "asap" as `now` or None, as `meaning` says.
-
-    Raises `CellError` for such a word without a meaning.
-    """
+    """Return a reader that reads words like "asap" as `now` or None, as `meaning` says."""
 
     def read_or_now(text: str) -> Any:
-        if not means_immediately(text):
+        if not words.means_immediately(text):
             return read(text)
         if meaning is None:
             raise CellError("immediately")
@@ -234,133 +172,126 @@ def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -
 
 
 def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
-    """Return the reader of cells for an id, a string with a format, a phone number or a text."""
-    if column.field.kind is Kind.UUID:
-        return CellReader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
     if column.field.format is not None:
-        return _reader_from_text(FORMATS[column.field.format], column.keeps_digits, options)
+        return _reader_from_text(texts.FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _reader_from_text(phone_reader(options.region), True, options)
-    typed = typed_text(column.keeps_digits, options.whole_numbers)
-    return CellReader(read_code if column.keeps_digits else read_text, typed)
+        return _reader_from_text(texts.phone_reader(options.region), True, options)
+    typed = texts.typed_text(column.keeps_digits, options.whole_numbers)
+    return CellReader(texts.read_code if column.keeps_digits else texts.read_text, typed)
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
-    """Return a reader that reads all texts with `read`, and numbers of typed cells as texts.
-
-    With `keeps_digits`, leading zeros matter, so typed numbers need `options.whole_numbers`.
-    """
-    typed = typed_text(keeps_digits, options.whole_numbers)
+    """Return a reader that reads all texts with `read`, and numbers of typed cells as texts."""
+    typed = texts.typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
-def _several_values_reader(read_one: ReadText) -> ReadText:
-    """Return a reader that returns a list: one value per line, or separated by semicolons."""
+def _read_reference(text: str) -> str:
+    """Return the text that names a record: its id, its name, its email address or its code."""
+    return texts.FORMATS["email"](text) if "@" in text else texts.read_exact_text(text)
 
-    def read(text: str) -> list[str]:
-        parts = [part.strip() for part in re.split(r"[;\n]", text)]
-        return list(dict.fromkeys(read_one(part) for part in parts if part))
 
-    return read
+def _read_several(read_one: ReadText, text: str) -> list[str]:
+    """Return a list: one value per line, or separated by semicolons."""
+    parts = [part.strip() for part in re.split(r"[;\n]", text)]
+    return list(dict.fromkeys(read_one(part) for part in parts if part))
 
 
 def _mapping_reader(
-    reader: CellReader, visible_reader: CellReader, values: Mapping[str, str]
+    reader: CellReader, visible: CellReader, values: Mapping[str, str]
 ) -> CellReader:
     """Return a reader that first replaces texts by `values`, regardless of letter case.
 
-    Replacements are read by `reader`, and other cells by `visible_reader`, which may read a word as
-    an empty value.
+    Replacements are read by `reader`, and other cells by `visible`, which may read a word as an
+    empty value.
     """
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
 
+    def chosen(text: str) -> Any:
+        value = reader.text(text) if text else None
+        return ChosenText(value) if isinstance(value, str) else value
+
     def read(text: str) -> Any:
-        value = exact.get(text)
-        if value is None:
-            value = folded.get(text.casefold())
-        if value is None:
-            return visible_reader.text(text)
-        return reader.text(value) if value else None
+        value = exact.get(text, folded.get(text.casefold()))
+        return visible.text(text) if value is None else chosen(value)
 
     def typed(cell: Any) -> Any:
         value = exact.get(str(cell))
-        return reader.typed(cell) if value is None else (reader.text(value) if value else None)
+        return reader.typed(cell) if value is None else chosen(value)
 
     return CellReader(read, typed)
 
 
-# -- Choices ---------------------------------------------------------------------------------------
+# -- Choices and truth values ----------------------------------------------------------------------
 # A choice is a value of the API in any spelling, but never another word for it.
 
-
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
+_BAND = re.compile(r"([0-9]+)(?:-([0-9]+)|\+)").fullmatch
+_COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3}){0,5}").fullmatch
 
 
 def _choice_key(text: str) -> str:
-    """Return the text under which all spellings of a choice are equal.
-
-    Letter case is ignored, and blanks, hyphens and underscores are equal: "Contract to Perm" is
-    `contract_to_perm`.
-    """
+    """Return the text without letter case; blanks, hyphens and underscores are equal."""
     return _BETWEEN.sub("_", text.strip().casefold())
 
 
 def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     """Return the reader of one of the `known` values; error messages name the `accepted` values."""
     allowed = ", ".join(accepted)
-    words: dict[str, str | None] = {}
+    spellings: dict[str, str | None] = {}
     for value in known:
         word = _choice_key(value)
         # A spelling that fits two values is neither; each value is still read as it is written.
-        words[word] = None if word in words else value
-    exact = {**words, **{value: value for value in known}}
+        spellings[word] = None if word in spellings else value
+    exact = {**spellings, **{value: value for value in known}}
 
-    def read(text: str) -> str:
-        value = exact.get(text) or exact.get(_choice_key(text))
-        if value is None and find_choice(text) in accepted:
-            value = find_choice(text)
-        if value is None:
-            closest = _closest_value(text, accepted)
-            fix = f"Did you mean {closest}? Enter it, or another allowed value."
-            raise CellError("unknown_value", allowed=allowed, fix=fix if closest else None)
-        return value
+    def read(text: str) -> str | ValueWithNotes:
+        if (value := exact.get(text) or exact.get(_choice_key(text))) is not None:
+            return value
+        if (value := words.find_choice(text)) in accepted:
+            return str(value)
+        if (band := _band_of(text, accepted)) is not None:
+            return with_note(band, "band_chosen", f"The number is imported as {band}.")
+        closest = closest_value(text, accepted)
+        fix = f"Did you mean {closest}? Enter it, or another allowed value." if closest else None
+        raise CellError("unknown_value", allowed=allowed, fix=fix)
 
-    def typed(cell: Any) -> str:
+    def typed(cell: Any) -> str | ValueWithNotes:
         if isinstance(cell, date):
-            raise CellError("not_text", STORED.format("a date"), allowed=allowed)
+            raise CellError("not_text", texts.STORED.format("a date"), allowed=allowed)
         return read(str(cell))
 
     return CellReader(read, typed)
 
 
-def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
-    """Return the only value that begins with the text, else the most similar one, or None."""
-    normalized = normalized_heading(text)
-    starting = [
-        value
-        for value in accepted
-        if normalized and normalized_heading(value).startswith(normalized)
-    ]
-    if len(starting) == 1:
-        return starting[0]
-    close = get_close_matches(_choice_key(text), accepted, n=1, cutoff=0.7)
-    return close[0] if close else None
+def _band_of(text: str, values: Sequence[str]) -> str | None:
+    """Return the first range that contains the number, such as 51-200 for 75; else None."""
+    if _COUNT(text) is None:
+        return None
+    count = int(text.replace(",", ""))
+    bands = [(value, _BAND(value)) for value in values]
+    # 1000 is in 501-1000 as well as in 1000+: the narrower one is meant.
+    fitting = (v for v, band in bands if band and int(band[1]) <= count <= int(band[2] or count))
+    return next(fitting, None)
 
 
-# -- Truth values ----------------------------------------------------------------------------------
+def closest_value(text: str, accepted: Sequence[str]) -> str | None:
+    """Return the only value of which the text is a misspelling; None for other texts."""
+    word = words.normalized_words(text)
+    near = [value for value in accepted if words.is_typing_error(word, value.replace("_", " "))]
+    return near[0] if len(near) == 1 else None
 
 
 def _read_bool(text: str) -> bool:
-    """Return the boolean that a word such as "yes" or "nein" means. Raises `CellError`."""
-    value = TRUTHS.get(normalized_words(text))
+    """Return the boolean that a word such as "yes" or "nein" means."""
+    value = words.TRUTHS.get(words.without_accents(text).strip(" ."))
     if value is None:
         raise CellError("not_true_or_false")
     return value
 
 
 def _typed_bool(cell: Any) -> bool:
-    """Return a boolean cell, or the boolean for 1 or 0. Raises `CellError` for other cells."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
     raise CellError("not_true_or_false")

@@ -1,7 +1,6 @@
 """Check of a file before any request: each row becomes a task or has problems.
 
-Rows are processed in batches, so a file of any length only needs the memory of one batch and of a
-digest for each row. Blank rows are skipped.
+Rows are processed in batches, whose lookups are made together. Blank rows are skipped.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, Kind, RequiredWhen
-from connector.ledger.person import SuppressionList
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.matching import (
-    ClaimedKeys,
+from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow, problem_of
+from connector.spreadsheet.records import (
     Difference,
     LandedComparison,
     RecordFinder,
@@ -30,29 +27,20 @@ from connector.spreadsheet.matching import (
     join_ids,
     with_article,
 )
-from connector.spreadsheet.problems import (
-    COLUMN_MISSING,
-    DUPLICATES,
-    UNSENT,
-    Cell,
-    SheetRow,
-    problem_of,
-)
 from connector.spreadsheet.row_reader import ColumnMeanings, RowDraft, RowReader
-from connector.spreadsheet.target_columns import (
+from connector.spreadsheet.targets import (
     CONTENT_PREFIX,
     Lookups,
     PushTarget,
     TargetColumn,
     natural_key,
 )
-from connector.spreadsheet.template_sheet import template_columns
+from connector.spreadsheet.template import template_columns
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
 
 _EXAMPLE_COLUMNS_MIN = 3
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +54,7 @@ class CheckedRow:
         record_id: Id of the record, if it exists.
         changes: Old and new values by field, for an update.
         warnings: Warnings for a row that is to be sent.
+        remarks: Harmless changes of the row's cells.
     """
 
     row: SheetRow
@@ -75,6 +64,7 @@ class CheckedRow:
     record_id: str | None = None
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+    remarks: tuple[Problem, ...] = ()
 
 
 def check_rows(
@@ -82,18 +72,17 @@ def check_rows(
     columns: ColumnMap,
     target: PushTarget,
     lookups: Lookups,
-    suppressed: SuppressionList | None = None,
     *,
     meanings: ColumnMeanings | None = None,
 ) -> Iterator[CheckedRow]:
     """Check every row that is not blank, in the order of the file.
 
-    Rows about people who are `suppressed` are refused. `meanings` decide ambiguous cells; without
+    `meanings` decide ambiguous cells; without
     them an ambiguous cell is a problem.
 
     Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
     """
-    checking = _RowChecker(target, columns, lookups, suppressed, meanings)
+    checking = _RowChecker(target, columns, lookups, meanings)
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.check_batch(batch)
@@ -107,163 +96,125 @@ class _RowChecker:
         target: PushTarget,
         columns: ColumnMap,
         lookups: Lookups,
-        suppressed: SuppressionList | None,
         meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
-        self._suppressed = suppressed
+        self._resource, self._parent = target.resource.name, target.parent
         self._reader = RowReader(target, columns, meanings)
-        self._ranges, self._amounts = _range_fields(columns), _pay_fields(columns)
-        self._has_birth = "date_of_birth" in columns.targets
-        self._today = date.today().isoformat()
-        self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
+        self._oddities = _Oddities(columns)
         self._references = ReferenceResolver(columns, lookups)
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
         self._update = OperationRules(target, columns, "update")
-        self._claims = ClaimedKeys()
+        self._claims: dict[str, int] = {}
         self._example = _example_cells(target, columns)
-        self._resource = target.resource.name
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Return the rows of a batch with their tasks or problems; blank rows are left out."""
         # A constant of the mapping does not turn a blank row into a row.
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
-        if self._example:
-            for draft in drafts:
-                if self._is_example_row(draft.row.cells):
-                    draft.add(problem_of("example_row"))
+        for draft in drafts if self._example else ():
+            cells = draft.row.cells
+            if all(i < len(cells) and cells[i] == text for i, text in self._example):
+                draft.add(problem_of("example_row"))
         self._references.resolve(drafts)
         self._finder.find_records(drafts)
-        if self._suppressed is not None:
-            _refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
-        return [self._check_row(draft) for draft in drafts]
-
-    def _is_example_row(self, cells: Sequence[Cell]) -> bool:
-        """Return True if the row is the example row of the template."""
-        for index, text in self._example:
-            if index >= len(cells) or cells[index] != text:
-                return False
-        return True
-
-    def _check_row(self, draft: RowDraft) -> CheckedRow:
-        """Return the checked row, by its operation; invalid if the operation is unknown."""
-        if draft.is_misshapen or draft.operation is None:
-            return _unsent_row(draft, "invalid")
-        if draft.operation == "create":
-            return self._check_create(draft)
-        return (
-            self._check_convert(draft)
-            if draft.operation == "convert"
-            else self._check_update(draft)
-        )
+        return [
+            _unsent_row(draft, "invalid")
+            if draft.is_misshapen or draft.operation is None
+            else self._check_create(draft)
+            if draft.operation == "create"
+            else self._check_change(draft)
+            for draft in drafts
+        ]
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
         """Check the values of a new record, and that no other row or record has its key."""
-        values, afterwards = self._create.apply(draft, _NOTHING)
+        values, afterwards = self._create.apply(draft, {})
+        self._oddities.warn(draft, values)
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
-            self._warn_of_odd_values(draft, values)
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, self._duplicate_keys(draft, values))
-        number, parent, identity = draft.row.number, self._target.parent, draft.natural_key
-        fields = _as_body(values) if parent else values
-        task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
-        self._warn_of_odd_values(draft, values)
-        if not draft.problems:
-            return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
-        is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
+        task = Task(
+            draft.row.number,
+            "create",
+            self._resource,
+            self._as_body(values),
+            self._parent,
+            afterwards,
+            identity=draft.natural_key,
+        )
+        if draft.problems:
+            is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
+            return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
+        warnings, remarks = draft.warnings, draft.remarks
+        return CheckedRow(draft.row, None, task=task, warnings=warnings, remarks=remarks)
 
-    def _check_update(self, draft: RowDraft) -> CheckedRow:
-        """Check the values of an update; unchanged if they equal the loaded record."""
-        landed = draft.landed
-        values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
+    def _check_change(self, draft: RowDraft) -> CheckedRow:
+        """Check an update or a conversion; unchanged if the record has all values already."""
+        landed, is_update, values = draft.landed, draft.operation == "update", draft.values
+        if is_update:
+            values, _ = self._update.apply(draft, {} if landed is None else landed.record)
+            self._oddities.warn(draft, values)
         if landed is None or draft.problems:
-            self._warn_of_odd_values(draft, values)
             return _unsent_row(draft, "invalid")
-        difference = self._comparison.difference(values, landed)
+        difference = self._comparison.difference(draft, values) if is_update else Difference()
         if difference.unknown_key is not None:
-            draft.add(self._record_not_read_problem(difference.unknown_key))
+            singular = self._target.resource.singular
+            message = f"The local copy does not have the whole {singular}, so the"
+            column = self._columns.heading_of(difference.unknown_key)
+            draft.add(
+                problem_of("record_not_read", f"{message} current value is not known.", column)
+            )
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
+        if is_update:
+            self._refuse_key_of_another(draft, landed, difference)
         if draft.problems:
             return _unsent_row(draft, "duplicate")
-        if not difference.new_values:
-            return _unsent_row(draft, "unchanged")
-        task = self._change_task(draft, landed, difference)
-        self._warn_of_odd_values(draft, values)
-        changes = difference.changes()
-        return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
-
-    def _warn_of_odd_values(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Add warnings for unusual pay, reversed ranges, and impossible dates of birth."""
-        if not (self._ranges or self._has_birth or self._amounts):
-            return
-        for key, minimum, maximum in self._amounts:
-            amount = values.get(key)
-            # The row may declare that a salary is per hour.
-            is_known = minimum and values.get("salary_type") not in (None, "annual")
-            if amount and not minimum <= amount <= maximum and not is_known:
-                message = f"The value is unusually {'low' if amount < minimum else 'high'}."
-                draft.warn("odd_amount", message, self._columns.heading_of(key), str(amount))
-        for code, low, high in self._ranges:
-            first, last = values.get(low), values.get(high)
-            if first is not None and last is not None and first > last:
-                names = [self._columns.display_name(key) for key in (low, high)]
-                message = f"{names[0]} is {first}, but {names[1]} is {last}."
-                draft.warn(code, message, self._columns.heading_of(low), str(first))
-        born = values.get("date_of_birth")
-        if born is not None and not self._century_ago < born <= self._today:
-            reason = "in the future" if born > self._today else "more than 100 years ago"
-            column = self._columns.heading_of("date_of_birth")
-            draft.warn("born_later", f"The value is {reason}.", column, born)
-
-    def _check_convert(self, draft: RowDraft) -> CheckedRow:
-        """Check the conversion of a lead; unchanged if it is already converted."""
-        landed = draft.landed
-        if landed is None or draft.problems:
-            return _unsent_row(draft, "invalid")
-        self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
-        if draft.problems:
-            return _unsent_row(draft, "duplicate")
-        # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
         record = landed.record
-        if record.get("converted_at") is not None or record.get("status") == "active":
+        # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
+        if not is_update and (record.get("converted_at") or record.get("status") == "active"):
             draft.add(problem_of("converted_already"))
+        if draft.problems or (is_update and not difference.new_values):
             return _unsent_row(draft, "unchanged")
-        task = self._change_task(draft, landed, Difference())
-        return CheckedRow(draft.row, None, (), task, draft.record_id)
-
-    def _change_task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
-        """Return the task of a row that changes or converts its record."""
         assert draft.operation is not None
-        fields, base = difference.new_values, difference.loaded_values
-        if self._target.parent:
-            # Only changed `fields` of a content item: the push merges them into the current ones.
-            fields, base = _as_body(fields), _as_body(base)
-        return Task(
+        task = Task(
             draft.row.number,
             draft.operation,
             self._resource,
-            fields,
-            self._target.parent,
+            # Only changed `fields` of a content item: the push merges them into the current ones.
+            self._as_body(difference.new_values),
+            self._parent,
             record_id=draft.record_id,
-            base=base,
-            identity=natural_key(self._resource, landed.record),
+            base=self._as_body(difference.loaded_values),
+            identity=natural_key(self._resource, record),
+        )
+        return CheckedRow(
+            draft.row,
+            None,
+            task=task,
+            record_id=draft.record_id,
+            changes=difference.changes(),
+            warnings=draft.warnings if is_update else (),
+            remarks=draft.remarks if is_update else (),
         )
 
-    def _record_not_read_problem(self, key: str) -> Problem:
-        """Return the problem that the loaded record has no value for this key."""
-        resource = self._target.resource
-        return problem_of(
-            "record_not_read",
-            f"The local copy does not have the whole {resource.singular}, so the current value is "
-            f"not known.",
-            self._columns.heading_of(key),
-        )
+    def _as_body(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return values in the shape of a body: fields of a content type below `fields`."""
+        if not self._parent:
+            return values
+        body: dict[str, Any] = {}
+        for key, value in values.items():
+            below, is_content, name = key.partition(CONTENT_PREFIX)
+            if is_content and not below:
+                body.setdefault(CONTENT_PREFIX.removesuffix("."), {})[name] = value
+            else:
+                body[key] = value
+        return body
 
     # -- duplicates -------------------------------------------------------------------------------
 
@@ -279,16 +230,14 @@ class _RowChecker:
 
     def _claim_keys(self, draft: RowDraft, keys: Sequence[str]) -> None:
         """Claim the keys for this row, and add a problem for a key that an earlier row has."""
-        first = None
-        for key in keys:
-            first = self._claims.claim(key, draft.row.number) or first
+        number = draft.row.number
+        owners = [self._claims.setdefault(key, number) for key in keys]
+        first = next((owner for owner in reversed(owners) if owner != number), None)
         if first is not None:
             fields = tuple(draft.natural_key) if draft.operation == "create" else self._finder.by
-            twin = problem_of(
-                "duplicate_in_file",
-                f"The row is a duplicate of row {first}.",
-                self._columns.heading_of(fields[0]) if fields else None,
-            )
+            column = self._columns.heading_of(fields[0]) if fields else None
+            message = f"The row is a duplicate of row {first}."
+            twin = problem_of("duplicate_in_file", message, column)
             draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
@@ -302,11 +251,26 @@ class _RowChecker:
         for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
             keys = [tuple(draft.natural_key.values()) for draft in keyed]
-            found = self._lookups.find_ids(self._resource, fields, keys, self._target.parent)
+            found = self._lookups.find_ids(self._resource, fields, keys, self._parent)
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
                     draft.add(self._existing_record_problem(fields, values, ids))
+
+    def _refuse_key_of_another(
+        self, draft: RowDraft, landed: LandedRecord, difference: Difference
+    ) -> None:
+        """Add a problem to an update that takes the natural key of another record or row."""
+        key = natural_key(self._resource, {**landed.record, **difference.new_values})
+        if not key or key.keys().isdisjoint(difference.new_values):
+            return
+        values = tuple(key.values())
+        (ids,) = self._lookups.find_ids(self._resource, tuple(key), [values], self._parent)
+        others = [id for id in ids if id != draft.record_id]
+        if others:
+            draft.add(self._existing_record_problem(tuple(key), values, others))
+        else:
+            self._claim_keys(draft, [f"{','.join(key)}\x1f{comparison_key(values)}"])
 
     def _existing_record_problem(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
@@ -314,40 +278,27 @@ class _RowChecker:
         """Return the problem that loaded records with these `ids` have these values."""
         singular = self._target.resource.singular
         names = " and ".join(map(self._columns.display_name, fields))
+        named = f"{with_article(singular).capitalize()} with this {names}"
         return problem_of(
             "duplicate_in_warehouse",
-            f"{with_article(singular).capitalize()} with this {names} already exists"
-            f" (ID {join_ids(ids)}).",
+            f"{named} already exists (ID {join_ids(ids)}).",
             self._columns.heading_of(fields[0]),
             received=" · ".join(map(str, values)),
             fix=f"Update the {singular} instead, or delete the row.",
         )
 
 
-def _range_fields(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
-    """Return (warning code, lower field, upper field) for pairs like `salary_min`/`salary_max`."""
-    keys = columns.targets.keys()
-    words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
-    return tuple(
-        (code, key, partner)
-        for code, low, high in words
-        for key in keys
-        if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
-    )
-
-
-def _pay_fields(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
-    """Return (field, usual minimum, usual maximum) for each number field for pay."""
-    pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
-    numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
-    return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
-
-
 def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     """Return the checked row with this outcome and without a task."""
-    # A row that is corrected, or chosen among several, is sent with its warnings.
-    warnings = draft.warnings if outcome in UNSENT else ()
-    return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
+    return CheckedRow(
+        draft.row,
+        outcome,
+        draft.problems,
+        record_id=draft.record_id,
+        # A row that is corrected, or chosen among several, is sent with its warnings.
+        warnings=draft.warnings if outcome in UNSENT else (),
+        remarks=draft.remarks,
+    )
 
 
 def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
@@ -362,34 +313,50 @@ def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, s
     return found if len(found) >= min(_EXAMPLE_COLUMNS_MIN, len(examples)) else ()
 
 
-def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values in the shape of a request body: fields of a content type below `fields`."""
-    body: dict[str, Any] = {}
-    for key, value in values.items():
-        below, is_content, name = key.partition(CONTENT_PREFIX)
-        if is_content and not below:
-            body.setdefault(CONTENT_PREFIX.removesuffix("."), {})[name] = value
-        else:
-            body[key] = value
-    return body
+class _Oddities:
+    """Warnings for unusual pay, reversed ranges, and impossible dates of birth."""
 
+    def __init__(self, columns: ColumnMap) -> None:
+        self._columns = columns
+        keys = columns.targets
+        pairs = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
+        self._ranges = [
+            (code, key, partner)
+            for code, low, high in pairs
+            for key in keys
+            if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
+        ]
+        pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
+        numbers = [key for key, each in keys.items() if each.field.kind is Kind.NUMBER]
+        self._pay = [(key, *limits) for key in numbers for word, *limits in pay if word in key]
+        today = date.today().isoformat()  # the user's own day
+        self._births = f"{int(today[:4]) - 100}{today[4:]}", today
 
-def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
-    """Refuse rows that contain an erased person's id, email address or phone number.
+    def warn(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+        """Add the warnings of a row."""
+        for key, minimum, maximum in self._pay:
+            amount = values.get(key)
+            # The row may declare that a salary is per hour.
+            is_known = minimum and values.get("salary_type") not in (None, "annual")
+            if amount and not minimum <= amount <= maximum and not is_known:
+                message = f"The value is unusually {'low' if amount < minimum else 'high'}."
+                self._add(draft, "odd_amount", message, key)
+        for code, low, high in self._ranges:
+            first, last = values.get(low), values.get(high)
+            if first is not None and last is not None and first > last:
+                one, other = map(self._columns.display_name, (low, high))
+                self._add(draft, code, f"{one} is {first}, but {other} is {last}.", low)
+        born = values.get("date_of_birth")
+        if born is not None and not self._births[0] < born <= self._births[1]:
+            reason = "in the future" if born > self._births[1] else "more than 100 years ago"
+            self._add(draft, "born_later", f"The value is {reason}.", "date_of_birth")
 
-    Other problems of such a row are removed, and no cell is shown, because the journal stores
-    problems.
-    """
-    for draft in drafts:
-        values = draft.values
-        if draft.record_id is not None:
-            values = {**values, "id": draft.record_id}
-        # A telephone number may be typed as a number.
-        texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
-        if suppressed.describes_erased(resource, values) or suppressed.is_in_row(texts):
-            draft.problems = (problem_of("person_erased"),)
-            # No other problem is reported, as for a row whose cells cannot be matched to columns.
-            draft.is_misshapen = True
+    def _add(self, draft: RowDraft, code: str, message: str, key: str) -> None:
+        """Add a warning about a value, with the cell as it is in the file."""
+        heading = self._columns.heading_of(key)
+        index = next((e.index for e in self._columns.columns if e.heading == heading), None)
+        cell = str(draft.values.get(key)) if index is None else draft.row.cells[index]
+        draft.warn(code, message, heading, cell)
 
 
 # -- Rules -----------------------------------------------------------------------------------------
@@ -407,24 +374,26 @@ class OperationRules:
         self._record = with_article(target.resource.singular)
         self._targets = {each.key: each for each in target.columns}
         self._is_create = operation == "create"
-        self._may_clear = target.clear is not None
         filled = columns.targets
-        self._filled = filled.keys()
         # Only these columns are checked in each row; the others accept every value that was read.
-        self._special = [column for column in filled.values() if self._restricts_values(column)]
+        inputs = [
+            (each, each.create if self._is_create else each.update) for each in filled.values()
+        ]
+        self._special = [
+            (column, accepts)
+            for column, accepts in inputs
+            if not accepts.accepted or accepts.values not in (None, column.field.values)
+        ]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
-        self._required = tuple(
-            each.key for each in target.columns if each.create.required and each.key in filled
-        )
-        self._required_set = frozenset(self._required)
+        self._required = [e.key for e in target.columns if e.create.required and e.key in filled]
         rules = target.resource.rules
         self._conditions = [each for each in rules if isinstance(each, AcceptedWhen)]
         self._needs = [each for each in rules if isinstance(each, RequiredWhen)]
         self._groups = [
             each.fields
             for each in rules
-            if isinstance(each, AtLeastOneOf) and not self._filled.isdisjoint(each.fields)
+            if isinstance(each, AtLeastOneOf) and not filled.keys().isdisjoint(each.fields)
         ]
 
     def apply(
@@ -435,70 +404,43 @@ class OperationRules:
         Adds a problem to the draft for each value that the operation refuses or requires. `landed`
         is the current record, for conditions on fields that an update does not contain.
         """
-        values = draft.values
+        values = dict(draft.values)
         afterwards: dict[str, Any] = {}
-        if self._special:
-            values = values.copy()
-            for column in self._special:
-                if values.get(column.key) is not None:
-                    self._accept_or_defer(draft, column, values, afterwards)
+        for column, accepts in self._special:
+            value = values.get(column.key)
+            if value is None or _accepts_value(accepts, value):
+                continue
+            del values[column.key]
+            can_follow = self._is_create and not column.create.required
+            if can_follow and _accepts_value(column.update, value):
+                afterwards[column.key] = value
+            else:
+                self._refuse_value(draft, column, value)
         if self._is_create:
-            if self._may_clear and None in values.values():
-                values = {key: value for key, value in values.items() if value is not None}
+            values = {key: value for key, value in values.items() if value is not None}
             if self._absent:
-                draft.add(self._missing_columns_problem())
-            if not self._required_set <= values.keys():
-                for key in self._required:
-                    self._require_value(
-                        draft, "required", key, values, f"{self._record} needs a value"
-                    )
+                message = f"The file has no column for {self._absent}, but {self._record} needs it."
+                fix = f"Add a column for {self._absent}, or give all rows a value"
+                fix += f" (--set {self._absent.split(', ')[0]}=VALUE)."
+                draft.add(problem_of(COLUMN_MISSING, message, fix=fix))
+            for key in self._required:
+                self._require_value(draft, "required", key, values, f"{self._record} needs a value")
             self._check_conditionally_required(draft, values)
         for rule in self._conditions:
             self._check_conditionally_accepted(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
-    def _field_input(self, column: TargetColumn) -> FieldInput:
-        """Return the declared input of the column for this operation."""
-        return column.create if self._is_create else column.update
-
-    def _restricts_values(self, column: TargetColumn) -> bool:
-        """Return True if the operation does not accept every value of the column's field."""
-        field_input = self._field_input(column)
-        return not field_input.accepted or field_input.values not in (None, column.field.values)
-
-    def _accept_or_defer(
-        self,
-        draft: RowDraft,
-        column: TargetColumn,
-        values: dict[str, Any],
-        afterwards: dict[str, Any],
-    ) -> None:
-        """Keep an accepted value, move it to `afterwards`, or remove it and add a problem."""
-        key, value = column.key, values[column.key]
-        if _accepts_value(self._field_input(column), value):
-            return
-        del values[key]
-        if self._is_create and not column.create.required and _accepts_value(column.update, value):
-            afterwards[key] = value
-            return
-        draft.fail(
-            key,
-            problem_of(
-                "value_not_accepted",
-                f"The value is not allowed when {_DOING[self._operation]} {self._record}.",
-                self._columns.heading_of(key),
-                received=str(value),
-                allowed=", ".join(column.accepted_values(self._operation)),
-            ),
+    def _refuse_value(self, draft: RowDraft, column: TargetColumn, value: Any) -> None:
+        """Add the problem that the operation does not accept the value."""
+        doing = "creating" if self._is_create else "changing"
+        refused = problem_of(
+            "value_not_accepted",
+            f"The value is not allowed when {doing} {self._record}.",
+            self._columns.heading_of(column.key),
+            received=str(value),
+            allowed=", ".join(column.accepted_values(self._operation)),
         )
-
-    def _missing_columns_problem(self) -> Problem:
-        """Return the problem that no column fills the required fields."""
-        return problem_of(
-            COLUMN_MISSING,
-            f"The file has no column for {self._absent}, but {self._record} needs it.",
-            fix=f"Add a column for {self._absent}.",
-        )
+        draft.fail(column.key, refused)
 
     def _require_value(
         self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str
@@ -507,25 +449,25 @@ class OperationRules:
         if key in values or key in draft.failed_keys:
             return
         column = self._columns.heading_of(key)
-        for each in draft.warnings:
+        for each in draft.remarks:
             if each.code == "says_nothing" and each.column == column:
                 word = problem_of("word_for_nothing", None, column, received=each.received)
                 draft.fail(key, word)
                 return
-        empty = "The cell is empty" if column else f"The file has no column {key}"
-        fix = None if column else f"Add a column {key}."
+        message, fix = f"The cell is empty, but {why}.", None
+        if column is None:
+            message = f"The file has no column {key}, but {why}."
+            fix = f"Add a column {key}, or give all rows a value (--set {key}=VALUE)."
         allowed = ", ".join(self._targets[key].accepted_values(self._operation)) or None
-        message = f"{empty}, but {why}."
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
     def _check_conditionally_required(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Add problems for fields that a create requires because of the values of other fields."""
         for rule in self._needs:
-            if values.get(rule.on) in rule.values:
-                for key in rule.fields:
-                    other = self._columns.display_name(rule.on)
-                    why = f"a value is required when {other} is {values[rule.on]}"
-                    self._require_value(draft, "required_when", key, values, why)
+            for key in rule.fields if values.get(rule.on) in rule.values else ():
+                other = self._columns.display_name(rule.on)
+                why = f"a value is required when {other} is {values[rule.on]}"
+                self._require_value(draft, "required_when", key, values, why)
         for fields in self._groups:
             if not any(key in values or key in draft.failed_keys for key in fields):
                 names = " and ".join(map(self._columns.display_name, fields))
@@ -545,27 +487,20 @@ class OperationRules:
             return
         if values.get(on, landed.get(on)) not in rule.values:
             other = self._columns.display_name(on)
-            draft.fail(
-                key,
-                problem_of(
-                    "only_with",
-                    f"The value is allowed only when {other} is {states}.",
-                    self._columns.heading_of(key),
-                    received=str(values[key]),
-                    fix=f"Change {other}, or clear the cell.",
-                ),
+            refused = problem_of(
+                "only_with",
+                f"The value is allowed only when {other} is {states}.",
+                self._columns.heading_of(key),
+                received=str(values[key]),
+                fix=f"Change {other}, or clear the cell.",
             )
-
-
-_DOING = {"create": "creating", "update": "changing"}
+            draft.fail(key, refused)
 
 
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
     """Return True if the input accepts this value, or all values of a list."""
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
-    return (
-        set(value) <= {*field_input.values}
-        if isinstance(value, list)
-        else value in field_input.values
-    )
+    if isinstance(value, list):
+        return {*value} <= {*field_input.values}
+    return value in field_input.values

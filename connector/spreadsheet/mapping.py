@@ -1,7 +1,7 @@
 """Mapping of columns to fields, by name or by a decision of the user.
 
-No column is guessed. A heading that only resembles a field is suggested with a reason, and a column
-without a field is reported and ignored.
+No column is guessed. A heading that is a misspelling of a field, or that fits several, is suggested
+with a reason, and a column without a field is reported and ignored.
 """
 
 from __future__ import annotations
@@ -9,32 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any, Literal
 
 from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, cell_reader
-from connector.spreadsheet.columns import HINTS, heading_words, normalized_heading
+from connector.spreadsheet.cells import cell_reader
+from connector.spreadsheet.headings import heading_words, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import CellError
-from connector.spreadsheet.target_columns import PushTarget, TargetColumn
+from connector.spreadsheet.problems import CellError, ValueWithNotes
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, PushTarget, TargetColumn
+from connector.spreadsheet.words import SUGGESTED, WHOLE_NAMES, is_typing_error
 
 MatchKind = Literal["name", "alias", "given"]
 """How a column found its field: by name, by an alias, or by a decision of the user."""
 
 WHOLE_NAME = "full_name"
-"""Target of a column with first and last name, which are split with a warning."""
+"""Target of a column with first and last name, which are split with a remark."""
 
-_NAMES = (
-    "name fullname candidatename candidate applicant applicantname person vollstandigername"
-    " ganzername bewerber nomcomplet nometprenom candidat nombrecompleto nombreyapellidos"
-    " candidato naam volledigenaam kandidaat nomecompleto nomeecognome"
-)
-_WHOLE_NAMES = frozenset(_NAMES.split())
-"""Normalized headings of a column with the whole name."""
+EVERY_COLUMN = "*"
+"""Value of `--ignore` for all columns without a field."""
 
 _LAST_NAMES = frozenset(("name", "nom", "naam"))
 """Headings of a last name, if the first name has its own column."""
@@ -42,15 +37,10 @@ _LAST_NAMES = frozenset(("name", "nom", "naam"))
 _NAME_PARTS = ("first_name", "last_name")
 _REMARK = re.compile(
     r"\((?:required|mandatory|optional|pflichtfeld|pflicht|obligatoire|facultatif|obligatorio"
-    r"|opcional|verplicht|optioneel|obbligatorio)\)",
+    r"|opcional|verplicht|optioneel|obbligatorio|[£€$]|[A-Z]{3})\)",
     re.IGNORECASE,
 )
-EVERY_COLUMN = "*"
-"""Value of `--ignore` for all columns without a field."""
-
 _SUGGESTIONS_MAX = 3
-_ALIKE_MIN = 0.8
-"""Minimum similarity, from 0 to 1, at which a heading is suggested as a misspelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,28 +119,21 @@ def map_headings(
     resource = target.resource.name
     saved = saved or SavedMap(resource)
     if saved.resource != resource:
-        raise Misused(
-            f"the mapping is for {saved.resource}, not for {resource}",
-            action=f"Give a mapping for {resource}.",
-        )
+        message = f"the mapping is for {saved.resource}, not for {resource}"
+        raise Misused(message, action=f"Give a mapping for {resource}.")
     by_normalized = {normalized_heading(each): each for each in headings}
     decided = _saved_decisions(saved, headings, by_normalized)
     skipped = {
         by_normalized.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)
     }
-    matching = _HeadingMatcher(target, headings)
+    matcher = _HeadingMatcher(target, headings)
     columns: list[MappedColumn] = []
     unmapped: list[UnmappedColumn] = []
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
-        chosen_name, options = decided.get(heading, (None, saved.options))
-        column: TargetColumn | None
-        match_kind: MatchKind
-        if chosen_name is not None:
-            column, match_kind = matching.find_by_name(chosen_name, heading), "given"
-        else:
-            column, match_kind = matching.find_by_heading(heading)
+        name, options = decided.get(heading, (None, saved.options))
+        column, match_kind = matcher.find(heading, name)
         if column is None:
             unmapped.append(_unmapped_column(heading, target))
         else:
@@ -161,14 +144,13 @@ def map_headings(
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
         unmapped = []
-    constants = _constant_values(saved, mapped, target)
     found = ColumnMap(
         resource,
         tuple(mapped),
-        constants,
+        _constant_values(saved, mapped, target),
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
-        name_parts=matching.name_parts,
+        name_parts=matcher.name_parts,
     )
     return replace(found, missing=_unfilled_required_fields(target, found.targets.keys()))
 
@@ -189,13 +171,6 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
     )
 
 
-def without_column(columns: ColumnMap, heading: str) -> SavedMap:
-    """Return the map for a mapping file, with this column ignored."""
-    saved = to_saved_map(columns)
-    columns_left = {name: each for name, each in saved.columns.items() if name != heading}
-    return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
-
-
 def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tuple[str, ...]:
     """Return the fields that creating a record needs and that are not in `filled_keys`."""
     if target.mode not in ("create", "upsert"):
@@ -210,43 +185,8 @@ def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tupl
 
 # -- Names -----------------------------------------------------------------------------------------
 
-
-_name_words = lru_cache(maxsize=1_024)(heading_words)
-"""Words of a field's name or alias. They are cached because every file compares all of them."""
-
-
-def _normalized_name(name: str) -> str:
-    """Return the normalized heading, cached because names are compared with every heading."""
-    return "".join(_name_words(name))
-
-
-def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
-    """Map the normalized names and unique labels of target columns to the columns; names win."""
-    own = {_normalized_name(each.name): each for each in target.columns}
-    labels: dict[str, TargetColumn | None] = {}
-    for column in target.columns:
-        for label in column.labels:
-            # A name that two fields of a content type share is ambiguous and not used.
-            labels[_normalized_name(label)] = None if _normalized_name(label) in labels else column
-    return {**{name: column for name, column in labels.items() if column is not None}, **own}
-
-
-def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
-    """Map the normalized aliases of target columns to the columns; the first column wins."""
-    found: dict[str, TargetColumn] = {}
-    for column in target.columns:
-        for alias in column.aliases:
-            found.setdefault(_normalized_name(alias), column)
-    return found
-
-
-def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
-    """Return the target column of that name. Raises `UnknownName`, which names the `heading`."""
-    for column in target.columns:
-        if column.name == name or (column.is_content and column.key == name):
-            return column
-    allowed = [each.name for each in target.columns]
-    raise UnknownName(f"field of {target.resource.name} for the column {heading!r}", name, allowed)
+_normalized_name = lru_cache(maxsize=2_048)(normalized_heading)
+"""The normalized heading, cached because names are compared with every heading."""
 
 
 class _HeadingMatcher:
@@ -254,7 +194,18 @@ class _HeadingMatcher:
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        self._names, self._aliases = _columns_by_name(target), _columns_by_alias(target)
+        names: dict[str, TargetColumn] = {}
+        self._aliases: dict[str, TargetColumn] = {}
+        labels: dict[str, list[TargetColumn]] = {}
+        for column in target.columns:
+            names.setdefault(_normalized_name(column.name), column)
+            for label in column.labels:
+                labels.setdefault(_normalized_name(label), []).append(column)
+            for alias in column.aliases:
+                self._aliases.setdefault(_normalized_name(alias), column)
+        # A label that two fields share is ambiguous and not used.
+        unique = {label: found[0] for label, found in labels.items() if len(found) == 1}
+        self._names = {**unique, **names}
         parts = [each for each in target.columns if each.key in _NAME_PARTS]
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = tuple(parts) if is_split else ()
@@ -265,37 +216,46 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._find_by_name_or_alias, plains) if each}
+        filled = {each.key for each in map(self._find, plains) if each}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
-    def find_by_name(self, name: str, heading: str) -> TargetColumn:
-        """Return the target column that the user named. Raises `UnknownName`."""
-        if name == WHOLE_NAME and self.name_parts:
-            return self._whole_name_column()
-        return _column_named(self._target, name, heading)
+    def find(self, heading: str, name: str | None) -> tuple[TargetColumn | None, MatchKind]:
+        """Return the target column of a heading, or None, and how it was found.
 
-    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, or None, and how it was found."""
+        `name` is the field that the user chose. Raises `UnknownName` if it does not exist.
+        """
+        if name is not None:
+            is_whole = name == WHOLE_NAME and self.name_parts
+            return self._whole_name() if is_whole else _column_named(
+                self._target, name, f"the column {heading!r}"
+            ), "given"
         normalized = normalized_heading(_REMARK.sub("", heading))
         if normalized in self._exported:
-            name = self._exported[normalized]
-            return (None if name is None else self._names.get(normalized_heading(name))), "alias"
+            return self._names.get(normalized_heading(self._exported[normalized] or "")), "alias"
         if column := self._names.get(normalized):
             return column, "name"
         if self.name_parts and self._lacks_last and normalized in _LAST_NAMES:
             return self.name_parts[1], "alias"
-        if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
-            return self._whole_name_column(), "alias"
-        return self._find_by_name_or_alias(normalized), "alias"
+        if self.name_parts and self._lacks_both and normalized in WHOLE_NAMES:
+            return self._whole_name(), "alias"
+        return self._find(normalized) or self._find(normalized_heading(heading)), "alias"
 
-    def _find_by_name_or_alias(self, normalized: str) -> TargetColumn | None:
-        """Return the target column with this normalized name or alias; None for other names."""
+    def _find(self, normalized: str) -> TargetColumn | None:
         return self._names.get(normalized) or self._aliases.get(normalized)
 
-    def _whole_name_column(self) -> TargetColumn:
+    def _whole_name(self) -> TargetColumn:
         """Return a target column for a first and a last name in one cell."""
-        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
+        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=(), labels=())
+
+
+def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
+    """Return the target column of that name. Raises `UnknownName`, which names the place."""
+    for column in target.columns:
+        if column.name == name or (column.is_content and column.key == name):
+            return column
+    allowed = [each.name for each in target.columns]
+    raise UnknownName(f"field of {target.resource.name} for {place}", name, allowed)
 
 
 # -- Decisions -------------------------------------------------------------------------------------
@@ -314,10 +274,8 @@ def _saved_decisions(
         if heading is None:
             raise UnknownName("column of the file, as the mapping says", name, headings)
         if heading in decided:
-            raise Misused(
-                f"the mapping has two entries for the column {heading!r}",
-                action="Remove one of them.",
-            )
+            message = f"the mapping has two entries for the column {heading!r}"
+            raise Misused(message, action="Remove one of them.")
         decided[heading] = decision
     return decided
 
@@ -325,19 +283,14 @@ def _saved_decisions(
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
     """Raise `Misused` if the policy or a replaced value does not suit the column's field."""
     if options.policy == "fill" and column.field.write_only:
-        raise Misused(
-            f"the policy of {column.name} is 'fill', but the API never returns that field",
-            action="Use 'overwrite' or 'never'.",
-        )
+        message = f"the policy of {column.name} is 'fill', but the API never returns that field"
+        raise Misused(message, action="Use 'overwrite' or 'never'.")
     if options.policy == "append" and not column.field.is_long_text:
-        raise Misused(
-            f"the policy of {column.name} is 'append', but {column.name} is not a long text",
-            action="Use 'overwrite', 'fill' or 'never'.",
-        )
+        message = f"the policy of {column.name} is 'append', but {column.name} is not a long text"
+        raise Misused(message, action="Use 'overwrite', 'fill' or 'never'.")
     for cell, text in options.values.items():
-        _parse_mapped_text(
-            text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}"
-        )
+        place = f"the value {cell!r} of {column.name} is mapped to {text!r}"
+        _parse_mapped_text(text, column, target, place)
 
 
 def _parse_mapped_text(
@@ -350,14 +303,13 @@ def _parse_mapped_text(
     if not text.strip():
         return None
     try:
-        return cell_reader(column, target.mode).read(text)
+        value = cell_reader(column, target.mode).read(text)
+        return value.value if isinstance(value, ValueWithNotes) else value
     except CellError as error:
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-        raise Misused(
-            f"{description}, which is not allowed: {problem.message}",
-            action=f"Correct the text.{allowed}",
-        ) from error
+        message = f"{description}, which is not allowed: {problem.message}"
+        raise Misused(message, action=f"Correct the text.{allowed}") from error
 
 
 def _without_duplicates(
@@ -372,15 +324,13 @@ def _without_duplicates(
     duplicates = []
     for each in sorted(columns, key=lambda column: (ranks[column.match_kind], column.index)):
         twin = chosen.setdefault(each.target.key, each)
-        if twin is each:
-            continue
-        if each.match_kind == "given":
-            raise Misused(
-                f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
-                action="Ignore one of them, or set its field in a column mapping.",
-            )
-        reason = f"column {twin.heading!r} already fills {each.target.key}"
-        duplicates.append(UnmappedColumn(each.heading, reason))
+        if twin is not each and each.match_kind == "given":
+            message = f"the columns {twin.heading!r} and {each.heading!r} both fill"
+            action = "Ignore one of them, or set its field in a column mapping."
+            raise Misused(f"{message} {each.target.key}", action=action)
+        if twin is not each:
+            reason = f"column {twin.heading!r} already fills {each.target.key}"
+            duplicates.append(UnmappedColumn(each.heading, reason))
     return sorted(chosen.values(), key=lambda column: column.index), duplicates
 
 
@@ -391,18 +341,16 @@ def _constant_values(
 
     Raises `Misused` for an invalid value, or for a field that a column also fills.
     """
-    filled = {each.target.key: each.heading for each in columns}
+    filled = {each.target.key: f"the column {each.heading!r}" for each in columns}
     constants = []
     for name, text in saved.constants.items():
-        column = _column_named(target, name, "a constant")
+        column = _column_named(target, name, "a value for all rows")
         if column.key in filled:
-            raise Misused(
-                f"the mapping has a constant for {column.key}, but the column"
-                f" {filled[column.key]!r} also fills it",
-                action="Ignore the column, or remove the constant.",
-            )
-        filled[column.key] = f"the constant {name}"
-        value = _parse_mapped_text(text, column, target, f"the constant {name} is {text!r}")
+            message = f"{column.key} has a value for all rows, but {filled[column.key]}"
+            action = "Ignore the column, or remove the value."
+            raise Misused(f"{message} also fills it", action=action)
+        filled[column.key] = f"the value {name}"
+        value = _parse_mapped_text(text, column, target, f"the value of {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 
@@ -414,29 +362,23 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
     """Return the column with the reason why it has no field, or with suggested fields."""
     fields = {_normalized_name(name): name for name in target.resource.fields}
     name = fields.get(normalized_heading(heading))
-    if name is not None:
-        return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
-    suggestions: dict[str, str] = {}
-    for column, reason in _suggestions(heading, target):
-        suggestions.setdefault(column, reason)
-    likeliest = tuple(suggestions.items())[:_SUGGESTIONS_MAX]
-    return UnmappedColumn(heading, "no field has this name", likeliest)
+    if name is None:
+        found = dict(_suggestions(heading, target))
+        suggestions = tuple(found.items())[:_SUGGESTIONS_MAX]
+        return UnmappedColumn(heading, "no field has this name", suggestions)
+    if any(each.name == name for each in target.columns):
+        return UnmappedColumn(heading, f"no value of this export fits the field {name}")
+    return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Yield (field, reason) for fields that the heading may mean, the likeliest first."""
-    normalized = normalized_heading(heading)
-    hint_keys, reason = HINTS.get(normalized, ((), ""))
     there = {each.name for each in target.columns}
-    yield from ((name, reason) for name in hint_keys if name in there)
-    words = set(heading_words(heading))
-    scored = []
+    for name in SUGGESTED.get(normalized_heading(heading), ()):
+        if name in there:
+            yield name, "the heading is often used for this field"
+    words = " ".join(heading_words(heading))
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            matcher = SequenceMatcher(None, normalized, _normalized_name(name), autojunk=False)
-            # The quick ratio is an upper bound of the slow one.
-            if matcher.real_quick_ratio() >= _ALIKE_MIN <= (similarity := matcher.ratio()):
-                scored.append((-similarity, column.name, f"the spelling is close to {name!r}"))
-            elif {*_name_words(name)} < words and len(_normalized_name(name)) > 2:
-                scored.append((-0.5, column.name, f"it contains the words of {name!r}"))
-    yield from ((name, reason) for _, name, reason in sorted(scored))
+            if is_typing_error(words, " ".join(heading_words(name))):
+                yield column.name, f"the spelling is close to {name!r}"

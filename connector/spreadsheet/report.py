@@ -12,11 +12,10 @@ import errno
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,119 +23,56 @@ from connector import atomic_files
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, end_sentence
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
-from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
+from connector.spreadsheet.headings import REPORT_HEADINGS
+from connector.spreadsheet.problems import UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
 
-# -- Report words ----------------------------------------------------------------------------------
-# Words of a report: its headings, its sheets, and its outcomes.
-#
-# A report is written in the language of its reader. It can be imported again in any language,
-# because all its headings are known.
-
-
-def _problem_text(problem: Problem) -> str:
-    """Return the message of a problem and the allowed values, in sentences."""
-    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-    return f"{end_sentence(problem.text)}{allowed}"
-
-
-def _format_change(name: str, now: Any, then: Any) -> str:
-    """Return the change of a field, as in city: (empty) -> Leeds."""
-    values = ("(empty)" if each is None else str(each) for each in (now, then))
-    return f"{name}: {' -> '.join(values)}"
-
-
-def _format_rows(numbers: Sequence[int], more: int) -> str:
-    """Return row numbers, as in "rows 2, 5, 9 and 4 more"; without numbers "4 more rows"."""
-    if not numbers:
-        return f"{more:,} more row{'s' * (more > 1)}"
-    listed = ", ".join(map(str, numbers))
-    noun = "row" if len(numbers) + more == 1 else "rows"
-    return f"{noun} {listed}{f' and {more:,} more' if more else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class ReportWords:
-    """Words of a report in one language; without arguments, the words of the command.
-
-    Args:
-        headings: The report's own headings, as in `columns.HEADINGS_OF_REPORTS`.
-        sheets: Names of the sheet with the summary and of the sheet with the rows.
-        summary: Headings of the summary.
-        kinds: Words for a problem and a warning.
-        outcome: Returns the word for an outcome.
-        place: Returns the column of a problem, or an empty text.
-        text: Returns what is wrong, in one line without the column.
-        fix: Returns what to do, or an empty text.
-        change: Returns a field of an update with its current and its new value.
-        rows: Returns the numbers of rows, and the number of further rows.
-    """
-
-    headings: tuple[str, ...] = REPORT_HEADINGS
-    sheets: tuple[str, str] = ("Summary", "Report")
-    summary: tuple[str, ...] = ("Rows", "What", "Column", "Problem", "What to do")
-    kinds: tuple[str, str] = ("problem", "warning")
-    outcome: Callable[[str], str] = str
-    place: Callable[[Problem], str] = lambda problem: problem.column or ""
-    text: Callable[[Problem], str] = _problem_text
-    fix: Callable[[Problem], str] = lambda problem: problem.fix or ""
-    change: Callable[[str, Any, Any], str] = _format_change
-    rows: Callable[[Sequence[int], int], str] = _format_rows
-
-
-PLAIN_WORDS = ReportWords()
-"""Words of the command's reports."""
-
-
-# -- Results ---------------------------------------------------------------------------------------
-
+# -- Summary ---------------------------------------------------------------------------------------
 
 REMEMBERED_MAX = 100
 """Maximum number of rows with problems that are stored individually."""
 
+_EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
+GroupKey = tuple[str, str | None]
+"""Code and column of a problem."""
+
 
 @dataclass(slots=True)
 class ProblemGroup:
-    """Problems of one code in one column: their number, and the first few with their rows."""
+    """Problems of one code in one column: their number, the first few, and the different cells."""
 
     problem: Problem
     count: int = 0
     examples: list[tuple[int, Problem]] = field(default_factory=list)
+    values: Counter[str] = field(default_factory=Counter)
 
     def add(self, number: int, problem: Problem) -> None:
         """Count a problem of row `number`."""
         self.count += 1
+        self.values[problem.received or ""] += 1
         if len(self.examples) < _EXAMPLES_MAX:
             self.examples.append((number, problem))
 
     @property
     def row_numbers(self) -> list[int]:
         """Numbers of the first rows."""
-        return [number for number, _ in self.examples]
+        return list(dict.fromkeys(number for number, _ in self.examples))
 
-    @property
-    def further_rows(self) -> int:
-        """Number of rows after the first ones."""
-        return self.count - len(self.examples)
-
-    def describe(self, words: ReportWords = PLAIN_WORDS) -> list[str]:
+    def describe(self) -> list[str]:
         """Return one sentence if the text is the same in all rows, else one for each row.
 
-        The words of the command do not contain the allowed values.
+        If the same cells occur several times, the last sentence lists them with their numbers.
         """
-        # The command prints allowed values once for the group.
-        text = attrgetter("text") if words is PLAIN_WORDS else words.text
-        texts = {text(problem) for _, problem in self.examples}
+        more = self.count - len(self.examples)
+        texts = {problem.text for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{words.rows(self.row_numbers, self.further_rows)}: {texts.pop()}"]
-        lines = [f"{words.rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
-        return [*lines, words.rows([], self.further_rows)] if self.further_rows else lines
-
-    def describe_fix(self, words: ReportWords) -> str:
-        """Return the suggested action in these words; "" without an action."""
-        return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
+            return [f"{_format_rows(self.row_numbers, more)}: {texts.pop()}"]
+        lines = [f"{_format_rows([number], 0)}: {each.text}" for number, each in self.examples]
+        if more and len(self.values) <= _VALUES_MAX and len(self.values) < self.count:
+            cells = (f'"{value}" ({number})' for value, number in self.values.most_common())
+            return [*lines, f"all values: {', '.join(cells)}"]
+        return [*lines, f"{more:,} more row{'s' * (more > 1)}"] if more else lines
 
     @property
     def fix(self) -> str | None:
@@ -147,10 +83,10 @@ class ProblemGroup:
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 
 
-_EXAMPLES_MAX = 3
-_GROUPS_MAX = 500
-GroupKey = tuple[str, str | None]
-"""Code and column of a problem."""
+def _format_rows(numbers: Sequence[int], more: int) -> str:
+    """Return row numbers, as in "rows 2, 5, 9 and 4 more"."""
+    noun = "row" if len(numbers) + more == 1 else "rows"
+    return f"{noun} {', '.join(map(str, numbers))}{f' and {more:,} more' if more else ''}"
 
 
 @dataclass(slots=True)
@@ -207,36 +143,38 @@ def _add_to_groups(
 ) -> None:
     """Add the problems of row `number` to their groups; new groups are only added up to a limit."""
     for each in problems:
-        group = groups.get((each.code, each.column))
-        if group is None:
-            if len(groups) == _GROUPS_MAX:
-                continue
-            group = groups[each.code, each.column] = ProblemGroup(each)
-        group.add(number, each)
+        key = each.code, each.column
+        if key in groups or len(groups) < _GROUPS_MAX:
+            groups.setdefault(key, ProblemGroup(each)).add(number, each)
 
 
-def report_cells(
-    result: RowResult, words: ReportWords = PLAIN_WORDS
-) -> tuple[int, str, str, str, str, str]:
+# -- Cells -----------------------------------------------------------------------------------------
+
+
+def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
     """Return the cells for the report's own columns: row, outcome, code, problem, fix and id."""
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
-    fixes = dict.fromkeys(map(words.fix, found))
-    changes = [words.change(*each) for each in result.changes]
+    fixes = dict.fromkeys(each.fix for each in found)
+    texts = (f"{e.column}: {problem_text(e)}" if e.column else problem_text(e) for e in found)
+    changes = (
+        f"{name}: {' -> '.join('(empty)' if each is None else str(each) for each in values)}"
+        for name, *values in result.changes
+    )
     return (
         result.number,
-        words.outcome(result.outcome),
+        result.outcome,
         ", ".join(code for code in codes if code),
-        "\n".join(_in_one_line(each, words) for each in found),
+        "\n".join(texts),
         "\n".join([*(end_sentence(fix) for fix in fixes if fix), *changes]),
         result.record_id or "",
     )
 
 
-def _in_one_line(problem: Problem, words: ReportWords) -> str:
-    """Return the problem in one line: its column, what is wrong, and what is allowed."""
-    place = words.place(problem)
-    return f"{place}: {words.text(problem)}" if place else words.text(problem)
+def problem_text(problem: Problem) -> str:
+    """Return the message of a problem and the allowed values, in sentences."""
+    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
+    return f"{end_sentence(problem.text)}{allowed}"
 
 
 def placeholder(row: SheetRow, index: int, width: int) -> str | None:
@@ -256,7 +194,6 @@ RowsWithResults = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow
 """Each row with its result; None for a blank row."""
 
 # -- Writing ---------------------------------------------------------------------------------------
-
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -311,27 +248,20 @@ def report_path(table: Spreadsheet) -> Path:
     return next(path for path in map(table.path.with_name, names) if not path.exists())
 
 
-def write_report(
-    path: Path, table: Spreadsheet, results: Iterable[RowResult], words: ReportWords = PLAIN_WORDS
-) -> None:
+def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> None:
     """Write the report with every row of the table, as csv or xlsx by its name.
 
     `results` must be in the order of the rows, one for each row that is not blank. A csv has the
     delimiter of the input. Only the owner can read the file, which appears when it is complete.
-    Raises `ReportRefused` if results and rows do not match, `SpreadsheetChanged`, and the errors of
-    `open_new_file`.
+    Raises `ReportRefused` if results and rows do not match, and the errors of `open_new_file`.
     """
-    _write_file(path, table, _match_results(table, results), None, words)
+    _write_file(path, table, _match_results(table, results), None)
 
 
 def write_some_rows(
-    path: Path,
-    table: Spreadsheet,
-    rows: Iterable[tuple[SheetRow, RowResult]],
-    summary: Summary,
-    words: ReportWords = PLAIN_WORDS,
+    path: Path, table: Spreadsheet, rows: Iterable[tuple[SheetRow, RowResult]], summary: Summary
 ) -> None:
-    """Write a report with only these rows, as csv or xlsx by its name, without reading the table.
+    """Write a report with only these rows, as csv or xlsx by its name.
 
     `summary` counts all rows of the table, for the first sheet of a workbook.
 
@@ -339,15 +269,11 @@ def write_some_rows(
         ReportRefused: The path is the input itself.
         WarehouseError: The disk is full.
     """
-    _write_file(path, table, iter(rows), summary, words)
+    _write_file(path, table, iter(rows), summary)
 
 
 def _write_file(
-    path: Path,
-    table: Spreadsheet,
-    pairs: RowsWithResults,
-    summary: Summary | None,
-    words: ReportWords,
+    path: Path, table: Spreadsheet, pairs: RowsWithResults, summary: Summary | None
 ) -> None:
     """Write the report, as csv or xlsx by its name. Raises `ReportRefused` for the input file."""
     if path.exists() and path.samefile(table.path):
@@ -356,19 +282,15 @@ def _write_file(
             action="Choose another name for the report.",
         )
     suffix = path.suffix.lower()
-    try:
-        with open_new_file(path, "a report") as file:
-            if suffix == WORKBOOK_SUFFIX:
-                # Importing the library takes time, and a csv does not need it.
-                from connector.spreadsheet.workbook_writer import write_report_workbook  # noqa: PLC0415
+    with open_new_file(path, "a report") as file:
+        if suffix == WORKBOOK_SUFFIX:
+            # Importing the library takes time, and a csv does not need it.
+            from connector.spreadsheet.workbook_writer import write_report_workbook  # noqa: PLC0415
 
-                write_report_workbook(file, path, table, pairs, words=words, summary=summary)
-            else:
-                delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-                write_delimited(file, delimiter, _delimited_rows(table.headings, pairs, words))
-    finally:
-        # The report is the last reader of the table.
-        table.release()
+            write_report_workbook(file, path, table.headings, pairs, summary)
+        else:
+            delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
+            write_delimited(file, delimiter, _delimited_rows(table.headings, pairs))
 
 
 def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWithResults:
@@ -394,30 +316,19 @@ def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWith
         )
 
 
-def _delimited_rows(
-    headings: tuple[str, ...], pairs: RowsWithResults, words: ReportWords
-) -> Iterator[Sequence[Any]]:
+def _delimited_rows(headings: tuple[str, ...], pairs: RowsWithResults) -> Iterator[Sequence[Any]]:
     """Yield the cells of the report's lines, beginning with the headings."""
     width = len(headings)
-    yield [*map(escape_cell, headings), *words.headings]
+    yield [*map(escape_cell, headings), *REPORT_HEADINGS]
     for row, result in pairs:
-        if result is None:
-            own = list(map(_delimited_cell, row.cells)) if row.is_outside else [""] * width
-            yield [*own[:width], *[""] * len(words.headings), *own[width:]]
-            continue
-        if row.flaws or row.missing_cells or len(row.cells) != width:
-            own = [
-                placeholder(row, i, width) or _delimited_cell(c) for i, c in enumerate(row.cells)
-            ]
-        else:
-            # The plain case must be fast: there may be a million rows.
-            own = list(map(_delimited_cell, row.cells))
-        number, *rest = report_cells(result, words)
+        # A number cannot be mistaken for a formula.
+        own = [escape_cell(c) if isinstance(c, str) else text_of(c) for c in row.cells]
+        middle: Sequence[Any] = [""] * len(REPORT_HEADINGS)
+        if result is not None:
+            own = [placeholder(row, i, width) or each for i, each in enumerate(own)]
+            number, *rest = report_cells(result)
+            middle = [number, *map(escape_cell, rest)]
+        elif not row.is_outside:
+            own = [""] * width
         # Cells without a heading follow at the end.
-        yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
-
-
-def _delimited_cell(cell: Cell) -> str:
-    """Return the text of a cell in a csv report, which no program runs as a formula."""
-    # A number cannot be mistaken for a formula.
-    return escape_cell(cell) if isinstance(cell, str) else text_of(cell)
+        yield [*own[:width], *middle, *own[width:]]

@@ -1,4 +1,4 @@
-"""Row reader: reads each cell as its field and collects all problems and warnings."""
+"""Row reader: reads each cell as its field and collects all problems, warnings and remarks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
-from connector.catalog.field import VALUE_ERASED, Kind, is_redacted
+from connector.catalog.field import Kind
+from connector.errors import count_noun
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, Operation
+from connector.spreadsheet import words
 from connector.spreadsheet.cells import cell_reader
-from connector.spreadsheet.columns import normalized_heading
 from connector.spreadsheet.dates import ORDERS, date_meanings
+from connector.spreadsheet.headings import normalized_heading
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
-from connector.spreadsheet.numbers import Decimal, number_meanings
+from connector.spreadsheet.numbers import number_meanings, unit_of
 from connector.spreadsheet.problems import (
+    REMARKS,
     Amount,
     Cell,
     CellError,
@@ -26,61 +30,52 @@ from connector.spreadsheet.problems import (
     SheetRow,
     ValueWithNotes,
     problem_of,
+    text_of,
+    visible_text,
     with_note,
 )
-from connector.spreadsheet.target_columns import PushTarget
-from connector.spreadsheet.word_lists import DEGREES, PARTICLES, TITLES
+from connector.spreadsheet.targets import Decimal, PushTarget
+from connector.spreadsheet.texts import is_timezone
 
-# -- Column inference -----------------------------------------------------------------------------
-# Inference of a column's date order and decimal separator from its own cells.
-#
+# -- Columns ---------------------------------------------------------------------------------------
 # `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of
 # its dates are day first. If the cells of a column do not decide, the other columns of the file
-# may, since one program wrote them. Otherwise both meanings are shown, and the user chooses one.
-# The file is read again for this, and only if it has an ambiguous cell.
-
-
-UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
-"""Codes of problems that other cells may resolve."""
+# may, since one program wrote them; then the country does. What it does not decide, the user
+# chooses.
 
 AmbiguousKind = Literal["date", "number"]
-_SORTS: dict[Kind, AmbiguousKind] = {
+_KINDS: Mapping[Kind, AmbiguousKind] = {
     Kind.DATE: "date",
     Kind.DATETIME: "date",
     Kind.NUMBER: "number",
     Kind.INTEGER: "number",
 }
+_UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 _WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
 _OPTION: dict[AmbiguousKind, str] = {"date": "--date-format", "number": "--decimal"}
 _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
+_MONTHS = 12
+_ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullmatch
 
 
 @dataclass(slots=True)
-class _ColumnProofs:
+class _Proofs:
     """Cells that show how a column is read: its date order or its decimal separator.
 
     `proofs` has, by reading, the first cell that has no other reading. `example` is the first
-    ambiguous cell.
+    ambiguous cell, and `fraction` the first one in which the decimal separator of the country would
+    make a fraction of three digits.
     """
 
     kind: AmbiguousKind
     proofs: dict[str, str] = field(default_factory=dict)
-    ambiguous_count: int = 0
     example: str = ""
-
-    def add_cell(self, text: str) -> None:
-        """Count an ambiguous text, or store the text as a proof."""
-        meanings = _values_by_reading(self.kind, text)
-        if len(meanings) > 1 and len(set(meanings.values())) > 1:
-            self.ambiguous_count += 1
-            self.example = self.example or text
-        elif len(meanings) == 1:
-            self.proofs.setdefault(next(iter(meanings)), text)
+    fraction: str = ""
 
 
-def _values_by_reading(sort: AmbiguousKind, text: str) -> dict[str, object]:
+def _values_by_reading(kind: AmbiguousKind, text: str) -> dict[str, Any]:
     """Return the values that a text can mean, by date order (`dmy`, `mdy`) or decimal separator."""
-    if sort == "number":
+    if kind == "number":
         number = number_meanings(text)
         return dict(number.values) if number is not None else {}
     try:
@@ -88,45 +83,6 @@ def _values_by_reading(sort: AmbiguousKind, text: str) -> dict[str, object]:
     except CellError:
         return {}
     return {k: v for k, v in day.dates.items() if k in ("dmy", "mdy")} if day is not None else {}
-
-
-_DAYS_EITHER = 12
-
-
-@dataclass(slots=True)
-class _MixedDates:
-    """Dates and texts of one column, in which a program may have swapped day and month.
-
-    A program that reads dates month first converts 3/4/2026 to 4 March, and leaves 25/12/2026 a
-    text. A column in which every date could be swapped, and no text could, was probably read in the
-    wrong order. One other cell proves that it was not.
-    """
-
-    date: str = ""
-    text: str = ""
-    is_proven: bool = False
-
-    def add_cell(self, cell: Cell) -> None:
-        """Note the first date and the first text, and whether the cell proves that nothing is
-        swapped.
-        """
-        day = _date_in_cell(cell)
-        if day is not None:
-            self.is_proven |= day.day > _DAYS_EITHER
-            if day.day != day.month:
-                self.date = self.date or day.isoformat()
-        elif isinstance(cell, str) and (text := cell.strip()):
-            read = [
-                each for each in _values_by_reading("date", text).values() if isinstance(each, date)
-            ]
-            self.is_proven |= any(each.day <= _DAYS_EITHER for each in read)
-            if read:
-                self.text = self.text or text
-
-    @property
-    def is_mixed(self) -> bool:
-        """Return True if day and month of the dates may be swapped."""
-        return bool(self.date and self.text) and not self.is_proven
 
 
 def _date_in_cell(cell: Cell) -> date | None:
@@ -144,13 +100,8 @@ def _date_in_cell(cell: Cell) -> date | None:
     return cell if isinstance(cell, date) else None
 
 
-_ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullmatch
-
-
 class ColumnMeanings:
-    """Date orders and decimal separators of a file's columns, inferred from all of its cells.
-
-    They are inferred once, when the first ambiguous cell needs them.
+    """What the cells of a file's columns mean, found while its rows are read.
 
     Attributes:
         inferred: Sentences on the columns whose reading was inferred.
@@ -161,90 +112,157 @@ class ColumnMeanings:
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
         self._rows, self._columns = rows, columns
-        self._mixes: dict[str, _MixedDates] = {}
+        self._remarks: dict[tuple[str, str | None], tuple[int, Problem]] = {}
         self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
 
-    def date_observer(self, column: MappedColumn) -> Callable[[Cell], None] | None:
-        """Return a function to call with each cell of a date column; None for another column."""
-        if _SORTS.get(column.target.field.kind) != "date":
-            return None
-        return self._mixes.setdefault(column.heading, _MixedDates()).add_cell
+    def _cells(self, column: MappedColumn) -> Sequence[Cell]:
+        """Return the different cells of a column; texts without outer blanks."""
+        index = column.index
+        rows = (row for row in self._rows() if not row.is_outside and index < len(row.cells))
+        cells = (row.cells[index] for row in rows)
+        return list(dict.fromkeys(c.strip() if isinstance(c, str) else c for c in cells))
+
+    def add_remark(self, remark: Problem) -> None:
+        """Count a remark; the first one of a code and a column is shown as an example."""
+        key = remark.code, remark.column
+        count, first = self._remarks.get(key, (0, remark))
+        self._remarks[key] = count + 1, first
+
+    def ask_for_hours(self, column: MappedColumn, cell: Cell) -> None:
+        """Add the question when days without a time begin and end, once for the file."""
+        if any(each.code == "day_hours" for each in self.questions):
+            return
+        seen, heading = visible_text(cell), column.heading
+        message = f"column {heading!r} has days without a time, for example {seen!r}"
+        fix = "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30."
+        self.questions.append(
+            FileQuestion("day_hours", message, fix, stops=False, column=heading, received=seen)
+        )
+
+    def remarks(self) -> Iterator[str]:
+        """Yield a sentence for each kind of remark in a column."""
+        for (_, column), (count, first) in self._remarks.items():
+            where = f"Column {column!r}" if column else "All rows"
+            yield f"{where}, {count_noun(count, 'row')}: {first.text}"
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
-        """Yield a question for each column in which a program may have swapped day and month."""
-        for heading, mix in self._mixes.items():
-            if mix.is_mixed:
+        """Yield a question for each column in which a program may have swapped day and month.
+
+        A program that reads dates month first converts 3/4/2026 to 4 March, and leaves 25/12/2026 a
+        text. A column in which every date could be swapped, and no text could, was probably read in
+        the wrong order. One other cell proves that it was not.
+        """
+        for column in self._columns:
+            if _KINDS.get(column.target.field.kind) != "date":
+                continue
+            cells = self._cells(column)
+            days = [day for cell in cells if (day := _date_in_cell(cell)) is not None]
+            texts = {
+                cell: meanings.values()
+                for cell in cells
+                if isinstance(cell, str) and (meanings := _values_by_reading("date", cell))
+            }
+            is_proven = any(day.day > _MONTHS for day in days) or any(
+                day.day <= _MONTHS for meanings in texts.values() for day in meanings
+            )
+            day = next((day for day in days if day.day != day.month), None)
+            if day is not None and texts and not is_proven:
                 yield FileQuestion(
                     "mixed_dates",
-                    f"column {heading!r} has dates, for example {mix.date}, and texts, for example"
-                    f" {mix.text!r}: a spreadsheet program may have swapped day and month of every"
-                    " date",
+                    f"column {column.heading!r} has dates, for example {day}, and texts, for"
+                    f" example {next(iter(texts))!r}: a spreadsheet program may have swapped day"
+                    " and month of every date",
                     "Compare the dates with their source. If they are right, run again with"
                     " --accept-warnings.",
-                    column=heading,
-                    received=mix.date,
+                    column=column.heading,
+                    received=day.isoformat(),
                 )
+
+    def column_currency(self, column: MappedColumn) -> str | None:
+        """Return the only currency that the column's heading or cells show; None for several."""
+        parts = filter(None, re.split(r"[\s()\[\]/,]+", column.heading))
+        units = {unit_of(part) for part in parts}
+        for cell in self._cells(column):
+            if isinstance(cell, Amount):
+                units.add(cell.unit)
+            elif isinstance(cell, str) and cell and (found := number_meanings(cell)):
+                units.add(found.unit)
+        units -= {None, "", "%"}
+        return units.pop() if len(units) == 1 else None
 
     def infer_columns(self) -> tuple[MappedColumn, ...]:
         """Read all rows, and return the columns with the inferred readings as their options."""
         proofs = {
-            column.index: _ColumnProofs(sort)
+            column.index: self._find_proofs(column, kind)
             for column in self._columns
-            if (sort := _possible_ambiguity(column)) is not None
+            if (kind := _possible_ambiguity(column)) is not None
         }
-        for row in self._rows():
-            for index, found in proofs.items():
-                cell = row.cells[index] if index < len(row.cells) else ""
-                if isinstance(cell, str) and (text := cell.strip()):
-                    found.add_cell(text)
         return tuple(self._infer_column(column, proofs) for column in self._columns)
 
+    def _find_proofs(self, column: MappedColumn, kind: AmbiguousKind) -> _Proofs:
+        found = _Proofs(kind)
+        decimal = words.decimal_of_region(column.options.region)
+        for text in self._cells(column):
+            if not isinstance(text, str):
+                continue
+            meanings = _values_by_reading(kind, text)
+            if len({*meanings.values()}) > 1:
+                found.example = found.example or text
+                if kind == "number" and meanings[decimal] != max(meanings.values(), key=abs):
+                    found.fraction = found.fraction or text
+            elif len(meanings) == 1:
+                found.proofs.setdefault(next(iter(meanings)), text)
+        return found
+
     def _infer_column(
-        self, column: MappedColumn, proofs_by_index: dict[int, _ColumnProofs]
+        self, column: MappedColumn, all_proofs: Mapping[int, _Proofs]
     ) -> MappedColumn:
         """Return the column with its inferred reading, or unchanged; add a sentence or a question.
 
-        `proofs_by_index` has the proofs of each column.
+        `all_proofs` has the proofs of each column.
         """
-        own = proofs_by_index.get(column.index)
-        if own is None or not own.ambiguous_count:
+        own = all_proofs.get(column.index)
+        if own is None or not own.example:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            same_sort = [each for each in proofs_by_index.values() if each.kind == own.kind]
-            proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
+            same_kind = [each for each in all_proofs.values() if each.kind == own.kind]
+            proofs = {key: text for each in same_kind for key, text in each.proofs.items()}
             whose = "another column"
-        if len(proofs) != 1:
+        region, is_date = column.options.region, own.kind == "date"
+        usual = words.date_order_of_region(region) if is_date else words.decimal_of_region(region)
+        reading, why = usual, "no cell has another order"
+        if len(proofs) == 1:
+            ((reading, proof),) = proofs.items()
+            why = f"{proof!r} in {whose} has only this meaning"
+        elif proofs or own.fraction:
             self.questions.append(_reading_question(column, own, is_mixed=bool(proofs)))
             return column
-        ((reading, proof),) = proofs.items()
-        self.inferred.append(
-            f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} has "
-            f"only this meaning (change this with {_OPTION[own.kind]})."
-        )
-        if own.kind == "date":
+        if reading != usual or (is_date and not proofs):
+            option = f"change this with {_OPTION[own.kind]}"
+            text = f"Column {column.heading!r} is read with {_SHOWN[reading]}: {why} ({option})."
+            self.inferred.append(text)
+        if is_date:
             return replace(column, options=replace(column.options, date_format=reading))
         sign: Decimal = "," if reading == "," else "."
-        return replace(
-            column, options=replace(column.options, decimal=sign, is_decimal_inferred=True)
-        )
+        options = replace(column.options, decimal=sign, is_decimal_inferred=True)
+        return replace(column, options=options)
 
 
 def _possible_ambiguity(column: MappedColumn) -> AmbiguousKind | None:
     """Return what can be ambiguous in the column; None if nothing is, or the user declared it."""
-    sort = _SORTS.get(column.target.field.kind)
-    if column.target.field.values or column.target.reference is not None:
+    target, options = column.target, column.options
+    kind = _KINDS.get(target.field.kind)
+    if target.field.values or target.reference is not None:
         return None
-    declared = column.options.date_format if sort == "date" else column.options.decimal
-    return sort if declared is None else None
+    return kind if (options.date_format if kind == "date" else options.decimal) is None else None
 
 
-def _reading_question(
-    column: MappedColumn, proofs: _ColumnProofs, *, is_mixed: bool
-) -> FileQuestion:
+def _reading_question(column: MappedColumn, proofs: _Proofs, *, is_mixed: bool) -> FileQuestion:
     """Return the question how the column is read, with both values of its example."""
-    meanings = _values_by_reading(proofs.kind, proofs.example).items()
+    example = proofs.fraction or proofs.example
+    meanings = _values_by_reading(proofs.kind, example).items()
     choices = " or ".join(
         f"{value} ({_OPTION[proofs.kind]} {_WORDS[key]})" for key, value in meanings
     )
@@ -252,11 +270,11 @@ def _reading_question(
     return FileQuestion(
         "reading",
         f"column {column.heading!r} can be read in two ways, because {why}:"
-        f" {proofs.example!r} is {choices}",
+        f" {example!r} is {choices}",
         "Choose with one of these options.",
         stops=False,
         column=column.heading,
-        received=proofs.example,
+        received=example,
         choices=tuple((key, str(value)) for key, value in meanings),
     )
 
@@ -273,7 +291,8 @@ class RowDraft:
         failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
         natural_key: Natural key of a row that creates a record.
         is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
-        warnings: Problems that do not prevent sending the row.
+        warnings: Problems that do not prevent sending the row after the user has confirmed.
+        remarks: Harmless changes of cells.
         amounts: Numbers with the currency in their cells, by key.
     """
 
@@ -281,6 +300,7 @@ class RowDraft:
     values: dict[str, Any]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    remarks: tuple[Problem, ...] = ()
     amounts: Mapping[str, Amount] = field(default_factory=dict)
     failed_keys: Set[str] = frozenset()
     is_misshapen: bool = False
@@ -296,8 +316,12 @@ class RowDraft:
     def warn(
         self, code: str, message: str | None, column: str | None, cell: Cell | None = None
     ) -> None:
-        """Add a warning, which the user sees before the row is sent."""
-        self.warnings = (*self.warnings, problem_of(code, message, column, received=cell))
+        """Add a warning, which the user sees before the row is sent, or a remark."""
+        found = problem_of(code, message, column, received=cell)
+        if code in REMARKS:
+            self.remarks = (*self.remarks, found)
+        else:
+            self.warnings = (*self.warnings, found)
 
     def fail(self, key: str, problem: Problem) -> None:
         """Add a problem of the field's cell, and remove the field's value."""
@@ -312,6 +336,11 @@ _CELLS_REMEMBERED = 1_000
 _CLEARED = object()
 """Value of a cell that empties its field."""
 
+_PLAIN = frozenset((str, int, float, bool))
+"""Types of nearly all values."""
+
+_DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
+
 
 class RowReader:
     """Reader of one file's rows: reads each cell as its field and collects all problems.
@@ -322,27 +351,28 @@ class RowReader:
     def __init__(
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
-        self._target, self._meanings = target, meanings
-        self._watch = meanings.date_observer if meanings is not None else lambda _: None
-        self._drops_cleared = target.mode == "create"
+        self._target, self._meanings, self._unsettled = target, meanings, meanings
+        self._currency_fields = _currency_by_amount(target)
         self._prepare_readers(columns.columns)
-        self._currencies = _currency_by_amount(target)
-        self._has_whole_name = WHOLE_NAME in columns.targets
+        self._column_currencies: dict[str, str | None] = {}
+        if meanings is not None:
+            for key in self._currency_fields.keys() & self._by_key.keys():
+                self._column_currencies[key] = meanings.column_currency(self._by_key[key])
         self._constants = {
             column.key: value for column, _, value in columns.constants if value is not None
         }
+        keys = columns.targets.keys()
+        self._takes_all_day = any(each.name == "all_day" for each in target.columns) and any(
+            each.options.day_hours == "all-day" for each in columns.columns
+        )
+        self._zip = next((key for key in keys if key in ("postal_code", "postcode")), None)
 
     def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
-        """Prepare the reader of each column's cells."""
         self._columns = [
-            (
-                each.index,
-                each.target.key,
-                _cached_cell_reader(each, self._target, self._watch(each)),
-                each,
-            )
+            (each.index, each.target.key, _cached_cell_reader(each, self._target), each)
             for each in columns
         ]
+        self._by_key = {each.target.key: each for each in columns}
 
     def read(self, row: SheetRow) -> RowDraft:
         """Return the row's values and problems.
@@ -365,104 +395,135 @@ class RowReader:
             try:
                 value = read(cells[index])
             except CellError as error:
-                if error.code in UNSETTLED and self._meanings is not None:
-                    return self._reread_with_inferred_meanings(row)
+                if error.code in _UNSETTLED and self._unsettled is not None:
+                    # The readings of all columns are inferred from the whole file.
+                    settled, self._unsettled = self._unsettled.infer_columns(), None
+                    self._prepare_readers(settled)
+                    return self.read(row)
+                if error.code == "time_missing" and self._meanings is not None:
+                    self._meanings.ask_for_hours(column, cells[index])
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
             if value.__class__ in _PLAIN:
                 values[key] = value
-                continue
-            if value is not None:
+            elif value is not None:
                 self._add_annotated_value(draft, column, value)
-        if draft.amounts:
-            self._fill_currencies(draft)
-        if self._has_whole_name and WHOLE_NAME in values:
-            self._split_name(draft)
+        self._complete(draft)
         return draft
 
-    def _reread_with_inferred_meanings(self, row: SheetRow) -> RowDraft:
-        """Infer the readings of all columns from the whole file, and return the row read again."""
-        assert self._meanings is not None
-        settled, self._meanings = self._meanings.infer_columns(), None
-        self._prepare_readers(settled)
-        return self.read(row)
+    def _complete(self, draft: RowDraft) -> None:
+        """Read what several cells of the row mean together."""
+        values = draft.values
+        for key in values.keys() & (draft.amounts.keys() | self._column_currencies.keys()):
+            unit = draft.amounts[key].unit if key in draft.amounts else self._column_currencies[key]
+            if unit is not None:
+                self._fill_currency(draft, key, unit, is_own=key in draft.amounts)
+        if WHOLE_NAME in values:
+            self._split_name(draft)
+        if "timezone" in values:
+            self._apply_time_zone(draft)
+        if self._takes_all_day:
+            values.setdefault("all_day", True)
+        if self._zip in values:
+            self._check_postal_code(draft)
+        if self._meanings is not None:
+            for each in draft.remarks:
+                self._meanings.add_remark(each)
 
     def _add_annotated_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
         """Add a value with notes or a unit to the draft, or clear the field."""
-        if isinstance(value, _WITH_MORE):
-            value = self._add_notes(draft, column, value)
-        if value is _CLEARED:
-            self._clear_field(draft, column, draft.row.cells[column.index])
-        elif value is not None:
-            draft.values[column.target.key] = value
-
-    def _add_notes(
-        self, draft: RowDraft, column: MappedColumn, value: ValueWithNotes | Amount
-    ) -> Any:
-        """Add the notes of a value as warnings and remember its currency; return the bare value."""
+        key, cell = column.target.key, draft.row.cells[column.index]
         if isinstance(value, ValueWithNotes):
             for code, message in value.notes:
-                draft.warn(code, message, column.heading, draft.row.cells[column.index])
+                draft.warn(code, message, column.heading, cell)
             value = value.value
         if isinstance(value, Amount):
-            draft.amounts = {**draft.amounts, column.target.key: value}
-            return value.value
-        return value
+            draft.amounts = {**draft.amounts, key: value}
+            value = value.value
+        if value is not _CLEARED:
+            if value is not None:
+                draft.values[key] = value
+        elif not column.target.can_be_cleared:
+            received = str(cell).strip()
+            draft.fail(key, problem_of("cannot_clear", None, column.heading, received=received))
+        elif self._target.mode != "create":
+            # A new record has no value to be emptied.
+            draft.values[key] = None
 
-    def _fill_currencies(self, draft: RowDraft) -> None:
-        """Fill the currency fields from the cells of amounts; add a problem if both differ."""
-        headings = {key: column.heading for _, key, _, column in self._columns}
-        for key, amount in draft.amounts.items():
-            place = self._currencies.get(key)
-            currency = draft.values.get(place) if place is not None else None
-            if place is None or (currency is None and not amount.unit.isalpha()):
-                fix = None
-                if place:
-                    name = place.replace("_", " ")
-                    fix = f'Enter the currency code in a column "{name}".'
-                draft.fail(
-                    key,
-                    problem_of("currency_sign", None, headings[key], received=str(amount), fix=fix),
-                )
-            elif currency is None:
-                draft.values[place] = amount.unit
-                draft.warn(
-                    "currency_taken",
-                    f"The {place.replace('_', ' ')} is imported as {amount.unit}.",
-                    headings[key],
-                    str(amount),
-                )
-            elif currency != amount.unit and not (amount.unit == "$" and str(currency) in _DOLLARS):
-                other = headings.get(place) or place.replace("_", " ")
-                message = f"The value is in {amount.unit}, but {other} is {currency}."
-                draft.fail(
-                    key,
-                    problem_of("currency_differs", message, headings[key], received=str(amount)),
-                )
+    def _fill_currency(self, draft: RowDraft, key: str, unit: str, *, is_own: bool) -> None:
+        """Fill the currency field of one amount; `is_own` is True if the cell shows the unit.
+
+        Adds a problem if the row has another currency.
+        """
+        column, place = self._by_key[key], self._currency_fields.get(key)
+        heading, cell = column.heading, draft.row.cells[column.index]
+        home = words.currency_of_region(column.options.region)
+        code = home if unit == "$" and home and home in _DOLLARS else unit
+        if place is None:
+            draft.warn(
+                "currency_left_out" if code == home else "other_currency", None, heading, cell
+            )
+            return
+        name, currency = place.replace("_", " "), draft.values.get(place)
+        if currency is None and code.isalpha() and place not in draft.failed_keys:
+            draft.values[place] = code
+            if code != home:
+                draft.warn("currency_taken", f"The {name} is imported as {code}.", heading, cell)
+        elif currency is None and is_own:
+            fix = f'Enter the currency code in a column "{name}".'
+            problem = problem_of("currency_sign", None, heading, received=cell, fix=fix)
+            draft.fail(key, problem)
+        elif currency != code and is_own and not (unit == "$" and str(currency) in _DOLLARS):
+            other = self._by_key[place].heading if place in self._by_key else name
+            message = f"The value is in {unit}, but {other} is {currency}."
+            received = text_of(draft.amounts[key])
+            draft.fail(key, problem_of("currency_differs", message, heading, received=received))
 
     def _split_name(self, draft: RowDraft) -> None:
         """Replace a whole name by first and last name; add a problem if it is unclear."""
-        column = next(each for *_, each in self._columns if each.target.key == WHOLE_NAME)
+        heading = self._by_key[WHOLE_NAME].heading
         whole = draft.values.pop(WHOLE_NAME)
         parts = split_name(whole)
         if parts is None:
             code = "name_unclear" if len(whole.split()) > 1 else "name_of_one_word"
-            problem = problem_of(code, None, column.heading, received=whole)
-            draft.fail("first_name", problem)
+            draft.fail("first_name", problem_of(code, None, heading, received=whole))
             draft.failed_keys = draft.failed_keys | {"last_name"}
             return
-        first, last = parts
-        draft.values |= {"first_name": first, "last_name": last}
-        draft.warn(
-            "name_split", f'The value is imported as "{first}" and "{last}".', column.heading, whole
-        )
+        draft.values |= dict(zip(("first_name", "last_name"), parts, strict=True))
+        message = f'The value is imported as "{parts[0]}" and "{parts[1]}".'
+        draft.warn("name_split", message, heading, whole)
+
+    def _apply_time_zone(self, draft: RowDraft) -> None:
+        """Read the times of the row again in the time zone that another cell of the row names."""
+        zone = str(draft.values["timezone"])
+        for index, key, _, column in self._columns:
+            cell, options = draft.row.cells[index], column.options
+            is_time = column.target.field.kind is Kind.DATETIME and options.timezone is None
+            if not is_time or key in draft.failed_keys or cell == "" or not is_timezone(zone):
+                continue
+            options = replace(options, timezone=str(ZoneInfo(zone)))
+            try:
+                value = cell_reader(column.target, self._target.mode, options).read(cell)
+            except CellError as error:
+                draft.fail(key, error.problem(column.heading, cell))
+            else:
+                draft.values[key] = value.value if isinstance(value, ValueWithNotes) else value
+
+    def _check_postal_code(self, draft: RowDraft) -> None:
+        """Warn of a postal code of four digits in a country whose codes have five."""
+        assert self._zip is not None
+        code, country = str(draft.values[self._zip]), str(draft.values.get("country", ""))
+        is_short = code.isascii() and code.isdigit() and len(code) == 4
+        if is_short and words.normalized_words(country) in words.FIVE_DIGIT_COUNTRIES:
+            column = self._by_key.get(self._zip)
+            draft.warn("lost_zero", None, column.heading if column else None, code)
 
     def _add_shape_problems(self, draft: RowDraft) -> bool:
         """Add the problems of the row's shape; return True if it is misshapen.
 
         A problem in a column without a field is ignored.
         """
-        mapped = {column.heading: key for _, key, _, column in self._columns}
+        mapped = {column.heading: key for key, column in self._by_key.items()}
         for problem in draft.row.problems:
             if problem.column is None:
                 draft.is_misshapen = True
@@ -471,20 +532,8 @@ class RowReader:
                 draft.fail(mapped[problem.column], problem)
         return draft.is_misshapen
 
-    def _clear_field(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
-        """Set the field to null for an update; add a problem if the API requires a value."""
-        key, received = column.target.key, str(cell).strip()
-        if not column.target.can_be_cleared:
-            problem = problem_of("cannot_clear", None, column.heading, received=received)
-            draft.fail(key, problem)
-        elif not self._drops_cleared:
-            # A new record has no value to be emptied.
-            draft.values[key] = None
 
-
-def _cached_cell_reader(
-    column: MappedColumn, target: PushTarget, watch: Callable[[Cell], None] | None
-) -> Callable[[Cell], Any]:
+def _cached_cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
     """Return the reader of a column's cells, which reads repeated cells only once.
 
     It returns None for a cell that leaves the field unchanged, or raises `CellError`.
@@ -494,64 +543,15 @@ def _cached_cell_reader(
     # Python considers True and 1 equal, so the type is part of the key.
     @lru_cache(_CELLS_REMEMBERED, typed=True)
     def read(cell: Cell) -> Any:
-        if watch is not None:
-            watch(cell)
         if not isinstance(cell, str):
-            if isinstance(cell, PartlyVisibleCell) and not cell.shown:
-                return with_note(None, "hidden_value")
-            return reads.typed(cell)
+            is_unseen = isinstance(cell, PartlyVisibleCell) and not cell.shown
+            return with_note(None, "hidden_value") if is_unseen else reads.typed(cell)
         text = cell.strip()
         if not text:
             return None
-        if is_redacted(text):
-            raise CellError(VALUE_ERASED)
         return _CLEARED if text == clear else reads.text(text)
 
     return read
-
-
-_PLAIN = frozenset((str, int, float, bool))
-"""Types of nearly all values."""
-
-_WITH_MORE = (ValueWithNotes, Amount)
-_DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
-_IS_UNCLEAR = re.compile(r"[()\[\]&/|;@\d]|\s[-\u2013]\s|\s(?:and|und|et|y|en)\s").search
-_CAPITALS_MIN = 3
-
-
-def split_name(name: str) -> tuple[str, str] | None:
-    """Return first and last name of a whole name; None for one word or an unclear name.
-
-    A comma follows the last name, and capitals are the last name. Otherwise it is the last word,
-    with particles before it. Titles and degrees are removed.
-    """
-    if _IS_UNCLEAR(name):
-        return None
-    parts = [_words_without_titles(part) for part in name.split(",")]
-    parts = [part for part in parts if part and not {*map(normalized_heading, part)} <= DEGREES]
-    if len(parts) != 1:
-        return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
-    (words,) = parts
-    if normalized_heading(words[-1]) in DEGREES:
-        return None
-    capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in words]
-    split_at = len(words) - 1
-    if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
-        split_at = capitals.index(False)
-        return " ".join(words[split_at:]), " ".join(words[:split_at])
-    while split_at > 1 and (
-        words[split_at - 1].lower() in PARTICLES or (capitals[split_at - 1] and capitals[-1])
-    ):
-        split_at -= 1
-    return (" ".join(words[:split_at]), " ".join(words[split_at:])) if split_at > 0 else None
-
-
-def _words_without_titles(part: str) -> list[str]:
-    """Return the words of a name, without titles such as Dr at the beginning."""
-    words = part.split()
-    while words and normalized_heading(words[0]) in TITLES:
-        del words[0]
-    return words
 
 
 def _currency_by_amount(target: PushTarget) -> dict[str, str]:
@@ -565,3 +565,48 @@ def _currency_by_amount(target: PushTarget) -> dict[str, str]:
             if chosen:
                 found[each.key] = chosen[0]
     return found
+
+
+# -- Whole names -----------------------------------------------------------------------------------
+
+_IS_UNCLEAR = re.compile(r"[()\[\]&/|;@\d]|\s[-\u2013]\s|\s(?:and|und|et|y|en)\s").search
+_CAPITALS_MIN = 3
+
+
+def split_name(name: str) -> tuple[str, str] | None:
+    """Return first and last name of a whole name; None for one word or an unclear name.
+
+    A comma follows the last name, and capitals are the last name. Otherwise it is the last word,
+    with particles before it. Titles and degrees are removed.
+    """
+    if _IS_UNCLEAR(name):
+        return None
+    parts = [_words_without_titles(part) for part in name.split(",")]
+    parts = [
+        part for part in parts if part and not {*map(normalized_heading, part)} <= words.DEGREES
+    ]
+    if any(not any(map(str.isalpha, word)) for part in parts for word in part):
+        return None
+    if len(parts) != 1:
+        return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
+    (names,) = parts
+    if normalized_heading(names[-1]) in words.DEGREES:
+        return None
+    capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in names]
+    split_at = len(names) - 1
+    if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
+        split_at = capitals.index(False)
+        return " ".join(names[split_at:]), " ".join(names[:split_at])
+    while split_at > 1 and (
+        normalized_heading(names[split_at - 1]) in words.PARTICLES
+        or (capitals[split_at - 1] and capitals[-1])
+    ):
+        split_at -= 1
+    return (" ".join(names[:split_at]), " ".join(names[split_at:])) if split_at > 0 else None
+
+
+def _words_without_titles(part: str) -> list[str]:
+    names = part.split()
+    while names and normalized_heading(names[0]) in words.TITLES:
+        del names[0]
+    return names

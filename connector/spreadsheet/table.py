@@ -1,40 +1,32 @@
-"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows.
+"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows, in memory.
 
-Opening reads the whole file once or twice: to detect its encoding, its delimiter and the position
-of its table, or to measure a workbook. The content determines the format, not the name. `rows`
-reads the file again each time, and raises an error if it has changed. This module does not
-interpret cells; all text is text.
+The content determines the format, not the name. This module does not interpret cells; all text is
+text. A row of another shape than the headings is a row with problems: no cell is dropped or
+corrected here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
-from connector.errors import (
-    ConnectorError,
-    DamagedSpreadsheet,
-    Misused,
-    SpreadsheetError,
-    count_noun,
-)
-from connector.ledger.push_plan import Problem
-from connector.spreadsheet import delimited, workbook
-from connector.spreadsheet.columns import (
-    LOOKED_AT,
+from connector.errors import Misused, SpreadsheetError, count_noun
+from connector.spreadsheet import delimited
+from connector.spreadsheet.books import ROWS_MAX, BookKind, Sheet, read_sheet, too_many_rows_error
+from connector.spreadsheet.delimited import QuoteDamage
+from connector.spreadsheet.headings import (
+    ROWS_SEARCHED,
     Columns,
     HeadingRows,
     LeftOutRows,
-    NonTableRowMarker,
+    column_letter,
     find_headings,
+    mark_rows_outside,
     read_headings,
 )
-from connector.spreadsheet.delimited import QuoteDamage
-from connector.spreadsheet.legacy_workbooks import LegacySheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
     FileQuestion,
@@ -44,28 +36,21 @@ from connector.spreadsheet.problems import (
     problem_of,
     text_of,
 )
-from connector.spreadsheet.source_file import BookKind, SourceFile, detect_kind, open_source
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unescape_cell
-from connector.spreadsheet.workbook import SheetFile
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
-
-CELL_CHARACTERS_MAX = 1_000_000
-"""Maximum length of a cell; no field of the API and no spreadsheet program accepts more."""
-
 BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
+_BYTES_MAX = 256 * 1024 * 1024
 _HEADINGS_SHOWN = 6
 _FLAW_CODES = {
     "error": "spreadsheet_error",
     "not_calculated": "formula_without_value",
     "unreadable": "unreadable_cell",
+    "unusual_format": "unusual_format",
 }
-_SIGNS = frozenset("'(")
-"""First characters of cells that a report has changed."""
-
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -77,17 +62,14 @@ class Spreadsheet:
         kind: Format. tsv is any text with tabs as delimiter.
         headings: Headings of the input. A report (`is_report`) has the headings of its table.
         digest: SHA-256 of the file, in hexadecimal digits.
-        rows: Yields every row below the headings, in order, including blank ones. Rows of a text
-            are read one by one; the sheet of a workbook is kept in memory. Raises
-            `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
         sheet: Name of a workbook's sheet.
-        merged_ranges: First ranges of merged cells; only the first cell of a range has a value.
+        merged_ranges: Ranges of merged cells over several rows, whose value each row has.
         hidden_headings: Headings of hidden columns.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
-        left_out: Rows that do not belong to the table, once the rows have been read.
+        left_out: Rows that do not belong to the table.
     """
 
     path: Path
@@ -95,7 +77,7 @@ class Spreadsheet:
     headings: tuple[str, ...]
     digest: str
     is_report: bool
-    rows: Callable[[], Iterator[SheetRow]] = field(repr=False)
+    all_rows: Sequence[SheetRow] = field(repr=False)
     sheet: str | None = None
     merged_ranges: tuple[str, ...] = ()
     hidden_headings: tuple[str, ...] = ()
@@ -106,10 +88,9 @@ class Spreadsheet:
     questions: tuple[FileQuestion, ...] = ()
     left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
 
-    def release(self) -> None:
-        """Free the memory of a workbook's values, which can be read again."""
-        if self.kind == "xlsx":
-            workbook.release_loaded_sheet()
+    def rows(self) -> Iterator[SheetRow]:
+        """Yield every row below the headings, in order, including blank ones."""
+        return iter(self.all_rows)
 
 
 def open_table(
@@ -135,359 +116,295 @@ def open_table(
         UnknownName: The encoding or the delimiter is unknown.
         Misused: An option does not apply to the format.
     """
-    source = open_source(path)
-    if not source.size:
-        raise SpreadsheetError(
-            f"{path} is empty",
-            action="Check that it was saved completely.",
-            code="not_a_spreadsheet",
-        )
-    suffix = path.suffix.lower()
-    if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-        raise SpreadsheetError(
-            f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}",
-            code="not_a_spreadsheet",
-        )
-    with _ErrorContext(path):
-        kind = detect_kind(source)
-        if kind != "text":
-            _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
-            return _open_workbook(source, kind, sheet, header_row)
-        _refuse_options(path, "text", {"--sheet": sheet})
-        return _open_text(source, encoding, delimiter, header_row)
-
-
-class _ErrorContext:
-    """Context that converts a library's errors to `DamagedSpreadsheet` with file, sheet and row."""
-
-    def __init__(self, path: Path, sheet: str | None = None) -> None:
-        self._where = str(path) if sheet is None else f"{path}, sheet {sheet!r}"
-        self.row: int | None = None
-
-    def __enter__(self) -> _ErrorContext:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, ConnectorError | MemoryError) or kind is None:
-            return
-        # A panic of a library in Rust is not a subclass of Exception.
-        if issubclass(kind, Exception) or kind.__name__ == "PanicException":
-            row = "" if self.row is None else f", row {self.row + 1}"
-            raise DamagedSpreadsheet(
-                f"{self._where}{row} cannot be read: the content is damaged or unusual"
-                f" ({kind.__name__})",
-                action="Copy the table to a new workbook or save it as csv, and use that file.",
-            ) from error
-
-
-def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | None]) -> None:
-    """Raise `Misused` if one of the options has a value, because the file is `format_name`."""
-    for name, value in options.items():
+    content = _read_file(path)
+    kind = _detect_kind(path, content)
+    is_text, given = kind == "text", {"--encoding": encoding, "--delimiter": delimiter}
+    for name, value in ({"--sheet": sheet} if is_text else given).items():
         if value is not None:
-            raise Misused(
-                f"{path} is {format_name}, so {name} cannot be used", action=f"Leave out {name}."
+            message = f"{path} is {'text' if is_text else 'a workbook'}, so {name} cannot be used"
+            raise Misused(message, action=f"Leave out {name}.")
+    if kind != "text":
+        return _open_book(path, content, kind, sheet, header_row)
+    return _open_text(path, content, encoding, delimiter, header_row)
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+_ZIP_MAGIC, _OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
+_START_BYTES = 1_024
+_AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then use that file."
+_AS_BOOK = "Copy its table to a workbook, and use that file."
+_ASK = "Ask for the table as xlsx or csv."
+_PARTS: tuple[tuple[bytes, str, str], ...] = (
+    (b"xl/workbook.bin", "an xlsb workbook", _AS_XLSX),
+    (b"word/document.xml", "a text document", _AS_BOOK),
+    (b"ppt/presentation.xml", "a presentation", _AS_BOOK),
+    (b"Index/Document.iwa", "a Numbers document", "In Numbers, export it to xlsx or csv."),
+    (b"Index.zip", "a Numbers document", "In Numbers, export it to xlsx or csv."),
+    (b"", "a zip file, not a workbook", "Unpack the file, and use the table."),
+)
+"""Names of members of a zip file that show what it is, and what to do."""
+
+_STARTS: tuple[tuple[bytes, str, str], ...] = (
+    (b"%pdf", "a PDF", f"A PDF has no cells. {_ASK}"),
+    (b"{\\rtf", "a text document", _AS_BOOK),
+    (b"<?xml", "XML, as Excel saved it in 2003", _AS_XLSX),
+    (b"<!doctype html", "a web page", _AS_XLSX),
+    (b"<html", "a web page", _AS_XLSX),
+    (b"<table", "a web page", _AS_XLSX),
+    (b"\x89png", "a picture", _ASK),
+    (b"\xff\xd8\xff", "a picture", _ASK),
+    (b"begin:vcard", "a contact card (vCard)", "Export the contacts as csv."),
+)
+
+
+def _read_file(path: Path) -> bytes:
+    """Return the content of a regular file with the suffix of a table."""
+    suffix = path.suffix.lower()
+    message, action = "", None
+    try:
+        if not path.exists():
+            message, action = f"{path} does not exist", "Check the name and the folder."
+        elif not path.is_file():
+            # Other files are not opened: a pipe would block forever.
+            message = f"{path} is not a regular file with a table"
+        elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
+            found = suffix or path.name
+            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
+        elif path.stat().st_size > _BYTES_MAX:
+            too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
+            raise SpreadsheetError(too_large, code="unsafe_workbook")
+        elif content := path.read_bytes():
+            return content
+        else:
+            message, action = f"{path} is empty", "Check that it was saved completely."
+    except OSError as error:
+        raise SpreadsheetError(f"{path} cannot be read: {error.strerror or error}") from error
+    raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
+
+
+def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
+    """Return the kind of file by its content. Raises `SpreadsheetError` if it is no table."""
+    if content.startswith(_OLE_MAGIC):
+        if _ENCRYPTED_STREAM in content:
+            raise SpreadsheetError(
+                f"{path} is encrypted with a password", code="password_protected"
             )
+        return "xls"
+    if content.startswith(_ZIP_MAGIC):
+        # The names of the members are in the directory at the end.
+        if b"xl/workbook.xml" in content or b"xl\\workbook.xml" in content:
+            return "xlsx"
+        if b"content.xml" in content and b"word/document.xml" not in content:
+            return "ods"
+        text, action = next((text, action) for part, text, action in _PARTS if part in content)
+        raise SpreadsheetError(f"{path} is {text}", action=action, code="not_a_spreadsheet")
+    head = content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for mark, text, action in _STARTS:
+        if head.startswith(mark):
+            message = f"{path} is {text}, but has the file name of another type"
+            raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
+    return "text"
+
+
+# -- Tables ----------------------------------------------------------------------------------------
 
 
 def _open_text(
-    source: SourceFile, encoding: str | None, delimiter: str | None, header_row: int | None
+    path: Path, content: bytes, encoding: str | None, delimiter: str | None, header_row: int | None
 ) -> Spreadsheet:
     """Return the table in a text file; what the user did not give is detected."""
-    encoded = delimited.detect_encoding(source, encoding)
-    fit = delimited.detect_delimiter(source, encoded, delimiter, header_row)
-    heading_rows = fit.heading_rows
-    columns = read_headings(source.path, heading_rows.headings, fit.filled_columns)
-    left_out = LeftOutRows()
-
-    def rows() -> Iterator[SheetRow]:
-        outside = NonTableRowMarker(columns.headings, left_out)
-        form = RowBuilder(columns, max(fit.max_width, columns.count), outside)
-        reading = delimited.read_rows(source, encoded, fit.delimiter, fit.shape)
-        with _ErrorContext(source.path) as progress:
-            for number, (_, cells, damage) in enumerate(reading, 1):
-                if number > heading_rows.first_row:
-                    yield form.build(number, cells, None, damage)
-                progress.row = number
-
-    return Spreadsheet(
-        path=source.path,
-        kind="tsv" if fit.delimiter == "\t" else "csv",
-        headings=columns.headings,
-        digest=source.digest(),
-        is_report=columns.is_report,
-        rows=lambda: _mark_split_rows(rows()),
-        encoding=encoded.name,
-        delimiter=fit.delimiter,
-        heading_rows=heading_rows,
-        notices=(*encoded.notices, *_heading_notices(heading_rows, columns)),
-        questions=encoded.questions,
-        left_out=left_out,
+    decoded = delimited.decode(path, content, encoding)
+    text = delimited.read_delimited(path, decoded.text, delimiter, header_row)
+    found, below = text.headings, text.rows_below()
+    width = len(found.headings)
+    filled = max((_filled_width(row) for row in below if len(row) <= width), default=0)
+    columns = read_headings(path, found.headings, filled)
+    if not any(map(_filled_width, below)):
+        raise SpreadsheetError(f"{path} has headings, but no rows", code="no_rows")
+    if len(below) > ROWS_MAX:
+        raise too_many_rows_error(str(path))
+    width = max(width + text.ends_with_delimiter(), columns.count)
+    rows = [
+        _build_row(columns, width, index + 1, cells, _NO_FLAWS, damage=text.damages.get(index))
+        for index, cells in enumerate(below, found.first_row)
+    ]
+    _mark_split_rows(rows)
+    return _complete(
+        Spreadsheet(
+            path=path,
+            kind="tsv" if text.delimiter == "\t" else "csv",
+            headings=columns.headings,
+            digest=hashlib.sha256(content).hexdigest(),
+            is_report=columns.is_report,
+            all_rows=rows,
+            encoding=decoded.encoding,
+            delimiter=text.delimiter,
+            heading_rows=found,
+            notices=decoded.notices,
+            questions=decoded.questions,
+        )
     )
 
 
-def _mark_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
-    """Yield the rows, and mark rows that are next to a line with a single cell.
-
-    A line break within a row splits it in two lines. If it is in the first or the last cell, one of
-    the lines has all cells of a row, and the other has one.
-    """
-    before = next(rows, None)
-    for row in rows:
-        assert before is not None
-        if row.missing_cells or before.missing_cells:
-            if _has_single_cell(row) and not before.is_left_out:
-                before = replace(before, may_be_split=True)
-            elif _has_single_cell(before) and not row.is_left_out:
-                row = replace(row, may_be_split=True)  # noqa: PLW2901 # the same row, marked
-        yield before
-        before = row
-    if before is not None:
-        yield before
-
-
-def _has_single_cell(row: SheetRow) -> bool:
-    """Return True if the line has one cell of several and is no total or note."""
-    return 0 < row.missing_cells == len(row.cells) - 1 and not row.is_left_out
-
-
-_FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | LegacySheet]] = {
-    "xlsx": workbook.find_sheet,
-    "xls": find_xls,
-    "ods": find_ods,
-}
-
-
-def _open_workbook(
-    source: SourceFile, kind: BookKind, name: str | None, header_row: int | None
+def _open_book(
+    path: Path, content: bytes, kind: BookKind, name: str | None, header_row: int | None
 ) -> Spreadsheet:
     """Return the table in a workbook, in the sheet `name` or in the only one with a table."""
-    sheet = _FINDERS[kind](source, name)
-    first = [
-        [text_of(cell) for cell in cells]
-        for _, cells, _ in islice(sheet.rows(), header_row or LOOKED_AT)
-    ]
-    heading_rows = find_headings(first, header_row)
-    columns = _columns_of(source, sheet, heading_rows)
-    left_out, hidden = LeftOutRows(), sheet.outline.hidden_rows
-
-    def rows() -> Iterator[SheetRow]:
-        outside = NonTableRowMarker(columns.headings, left_out)
-        form = RowBuilder(columns, max(sheet.outline.columns, columns.count), outside)
-        with _ErrorContext(source.path, sheet.name) as progress:
-            for index, cells, flaws in islice(sheet.rows(), heading_rows.first_row, None):
-                row = form.build(index + 1, cells, flaws)
-                yield replace(row, is_hidden=True) if index in hidden else row
-                progress.row = index + 1
-
-    return Spreadsheet(
-        path=source.path,
-        kind=kind,
-        headings=columns.headings,
-        digest=source.digest(),
-        is_report=columns.is_report,
-        rows=rows,
-        sheet=sheet.name,
-        merged_ranges=tuple(sheet.outline.merged_ranges),
-        hidden_headings=tuple(
-            heading
-            for index, heading in enumerate(columns.headings)
-            if index in sheet.outline.hidden_columns
-        ),
-        heading_rows=heading_rows,
-        notices=tuple(_heading_notices(heading_rows, columns)),
-        left_out=left_out,
+    sheet = read_sheet(path, content, kind, name)
+    first = [list(map(text_of, row)) for row in sheet.rows[: header_row or ROWS_SEARCHED]]
+    found = find_headings(first, header_row)
+    below = sheet.rows[found.first_row :]
+    columns = read_headings(path, found.headings)
+    width = max(map(len, below), default=0)
+    if not width:
+        message = f"{path}, sheet {sheet.name!r}, has headings and no row below them"
+        raise SpreadsheetError(message, code="no_rows")
+    if width > columns.count and not columns.is_report:
+        columns = read_headings(path, found.headings, width)
+    merged, width = _fill_merged_cells(sheet, found.first_row), max(width, columns.count)
+    rows = []
+    for index, cells in enumerate(below, found.first_row):
+        padded = [*cells, *[""] * (columns.count - len(cells))]
+        row = _build_row(columns, width, index + 1, padded, sheet.flaws.get(index, _NO_FLAWS))
+        rows.append(replace(row, is_hidden=True) if index in sheet.hidden_rows else row)
+    return _complete(
+        Spreadsheet(
+            path=path,
+            kind=kind,
+            headings=columns.headings,
+            digest=hashlib.sha256(content).hexdigest(),
+            is_report=columns.is_report,
+            all_rows=rows,
+            sheet=sheet.name,
+            merged_ranges=tuple(merged),
+            hidden_headings=tuple(
+                each for i, each in enumerate(columns.headings) if i in sheet.hidden_columns
+            ),
+            heading_rows=found,
+        )
     )
 
 
-def _heading_notices(heading_rows: HeadingRows, columns: Columns) -> Iterator[str]:
-    """Yield a sentence if the headings are not in the first row alone."""
-    if not heading_rows.is_first:
-        rows = f"row {heading_rows.index + 1}"
-        if heading_rows.depth > 1:
-            rows = f"rows {heading_rows.index + 1} and {heading_rows.first_row}, combined"
-        shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
-        yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
+def _complete(table: Spreadsheet) -> Spreadsheet:
+    """Return the table with its rows outside marked, and a sentence on unusual headings."""
+    found, notices = table.heading_rows, table.notices
+    if not found.is_first:
+        rows = f"row {found.index + 1}"
+        if found.depth > 1:
+            rows = f"rows {found.index + 1} and {found.first_row}, combined"
+        shown = ", ".join(table.headings[:_HEADINGS_SHOWN])
+        notice = f"The headings are read from {rows}: {shown} (change this with --header-row)."
+        notices = (*notices, notice)
+    if table.is_report:
+        return replace(table, notices=notices)
+    marked, left_out = mark_rows_outside(table.headings, table.all_rows)
+    return replace(table, notices=notices, all_rows=marked, left_out=left_out)
 
 
-def _columns_of(
-    source: SourceFile, sheet: SheetFile | LegacySheet, heading_rows: HeadingRows
-) -> Columns:
-    """Return the columns of a sheet; columns with cells beyond the headings are added.
+def _filled_width(cells: Sequence[str]) -> int:
+    """Return the number of cells up to the last one that is not empty."""
+    return next((n for n in range(len(cells), 0, -1) if cells[n - 1].strip()), 0)
 
-    Raises `SpreadsheetError` if no row is below the headings, and as `read_headings` does.
+
+def _fill_merged_cells(sheet: Sheet, first_row: int) -> list[str]:
+    """Give each row below the headings the value of cells that are merged over several rows.
+
+    Returns the ranges that were filled.
     """
-    columns = read_headings(source.path, heading_rows.headings)
-    may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
-    is_filled, filled = False, columns.count
-    for _, cells, _ in islice(sheet.rows(), heading_rows.first_row, None):
-        is_filled = is_filled or any(cell != "" for cell in cells)
-        if is_filled and not may_be_wider:
-            return columns
-        while filled < len(cells) and any(cell != "" for cell in cells[filled:]):
-            filled += 1
-    if not is_filled:
-        raise SpreadsheetError(
-            f"{source.path}, sheet {sheet.name!r}, has headings and no row below them",
-            code="no_rows",
-        )
-    return read_headings(source.path, heading_rows.headings, filled) if may_be_wider else columns
+    filled = []
+    for first, last, left, right in sheet.merged_ranges:
+        if not first_row <= first < last < len(sheet.rows) + 1 or left >= len(sheet.rows[first]):
+            continue
+        value = sheet.rows[first][left]
+        if value == "":
+            continue
+        for cells in sheet.rows[first + 1 : last + 1]:
+            cells.extend([""] * (left + 1 - len(cells)))
+            cells[left] = value
+        filled.append(f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}")
+    return filled
 
 
-# -- Shape of rows ---------------------------------------------------------------------------------
-# A row has as many cells as there are headings, and each cell can be read. No cell is dropped or
-# corrected here: a row of another shape is a row with problems.
+def _mark_split_rows(rows: list[SheetRow]) -> None:
+    """Mark rows next to a line with a single cell: a line break may have split a row in two lines.
 
-
-@dataclass(frozen=True, slots=True)
-class RowBuilder:
-    """Builds the rows of a table from their cells, with problems for rows of another shape.
-
-    `max_width` is the maximum number of cells of a row if the cells after the last heading are
-    empty. `outside` finds the rows that do not belong to the table.
+    If the break is in the first or the last cell, one of the lines has all cells of a row.
     """
-
-    columns: Columns
-    max_width: int
-    outside: NonTableRowMarker
-
-    def build(
-        self,
-        number: int,
-        cells: Sequence[Cell],
-        flaws: Mapping[int, Flaw] | None,
-        damage: QuoteDamage | None = None,
-    ) -> SheetRow:
-        """Return the row of these cells; `flaws` are by column index.
-
-        After a wrong quote (`damage`) the cells may belong to other columns, so the row has one
-        problem.
-        """
-        row = self._build_without_damage(number, cells, flaws)
-        if damage is not None and not is_blank(row.cells):
-            return replace(row, problems=(_quote_problem(number, damage),))
-        return row if self.columns.is_report else self.outside.mark(row)
-
-    def _build_without_damage(
-        self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None
-    ) -> SheetRow:
-        """Return the row with as many cells as headings, and problems with its width and cells."""
-        own, count = len(self.columns.headings), self.columns.count
-        record = ""
-        if self.columns.is_report and len(cells) >= count:
-            record = unescape_cell(text_of(cells[count - 1])).strip()
-        if len(cells) == count and not flaws:
-            # The plain case comes first: there may be a million rows.
-            found: dict[int, Flaw] = {}
-            kept_cells = tuple(
-                self._restore_report_cells([*cells[:own]], found)
-                if self.columns.is_report
-                else cells
-            )
-            if not found and len(kept_cells) == own:
-                is_long = _longest_text(kept_cells) > CELL_CHARACTERS_MAX
-                problems = self._length_problems(kept_cells) if is_long else ()
-                return SheetRow(number, kept_cells, problems, _NO_FLAWS, record_id=record)
-        if is_blank(cells):
-            return SheetRow(number, ("",) * own, (), _NO_FLAWS)
-        behind = list(cells[count:])
-        if len(cells) <= self.max_width:
-            while behind and behind[-1] == "":
-                behind.pop()
-        own_cells = [*cells[:own], *behind]
-        kinds = dict(flaws or {})
-        if self.columns.is_report:
-            own_cells = self._restore_report_cells(own_cells, kinds)
-        width = len(own_cells)
-        missing = max(0, own - width)
-        own_cells.extend([""] * missing)
-        problems = (
-            *self._width_problems(width),
-            *self._flaw_problems(kinds),
-            *self._length_problems(own_cells),
-        )
-        return SheetRow(number, tuple(own_cells), problems, kinds, missing, record_id=record)
-
-    def _restore_report_cells(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
-        """Replace the cells of a report by those of the input, and return them; may add flaws."""
-        while cells and cells[-1] == MISSING:
-            cells.pop()
-        own = len(self.columns.headings)
-        for index, cell in enumerate(cells):
-            if isinstance(cell, str) and cell[:1] in _SIGNS and index not in flaws:
-                original = unescape_cell(cell)
-                if cell == EMPTY and index >= own:
-                    original = ""
-                elif cell.startswith(NOT_CALCULATED):
-                    original = cell.removeprefix(NOT_CALCULATED)
-                    flaws[index] = ("not_calculated", original)
-                cells[index] = original
-        return cells
-
-    def _width_problems(self, width: int) -> Iterator[Problem]:
-        """Yield a problem if the number of cells differs from the number of headings."""
-        own = len(self.columns.headings)
-        if width != own:
-            yield problem_of(
-                "row_width",
-                f"The row has {count_noun(width, 'cell')}, but the file has"
-                f" {count_noun(own, 'column')}.",
-                received=count_noun(width, "cell"),
-            )
-
-    def _flaw_problems(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
-        """Yield a problem for each cell without a value."""
-        for index, (kind, content) in sorted(flaws.items()):
-            yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=content)
-
-    def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
-        """Return a problem for each text that is longer than any field allows."""
-        return tuple(
-            problem_of(
-                "cell_too_long",
-                f"The text has {len(cell):,} characters, which no field allows.",
-                self._heading(index),
-                received=cell,
-                fix=f"Shorten the text to at most {CELL_CHARACTERS_MAX:,} characters.",
-            )
-            for index, cell in enumerate(cells)
-            if isinstance(cell, str) and len(cell) > CELL_CHARACTERS_MAX
-        )
-
-    def _heading(self, index: int) -> str | None:
-        """Return the heading above the cell; None for a cell after the last heading."""
-        headings = self.columns.headings
-        return headings[index] if index < len(headings) else None
+    for index, row in enumerate(rows):
+        if 0 < row.missing_cells == len(row.cells) - 1 and not row.is_left_out:
+            for near in (index - 1, index + 1):
+                if 0 <= near < len(rows):
+                    rows[near] = replace(rows[near], may_be_split=True)
 
 
-def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
-    """Return the problem of row `number`, which a wrong quote in this or another row affects."""
-    code, first, last = damage
-    if code == "quote_in_cell":
-        return problem_of(code)
-    if first < last:
-        return problem_of(
-            code,
-            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} '
-            f"to {last} cannot be separated.",
-            fix=f"Correct the quotes in rows {first} to {last}.",
-        )
-    if first < number:
-        return problem_of(
-            code,
-            f'A quote (") in row {first} is not closed, so it is not clear where this row begins.',
-            fix=f"Correct the quotes in row {first}.",
-        )
-    return problem_of(code)
+# -- Rows ------------------------------------------------------------------------------------------
 
 
-def _longest_text(cells: Sequence[Cell]) -> int:
-    """Return the number of characters of the longest text."""
-    try:
-        return max(map(len, cells))  # type: ignore[arg-type] # most rows have texts alone
-    except TypeError:
-        return max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
+def _build_row(
+    columns: Columns,
+    max_width: int,
+    number: int,
+    cells: Sequence[Cell],
+    flaws: Mapping[int, Flaw],
+    *,
+    damage: QuoteDamage | None = None,
+) -> SheetRow:
+    """Return the row of these cells, with problems of its shape; `flaws` are by column index.
+
+    Cells after the last heading must be empty, and up to `max_width` they are dropped. After a
+    wrong quote (`damage`) the cells may belong to other columns, so the row has one problem.
+    """
+    headings, count = columns.headings, columns.count
+    own = len(headings)
+    if not (flaws or damage or columns.is_report) and len(cells) == own:
+        # True for nearly every row.
+        return SheetRow(number, tuple(cells), (), _NO_FLAWS)
+    if is_blank(cells):
+        return SheetRow(number, ("",) * own, (), _NO_FLAWS)
+    behind = list(cells[count:])
+    while behind and behind[-1] == "" and len(cells) <= max_width:
+        behind.pop()
+    own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
+    if columns.is_report:
+        record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
+        own_cells = _restore_report_cells(own_cells, kinds, own)
+    width = len(own_cells)
+    missing = max(0, own - width)
+    own_cells.extend([""] * missing)
+    problems = [
+        problem_of(_FLAW_CODES[kind], None, headings[index] if index < own else None, received=text)
+        for index, (kind, text) in sorted(kinds.items())
+    ]
+    if damage is not None:
+        code, first, last = damage
+        rows = f"rows {first} to {last}"
+        message = f'A quote (") opens in row {first} and closes in row {last}, so {rows} cannot'
+        wide = problem_of(code, f"{message} be separated.", fix=f"Correct the quotes in {rows}.")
+        problems = [problem_of(code) if first == last else wide]
+    elif width != own:
+        found = count_noun(width, "cell")
+        message = f"The row has {found}, but the file has {count_noun(own, 'column')}."
+        problems.insert(0, problem_of("row_width", message, received=found))
+    return SheetRow(number, tuple(own_cells), tuple(problems), kinds, missing, record_id=record)
+
+
+def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -> list[Cell]:
+    """Return the cells of the input from those of a report; may add flaws.
+
+    `own` is the number of the input's columns.
+    """
+    while cells and cells[-1] == MISSING:
+        cells.pop()
+    for index, cell in enumerate(cells):
+        if not isinstance(cell, str) or index in flaws:
+            continue
+        if cell == EMPTY and index >= own:
+            cells[index] = ""
+        elif cell.startswith(NOT_CALCULATED):
+            cells[index] = cell.removeprefix(NOT_CALCULATED)
+            flaws[index] = ("not_calculated", cell.removeprefix(NOT_CALCULATED))
+        else:
+            cells[index] = unescape_cell(cell)
+    return cells

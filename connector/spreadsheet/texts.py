@@ -1,7 +1,7 @@
-"""Reading of texts in cells, and refusal of damaged texts.
+"""Texts in cells: contacts, codes, free text, and text that no program may run.
 
 `00123`, `+44...`, `NA` and `TRUE` are not changed. A text that looks damaged is refused, with a
-fix.
+fix. Invisible damage is removed, and the user is informed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -33,25 +32,15 @@ from connector.spreadsheet.problems import (
     text_of,
     with_note,
 )
+from connector.spreadsheet.words import CURRENCY_CODES, DEFAULT_REGION, EXAMPLE_NUMBERS
 
-# -- Contacts -------------------------------------------------------------------------------------
-# Reading of email addresses and telephone numbers in cells.
-#
-# Only invisible or redundant parts are removed: `mailto:`, a name around an address, an apostrophe
-# that marks a number as text. The phonenumbers library decides whether a number is possible. A
-# number without a country code is checked for the region that the user declared, or else by its
-# number of digits.
+# -- Email addresses -------------------------------------------------------------------------------
 
-
-# Most addresses consist of these characters; others are checked in detail.
-_PLAIN_EMAIL = re.compile(
-    r"[A-Za-z0-9.!#$%&*+/=?^_`{|}~-][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]*@(?:[A-Za-z0-9-]+\.)+"
-    r"[A-Za-z][A-Za-z0-9-]+"
-).fullmatch
-_LOCAL = r"[^@\s,;<>/|\"'():\[\]](?:[^@\s,;<>/|\"():\[\]]*[^@\s,;<>/|\"'():\[\]])?"
-_EMAIL = re.compile(rf"{_LOCAL}@(?:[\w-]+\.)+[^\W\d_][\w-]+")
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~À-ɏ-]+"
+_LABEL = r"[A-Za-z0-9À-ɏ](?:[A-Za-z0-9À-ɏ-]*[A-Za-z0-9À-ɏ])?"
+_EMAIL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@(?:{_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]")
 _EMAIL_CHARACTERS_MAX = 1_000
-_HAS_MAIL_WORD = re.compile(r"\b(?:mailto:)", re.IGNORECASE)
+_MAIL_WORD = re.compile(r"\bmailto:", re.IGNORECASE)
 # A name is separated from its address: `ann lee@b.example` may be an address with a blank.
 _BEFORE = re.compile(
     r"[\s\"']*|[^\d@]*(?:[<(\[\"]\s*'?|[:\u2013-]\s+)|(?:e-?)?mail\s*:", re.IGNORECASE
@@ -60,60 +49,49 @@ _BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
 def _read_email(text: str) -> str:
-    """Return one email address, without `mailto:` and without a name around it.
-
-    Raises `CellError`.
-    """
-    if _PLAIN_EMAIL(text) is not None:
+    """Return one email address, without `mailto:` and without a name around it."""
+    if _EMAIL.fullmatch(text) and text[0] not in "'/|":
         return text
     _refuse_invisible_characters(text)
-    bare = _HAS_MAIL_WORD.sub(" ", without_text_marks(text))
+    bare = _MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
-    found = list({each.lower(): each for each in near}.values())
+    found = list({each.lower(): each.strip("'/|") for each in near}.values())
     if len(found) > 1:
-        raise CellError(
-            "several_emails",
-            f"The cell contains {len(found)} email addresses, but only one is allowed.",
-            fix=f"Keep one address, for example {found[0]}",
-        )
+        message = f"The cell contains {len(found)} email addresses, but only one is allowed."
+        raise CellError("several_emails", message, fix=f"Keep one address, for example {found[0]}")
     if found:
         before, _, behind = bare.partition(found[0])
-        if _BEFORE(before) and _BEHIND(
-            re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
-        ):
+        rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
+        # A sign that cannot be in an address must not be next to one: a..b@x, .a@x and a@x.-y.
+        is_whole = before[-1:] != "." and not re.match(r"[-@\w]|\.[\w-]", rest)
+        if is_whole and _BEFORE(before) and _BEHIND(rest):
             return found[0]
-    raise CellError("email_format", fix=f"Enter {found[0]}, if that is right." if found else None)
+    raise CellError("email_format")
 
 
 # -- Telephone numbers -----------------------------------------------------------------------------
 
-
 _PHONE = re.compile(
     r"(?:\(\+[0-9]{1,3}\)|\+?[0-9(])[0-9\s().\-/\u2013]*[0-9)]"
-    r"(?:\s*(?:,|;)?\s*(?:ext\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
+    r"(?:\s*(?:,|;)?\s*(?:ext\.?|extn\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
     re.IGNORECASE,
 ).fullmatch
 _SEVERAL = re.compile(r"\s+(?:or|oder|ou|and|und|et)\s+|[;\n|,]|\s/\s|/(?=\s*\+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
 _WORD = (
     r"(?:mob(?:ile|il|iel|ilnummer)?|cell(?:ulare)?|handy|portable|móvil|m|tel(?:efon|efono|éfono"
-    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline)"
+    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline"
+    r"|text only)"
 )
 _LABELS = re.compile(rf"^{_WORD}\s*[.:]\s*(?=[+0-9(])|\s*\({_WORD}\.?\)$", re.IGNORECASE)
 _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
-_DIGITS_MIN, _DIGITS_MAX = 6, 15
+_DIGITS_MIN = 6
 
 REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """Regions whose numbers are known, by country code (two letters)."""
-
-
-def without_formula_quotes(text: str) -> str:
-    """Return the text of a cell that a program wrote as `="text"` to keep it text."""
-    quoted = _QUOTED(text) if text.startswith('="') else None
-    return quoted[1] if quoted else text
 
 
 def without_text_marks(text: str) -> str:
@@ -122,105 +100,62 @@ def without_text_marks(text: str) -> str:
 
 
 def phone_reader(region: str | None) -> ReadText:
-    """Return the reader of telephone numbers; `region` applies to numbers without country code.
+    """Return the reader of telephone numbers; numbers without country code belong to the region.
 
-    With a region, numbers are read in E.164: 0161 555 0123 is +441615550123.
+    They get the country code: 0161 555 0123 is +441615550123. With a region that the user named,
+    all numbers are read in this form (E.164).
     """
 
-    def read(text: str) -> str:
-        if _is_plain_phone(text):
-            return text if region is None else text.replace(" ", "")
+    def read(text: str) -> str | ValueWithNotes:
         marked = without_text_marks(read_exact_text(text))
         tidy = _LABELS.sub("", " ".join(marked.split(" "))).strip()
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
-            raise CellError(
-                "number_in_text",
-                "The value was written as a number by a program, so leading zeros and a plus sign"
-                " may be lost.",
+            message = (
+                "The value was written as a number by a program, so leading zeros may be lost."
             )
+            raise CellError("number_in_text", message)
         parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
         if len(parts) > 1:
-            raise CellError(
-                "several_phones",
-                f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
-                fix=f"Keep one number, for example {parts[0].strip()}",
-            )
-        if _PHONE(tidy) is None or not _is_possible_phone(tidy, region):
+            message = f"The cell contains {len(parts)} phone numbers, but only one is allowed."
+            fix = f"Keep one number, for example {parts[0].strip()}"
+            raise CellError("several_phones", message, fix=fix)
+        if _PHONE(tidy) is None or len({*_DIGIT.findall(tidy)}) == 1:
             raise CellError("phone_format")
-        return tidy if region is None else _to_e164(tidy, region)
+        try:
+            number = phonenumbers.parse(tidy, region or DEFAULT_REGION)
+        except phonenumbers.NumberParseException:
+            raise CellError("phone_format") from None
+        reason = phonenumbers.is_possible_number_with_reason(number)
+        if reason == phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY:
+            # Without the area code, it is no number of the country.
+            return with_note(tidy, "odd_phone")
+        if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
+            raise CellError("phone_format")
+        found: str | ValueWithNotes = tidy
+        if region is not None or not tidy.startswith(("+", "(+")):
+            whole = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+            whole += f" ext. {number.extension}" if number.extension else ""
+            found = with_note(whole, "country_code_added", f"The value is imported as {whole}.")
+        digits = f"{number.country_code}{number.national_number}"
+        is_example = len(digits) == 12 and digits.startswith(EXAMPLE_NUMBERS)
+        is_in_use = phonenumbers.is_valid_number(number) or is_example
+        return found if is_in_use else with_note(found, "odd_phone")
 
     return read
 
 
-def _to_e164(text: str, region: str) -> str:
-    """Return the number in E.164, or unchanged if the conversion would lose a part of it."""
-    number = phonenumbers.parse(text, region)
-    reason = phonenumbers.is_possible_number_with_reason(number)
-    if number.extension or reason != phonenumbers.ValidationResult.IS_POSSIBLE:
-        return text
-    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
-
-
-_PLAIN_PHONE = re.compile(r"\+[0-9 ]+").fullmatch
-_COUNTRY_DIGITS_MAX = 3
-
-
-@lru_cache
-def _possible_lengths(country: str) -> frozenset[int]:
-    """Return the possible numbers of digits after a country code such as "44"; empty if unknown."""
-    region = phonenumbers.region_code_for_country_code(int(country))
-    known = phonenumbers.PhoneMetadata.metadata_for_region(region, None)
-    described = known.general_desc if known is not None else None
-    return frozenset(described.possible_length if described is not None else ())
-
-
-def _is_plain_phone(text: str) -> bool:
-    """Return True if it is a plain number with country code and a possible length.
-
-    The library takes forty times as long and is only called if this returns False.
-    """
-    if _PLAIN_PHONE(text) is None:
-        return False
-    digits = text[1:].replace(" ", "")
-    for size in range(1, _COUNTRY_DIGITS_MAX + 1):
-        lengths = _possible_lengths(digits[:size])
-        if lengths:
-            # A zero after the country code may not belong to the number.
-            return len(digits) - size in lengths and digits[size] != "0"
-    return False
-
-
-def _is_possible_phone(text: str, region: str | None) -> bool:
-    """Return True if the number of digits is possible and the digits differ."""
-    digits = _DIGIT.findall(text)
-    # A repeated single digit is not a number but a filler of a required field.
-    if len(digits) < _DIGITS_MIN or len(set(digits)) == 1:
-        return False
-    if region is None and not text.startswith(("+", "(+")):
-        return len(digits) <= _DIGITS_MAX
-    try:
-        number = phonenumbers.parse(text, region)
-    except phonenumbers.NumberParseException:
-        return False
-    reason = phonenumbers.is_possible_number_with_reason(number)
-    return reason in (
-        phonenumbers.ValidationResult.IS_POSSIBLE,
-        phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY,
-    )
-
-
-# -- Texts ----------------------------------------------------------------------------------------
-
+# -- Plain texts -----------------------------------------------------------------------------------
 
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
 _TOO_NARROW = re.compile("#{3,}").fullmatch
-_URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
+_URL = re.compile(r"https?://[^\s/\\]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
-
-_DIGITS_SAFE = 15
-"""Number of digits of a whole number that a spreadsheet program keeps."""
+_CUT_ENDS = ("…", "...", "[truncated]")
+_CUT_LENGTHS = frozenset((255, 32_767))
+_NUMBER_SAFE = 10**15
+"""Spreadsheet programs keep the digits of smaller whole numbers."""
 
 
 def read_text(text: str) -> str | ValueWithNotes:
@@ -235,11 +170,10 @@ def read_text(text: str) -> str | ValueWithNotes:
             _refuse_invisible_characters(text)
         for character in text:
             if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
-                raise CellError(
-                    "control_character",
-                    f"The cell contains an invalid character: {character_name(character)}.",
-                )
-    return with_note(text, "maybe_cut", _cut_warning(text)) if may_be_cut(text) else text
+                name = character_name(character)
+                message = f"The cell contains an invalid character: {name}."
+                raise CellError("control_character", message)
+    return _note_cut(text)
 
 
 def read_exact_text(text: str) -> str:
@@ -254,8 +188,16 @@ def read_exact_text(text: str) -> str:
 
 def read_code(text: str) -> str | ValueWithNotes:
     """Return a text in which each character counts, with a warning if it may have been cut."""
-    code = read_exact_text(text)
-    return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
+    return _note_cut(read_exact_text(text))
+
+
+def _note_cut(text: str) -> str | ValueWithNotes:
+    """Return the text, with a warning if it ends in "..." or is as long as programs cut texts."""
+    end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
+    if end is None and len(text) not in _CUT_LENGTHS:
+        return text
+    reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
+    return with_note(text, "maybe_cut", f"The text {reason} and may be cut off.")
 
 
 def _refuse_shortened_number(text: str) -> None:
@@ -274,25 +216,116 @@ def _refuse_invisible_characters(text: str) -> None:
     """Raise `CellError` for zero-width, directional and control characters."""
     if text.isprintable():
         return
-    hidden = dict.fromkeys(c for c in text if not c.isprintable())
+    hidden = ", ".join(map(character_name, dict.fromkeys(c for c in text if not c.isprintable())))
     clean = "".join(c for c in text if c.isprintable())
-    raise CellError(
-        "hidden_character",
-        f"The cell contains an invisible character: {', '.join(map(character_name, hidden))}.",
-        fix=f"Delete the cell and type the text again: {clean}",
-    )
+    message = f"The cell contains an invisible character: {hidden}."
+    fix = f"Delete the cell and type the text again: {clean}"
+    raise CellError("hidden_character", message, fix=fix)
 
 
-# -- Clean text ------------------------------------------------------------------------------------
-# Invisible damage in a cell is removed, and the user is informed: zero-width characters, special
-# blanks, and letters broken by a wrong encoding. Directional marks are kept, and refused if they
-# could deceive.
+def _read_url(text: str) -> str | ValueWithNotes:
+    """Return a web address; `www.` gets https:// and a note."""
+    _refuse_invisible_characters(text)
+    if _URL(text) is not None:
+        return text
+    if _HOST(text) is None:
+        raise CellError("url_format", fix="Enter an address, or clear the cell.")
+    if text.lower().startswith("www."):
+        return with_note(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
+    raise CellError("url_format", fix=f"Enter https://{text}")
 
 
-_UNSEEN_SIGNS = re.compile("[\u00ad\u200b\u2060\ufeff]")
-_JOINERS = re.compile("[\u200c\u200d]")
+def _read_currency(text: str) -> str:
+    code = text.upper() if _CURRENCY(text) else unit_of(text)
+    if code not in CURRENCY_CODES:
+        raise CellError("currency_format")
+    return code
+
+
+@lru_cache(maxsize=1024)
+def is_timezone(name: str) -> bool:
+    """Return True if this is the name of a time zone."""
+    # The library raises various errors for names of folders and odd characters.
+    with suppress(KeyError, ValueError, OSError):
+        return bool(ZoneInfo(name))
+    return False
+
+
+def _read_timezone(text: str) -> str:
+    if is_timezone(text):
+        return text
+    raise CellError("timezone_format")
+
+
+def _read_json(text: str) -> str:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        raise CellError("json_format") from None
+    return text
+
+
+def read_id(text: str) -> str:
+    """Return a text that can be an id: one word of letters, digits, _ and -."""
+    if _ID(text) is not None:
+        return text
+    _refuse_invisible_characters(text)
+    raise CellError("id_format")
+
+
+FORMATS: Mapping[Format, ReadText] = {
+    "email": _read_email,
+    "url": _read_url,
+    "currency": _read_currency,
+    "timezone": _read_timezone,
+    "json": _read_json,
+}
+"""Readers of texts that have a format. They raise `CellError`."""
+
+STORED = "The value is stored as {}, not as text, so its spelling may be lost."
+
+
+def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
+    """Return the reader of cells with numbers, dates or booleans in a text column.
+
+    A whole number of at most 15 digits becomes its digits. If `keeps_digits`, this requires
+    `whole_numbers`, because typing removes leading zeros and a plus. Other cells raise `CellError`.
+    """
+
+    def read(cell: Any) -> str:
+        if isinstance(cell, Amount):
+            return text_of(cell)
+        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if not is_number or cell != cell // 1 or abs(cell) >= _NUMBER_SAFE:
+            raise CellError("not_text", STORED.format(_type_in_words(cell)))
+        if keeps_digits and not whole_numbers:
+            raise CellError("number_in_text")
+        return str(int(cell))
+
+    return read
+
+
+def _type_in_words(cell: Any) -> str:
+    match cell:
+        case bool():
+            return "true or false"
+        case time():
+            return "a time"
+        case date() | PartlyVisibleCell():
+            return "a date"
+    return "a number"
+
+
+# -- Damaged texts ---------------------------------------------------------------------------------
+# Invisible signs, special blanks, and letters broken by a wrong encoding. Directional marks are
+# kept, and refused if they could deceive.
+
 _ODD_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f]")
+_UNSEEN_SIGNS = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u180b-\u180e\u200b\u2060-\u2065\u2800\u3164\ufeff\uffa0\U000e0000-\U000e007f]"
+)
+_JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]")
+_JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f\ufe00-\ufe0f]")
 # First of two bytes of UTF-8, as an old encoding shows it, before another such letter.
 _BROKEN = re.compile("[ÂÃÄÅÐÑâĂĹĐŃ¬√ƒ≈┬├─┼╨╤ðВГДЕРС][^\x00-\x7f]")
 _SHOWN_IN = ("cp1252", "cp1250", "cp437", "cp850", "cp1251", "mac-roman")
@@ -306,45 +339,32 @@ _BREAKS = re.compile(r"\s*[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile("_x00(0[9ABCDabcd])_")
 _ESCAPED = re.compile(r"\\([,;:'\"&/])")
 _MAY_BE_ODD = re.compile('[&?"]').search
-_STRAY_QUOTE_TOLD = 'The value has a quote (") that may not belong there.'
 _INCHES = re.compile(r'(?<=[0-9])"')
 _QUOTE_IN_WORD = re.compile(r'[^\W\d_]"[^\W\d_]|""').search
 _QUOTED_CHARACTERS_MAX = 200
-_CUT_ENDS = ("…", "...", "[truncated]")
-_CUT_LENGTHS = frozenset((255, 32_767))
-
 
 CODED = "_x00"
 """Beginning of an escaped control character in a workbook: _x000D_ is a carriage return."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextForm:
-    """Restrictions of a column's texts, which decide how they are cleaned.
+def clean_text(
+    text: str, *, is_plain: bool = False, is_one_line: bool = False
+) -> str | ValueWithNotes:
+    """Return the text without invisible damage, with notes on visible changes.
 
-    Attributes:
-        is_plain: The field allows any text. Escaped signs are restored.
-        is_one_line: The field has one line. Line breaks become blanks.
+    Escaped signs are restored if the field allows any text (`is_plain`), and line breaks become
+    blanks if it has one line.
     """
-
-    is_plain: bool = False
-    is_one_line: bool = False
-
-
-ANY_FORM = TextForm()
-
-
-def clean_text(text: str, form: TextForm = ANY_FORM) -> str | ValueWithNotes:
-    """Return the text without invisible damage, with notes on visible changes."""
-    text = without_formula_quotes(text)
+    quoted = _QUOTED(text) if text.startswith('="') else None
+    text = quoted[1] if quoted else text
     notes: list[tuple[str, str | None]] = []
     if CODED in text and _CONTROL.search(text):
         text = _CONTROL.sub(lambda found: chr(int(found[1], 16)), text).strip()
         notes.append(("invisible", None))
-    if form.is_one_line and _BREAKS.search(text):
+    if is_one_line and _BREAKS.search(text):
         text = _BREAKS.sub(" ", text).strip()
         notes = [("line_break", None)]
-    if form.is_plain and "\\" in text and _ESCAPED.search(text):
+    if is_plain and "\\" in text and _ESCAPED.search(text):
         text = _ESCAPED.sub(r"\1", text)
         notes.append(("escaped_signs", None))
     if text.isascii() and not _MAY_BE_ODD(text):
@@ -353,12 +373,11 @@ def clean_text(text: str, form: TextForm = ANY_FORM) -> str | ValueWithNotes:
     if repaired != text:
         message = "The value was damaged by a wrong encoding. It is imported as"
         notes.append(("mojibake", f'{message} "{repaired[:60]}".'))
-    if "://" not in repaired and (
-        _ODD.search(repaired) or (form.is_one_line and _ODD_EDGE.search(repaired))
-    ):
+    is_odd = _ODD.search(repaired) or (is_one_line and _ODD_EDGE.search(repaired))
+    if is_odd and "://" not in repaired:
         notes.append(("odd_letters", None))
     elif _has_stray_quote(repaired):
-        notes.append(("odd_letters", _STRAY_QUOTE_TOLD))
+        notes.append(("odd_letters", 'The value has a quote (") that may not belong there.'))
     # Zero-width characters join letters in some scripts, and emojis.
     visible = _UNSEEN_SIGNS.sub("", repaired)
     visible = visible if _JOINED.search(visible) else _JOINERS.sub("", visible)
@@ -393,137 +412,17 @@ def _repair_text(text: str) -> str:
     return repaired
 
 
-def may_be_cut(text: str) -> bool:
-    """Return True if the text ends in "..." or has the length at which programs cut texts."""
-    return len(text) in _CUT_LENGTHS or text.endswith(_CUT_ENDS)
-
-
-def _cut_warning(text: str) -> str:
-    """Return the sentence that a text may be cut off, with its end or its length as the reason."""
-    end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
-    reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
-    return f"The text {reason} and may be cut off."
-
-
-def _read_url(text: str) -> str | ValueWithNotes:
-    """Return a web address; `www.` gets https:// and a note. Raises `CellError`."""
-    _refuse_invisible_characters(text)
-    if _URL(text) is not None:
-        return text
-    if _HOST(text) is not None and text.lower().startswith("www."):
-        return with_note(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
-    raise CellError(
-        "url_format",
-        fix=f"Enter https://{text}" if _HOST(text) else "Enter an address, or clear the cell.",
-    )
-
-
-def _read_currency(text: str) -> str:
-    """Return the code of a currency code or sign. Raises `CellError`."""
-    code = text.upper() if _CURRENCY(text) else unit_of(text)
-    if code is None or not _CURRENCY(code):
-        raise CellError("currency_format")
-    return code
-
-
-@lru_cache(maxsize=1024)
-def is_timezone(name: str) -> bool:
-    """Return True if this is the name of a time zone."""
-    try:
-        ZoneInfo(name)
-    # The library raises various errors for names of folders and odd characters.
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
-
-
-def _read_timezone(text: str) -> str:
-    """Return the name of a time zone unchanged. Raises `CellError`."""
-    if is_timezone(text):
-        return text
-    raise CellError("timezone_format")
-
-
-def _read_json(text: str) -> str:
-    """Return valid JSON unchanged. Raises `CellError`."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        raise CellError("json_format") from None
-    return text
-
-
-def read_id(text: str) -> str:
-    """Return a text that can be an id: one word of letters, digits, _ and -. Raises `CellError`."""
-    if _ID(text) is not None:
-        return text
-    _refuse_invisible_characters(text)
-    raise CellError("id_format")
-
-
-FORMATS: Mapping[Format, ReadText] = {
-    "email": _read_email,
-    "url": _read_url,
-    "currency": _read_currency,
-    "timezone": _read_timezone,
-    "json": _read_json,
-}
-"""Readers of texts that have a format."""
-
-
-def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
-    """Return the reader of cells with numbers, dates or booleans in a text column.
-
-    A whole number of at most 15 digits becomes its digits. If `keeps_digits`, this requires
-    `whole_numbers`, because typing removes leading zeros and a plus. Other cells raise `CellError`.
-    """
-
-    def read(cell: Any) -> str:
-        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
-        if isinstance(cell, PartlyVisibleCell):
-            return cell.shown
-        if isinstance(cell, Amount):
-            return text_of(cell)
-        if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
-            raise CellError("not_text", STORED.format(_type_in_words(cell)))
-        if keeps_digits and not whole_numbers:
-            raise CellError("number_in_text")
-        return str(int(cell))
-
-    return read
-
-
-STORED = "The value is stored as {}, not as text, so its spelling may be lost."
-
-
-def _type_in_words(cell: Any) -> str:
-    """Return the type of a cell in words, as in "a date"."""
-    match cell:
-        case bool():
-            return "true or false"
-        case time():
-            return "a time"
-        case datetime() | date():
-            return "a date"
-    return "a number"
-
-
 # -- Inert text ------------------------------------------------------------------------------------
 # Text that a spreadsheet program would run as a formula, and how a report makes it inert and
 # restores it.
 #
 # A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, even if it is
-# quoted in the csv. Some programs treat the full-width forms of these signs like the signs, some
-# drop blanks before them, and a tab, a line break or a NUL at the start can have the same effect.
-# All of these are called *hazards* here. An apostrophe before a hazard makes the cell text.
+# quoted in the csv. Some treat the full-width forms of these signs like the signs, some drop blanks
+# before them, and a tab, a line break or a NUL at the start can have the same effect. All of these
+# are called *hazards* here. An apostrophe before a hazard makes the cell text.
 #
 # Marking and unmarking are inverse for every cell: a cell is marked if it is a hazard after any
-# number of apostrophes, including zero, and unmarked if it is a hazard after at least one. A marked
-# cell therefore always has an apostrophe to remove, and an unmarked cell has none before a hazard.
-#
-# The cells of a workbook have a type, so a hazard needs no mark in a text cell. A cell with its own
-# apostrophes before a hazard still gets one more. The same rule then reads reports of both formats,
-# even after a user saved one as the other.
+# number of apostrophes, including zero, and unmarked if it is a hazard after at least one.
 
 
 MISSING = "(missing)"
@@ -537,36 +436,35 @@ too wide.
 NOT_CALCULATED = "(not calculated) "
 """Precedes a formula whose value the workbook does not contain."""
 
-# Some programs drop blanks and invisible marks before the sign.
-_UNSEEN = r"[\s\u200b-\u200f\u2060\ufeff]*"
-# The full-width forms of the four signs follow them, by number.
-_SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
-_STANDS_IN = r"\(not calculated\) |\((?:missing|empty)\)\Z"
-_HAZARD = rf"(?:[\t\r\n\0]|{_UNSEEN}{_SIGN}|{_STANDS_IN})"
-_PERHAPS_MARKED = re.compile(rf"'*{_HAZARD}")
-_MARKED = re.compile(rf"'+{_HAZARD}")
-_HAZARDOUS = re.compile(_HAZARD)
+# Some programs drop blanks and invisible marks before the sign, or its full-width form.
+_HAZARD = (
+    r"(?:[\t\r\n\0]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]"
+    r"|\(not calculated\) |\((?:missing|empty)\)\Z)"
+)
+_PERHAPS_MARKED = re.compile(rf"'*{_HAZARD}").match
+_MARKED = re.compile(rf"'+{_HAZARD}").match
+_HAZARDOUS = re.compile(_HAZARD).match
 
 
 def escape_cell(text: str) -> str:
     """Return the cell for a csv report, with an apostrophe before a text that `is_hazard`."""
-    return f"'{text}" if _PERHAPS_MARKED.match(text) else text
+    return f"'{text}" if _PERHAPS_MARKED(text) else text
 
 
 def escape_workbook_cell(text: str) -> str:
     """Return the text for a text cell in a report; `unescape_cell` restores the original."""
-    if _MARKED.match(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
+    if _MARKED(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text
 
 
 def unescape_cell(text: str) -> str:
     """Return the original cell from a report of either format."""
-    return text[1:] if _MARKED.match(text) else text
+    return text[1:] if _MARKED(text) else text
 
 
 def is_hazard(text: str) -> bool:
-    """Return True if a spreadsheet program might run the text, or if it is one of the report's
+    """Return True if a spreadsheet program might run the text, or if it is one of a report's
     marks.
     """
-    return _HAZARDOUS.match(text) is not None
+    return _HAZARDOUS(text) is not None

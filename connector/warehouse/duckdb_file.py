@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import duckdb
 
@@ -65,6 +65,9 @@ def literal(text: str) -> str:
 # DuckDB's default of 122,880 rows a first load took three times as long and twice the memory: an
 # incomplete row group is compressed again at every checkpoint.
 
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+"""Open connection to a DuckDB file."""
 
 STORAGE_VERSION = "v1.2.0"
 """File format that older tools of analysts can read."""
@@ -363,22 +366,6 @@ def _to_lock_error(path: Path, text: str) -> WarehouseError:
 # may refuse to read the log and therefore the file. The file alone is valid. Bookmarks and rows are
 # committed together, so an older file is only outdated, and the next pull reads later changes
 # again.
-
-
-def lock_and_move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Lock the file, then rename its logs as `move_logs` does. Raises `WarehouseBusy`."""
-    with convert_errors(work), work.open("r+b") as locked_file:
-        try:
-            # The same kind of lock as DuckDB's own, so no process opens the file while its log
-            # moves.
-            fcntl.lockf(locked_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise WarehouseBusy(f"{work} is used by another process") from error
-            if means_no_locks(error):
-                raise no_locks_error(work) from error
-            raise
-        return move_logs(work, now)
 
 
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:

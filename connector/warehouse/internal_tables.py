@@ -124,16 +124,17 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "first load.",
             "verify_page BIGINT": "Pages that a first load has checked again; null if there "
             "is no first load.",
-            "is_sorted BOOLEAN": "True if the API always sorted lists as requested.",
             "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
             "scrubbed_to TIMESTAMPTZ": "The current round of re-verification has read the records "
             "up to this `created_at`. Null at the start of a round.",
-            "total_offset BIGINT DEFAULT 0": "Number of listed records minus the total that the "
-            "list reports. Null if not measured.",
             "alarms BIGINT DEFAULT 0": ("Number of pulls in a row that found the list unsorted."),
             "late_seconds_seen DOUBLE DEFAULT 0": "Longest observed time until a change "
             "became visible.",
-            "listed BIGINT": "Last accepted total of the list.",
+            "unsorted_at TIMESTAMPTZ": "Server time at which the API last did not sort the list; "
+            "null if it sorts.",
+            "deletions BIGINT DEFAULT 0": "Deletions since the stream was last verified.",
+            "is_total_exact BOOLEAN DEFAULT FALSE": "True if the list's total agreed with its rows "
+            "when its end was last read.",
             "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
             "ended.",
             "closed_floor TIMESTAMPTZ": "Smallest `updated_at` of the last verified reading of the "
@@ -194,9 +195,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             " (sync.bookmarks). The models use it as the current time.",
             "run_id VARCHAR": "Last run whose records are in the published file "
             "(`sync.runs.run_id`).",
-            "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
-            "such row is kept), refused (a blocking check failed), failed "
-            "or interrupted.",
+            "outcome VARCHAR": "published, refused (a blocking check failed), failed or "
+            "interrupted.",
             "models BIGINT": "Number of models and seeds.",
             "checks BIGINT": "Number of tests and audits.",
             "failed_checks VARCHAR[]": "Names of the failed checks; warnings if the outcome "
@@ -212,18 +212,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Error message if it was refused or failed, else null.",
             "bytes BIGINT": "Size of the file; null in the published file itself.",
-            "fingerprint VARCHAR": "Hash of the file's records, models, seeds and settings. "
-            "A pull with the same hash publishes nothing.",
             "seconds DOUBLE": "Duration.",
-        },
-    ),
-    "sync.erased": (
-        "One row per record whose personal data was erased.",
-        {
-            "resource VARCHAR": _RESOURCE,
-            "id VARCHAR": "Id of the record; its anonymous row is kept for statistics.",
-            "erasure VARCHAR": "Id of the erasure, which is the name of its receipt.",
-            "erased_at TIMESTAMPTZ": "Time of the erasure.",
         },
     ),
     "push.batches": (
@@ -249,9 +238,6 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seconds DOUBLE": "Duration of all runs in seconds.",
             "change BIGINT": "Number of the last change in the journal; a greater number is "
             "later, in all tables.",
-            "prepared_by VARCHAR": (
-                "User who prepared an import that another user approved on the import page."
-            ),
             "sent_by VARCHAR": "User who sent the import on the import page, else null.",
             "undone_by VARCHAR": "User who last undid the import on the import page.",
         },

@@ -6,12 +6,11 @@ All functions use an open connection, for one stream; the caller begins and ends
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import partial
 from operator import add
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,17 +18,7 @@ import pyarrow as pa
 
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
-from connector.ledger.person import SuppressionList
-from connector.warehouse import pull_commands
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
-from connector.warehouse.pull_commands import (
-    Commit,
-    DeletionProof,
-    Event,
-    FoundDetail,
-    Stream,
-    UnreadableDetail,
-)
 from connector.warehouse.queries import ExistingRow, created_condition, queue_condition, stored_rows
 from connector.warehouse.schema import (
     HISTORY_COLUMNS,
@@ -43,6 +32,14 @@ from connector.warehouse.schema import (
     replace_surrogates,
     rowids_table,
     timestamp_array,
+)
+from connector.warehouse.stream import (
+    Commit,
+    DeletionProof,
+    Event,
+    FoundDetail,
+    Stream,
+    UnreadableDetail,
 )
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
@@ -571,64 +568,3 @@ class LandingTable:
 def _anomaly_events(rows: RowBatch) -> tuple[Event, ...]:
     """Return an event for each undeclared field or value in the rows."""
     return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.anomalies)
-
-
-# -- Erased people ---------------------------------------------------------------------------------
-# Personal data of erased people is removed from a response before it is loaded, and before it is
-# compared with its row. Otherwise an unchanged response would look like a change.
-
-
-SUPPRESSED = "suppressed"
-"""Kind of the event for such a removal."""
-
-
-def without_erased_people(
-    connection: duckdb.DuckDBPyConnection, stream: Stream, commit: Commit, folder: Path
-) -> Commit:
-    """Return the commit without the personal data of people who were erased.
-
-    Adds an event for each such record that is new or changed. Raises a `WarehouseError`.
-    """
-    if not commit.items and not commit.records:
-        return commit
-    suppressed = SuppressionList.read_from(folder)
-    if suppressed is None:
-        return commit
-    stripped: dict[str, Resource] = {}
-
-    def strip(record: Resource) -> Resource:
-        left = suppressed.strip(record)
-        if left is not record:
-            stripped[left.id] = left
-        return left
-
-    items = tuple(strip(each) for each in commit.items)
-    records = tuple(replace(each, record=strip(each.record)) for each in commit.records)
-    if not stripped:
-        return commit
-    stored = stored_rows(connection, stream.resource, stripped)
-    events = (*commit.events, *_suppression_events(stripped, stored))
-    return replace(commit, items=items, records=records, events=events)
-
-
-def _suppression_events(
-    stripped: Mapping[str, Resource], stored: Mapping[str, ExistingRow]
-) -> Iterator[Event]:
-    """Yield an event for each stripped record that differs from its row."""
-    for id, record in stripped.items():
-        row = stored.get(id)
-        is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
-        if not is_seen_before:
-            yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
-
-
-def query_without_erased_people(
-    query: pull_commands.Query[Any], folder: Path
-) -> pull_commands.Query[Any]:
-    """Return the query without data of erased people. Raises a `WarehouseError`."""
-    if not isinstance(query, pull_commands.DifferingFields):
-        return query
-    suppressed = SuppressionList.read_from(folder)
-    if suppressed is None:
-        return query
-    return replace(query, answers=tuple(map(suppressed.strip, query.answers)))

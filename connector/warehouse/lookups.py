@@ -7,19 +7,23 @@ pandas.
 
 from __future__ import annotations
 
+import csv
 import json
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.catalog import declaration
+from connector.catalog import CATALOG, declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind, parse_datetime
 from connector.ledger.push_states import LandedRecord
@@ -32,6 +36,22 @@ IDS_MAX = 20
 """Maximum number of ids that are returned for the same values."""
 
 _ROWS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownId:
+    """Id of a user or a lead status, which the API does not list.
+
+    `name` is the name that the agency gave it, or empty. `records` is the number of loaded records
+    that have the id.
+    """
+
+    id: str
+    name: str = ""
+    records: int = 0
+
+    def __str__(self) -> str:
+        return self.name or f"{self.id} ({self.records:,} records)"
 
 
 class WarehouseLookups:
@@ -50,6 +70,7 @@ class WarehouseLookups:
         self._seen_at = seen_at
         self._open = ExitStack()
         self._held: dict[str, bool] = {}
+        self._known: dict[str, list[KnownId]] = {}
         self._indexes: dict[tuple[str, tuple[str, ...], str | None], _ValueIndex] = {}
 
     def __enter__(self) -> Self:
@@ -79,6 +100,38 @@ class WarehouseLookups:
         index = self._value_index(resource, tuple(fields), parent)
         self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
+
+    def list_texts(self, resource: str, fields: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return id and texts of these fields of all live records, without those that are empty."""
+        names = [quoted(declaration(resource).field(name).name) for name in fields]
+        with self._open_connection() as connection:
+            return connection.execute(
+                f"SELECT id, {', '.join(names)} FROM landing.{quoted(resource)} "
+                f"WHERE _deleted_at IS NULL AND {' AND '.join(f'{n} IS NOT NULL' for n in names)}"
+                " ORDER BY id"
+            ).fetchall()
+
+    def known_ids(self, field: str) -> list[KnownId]:
+        """Return the users or lead statuses that a field can have: those of the seeds and
+        records.
+        """
+        if field not in self._known:
+            fields = _USER_FIELDS if field in _USER_FIELDS else (field,)
+            seed = "people" if field in _USER_FIELDS else "lead_statuses"
+            names = _read_seed(self._warehouse.folder / "seeds" / f"{seed}.csv")
+            counts: Counter[str] = Counter()
+            with self._open_connection() as connection:
+                for name, declared in CATALOG.items():
+                    for each in (each for each in fields if each in declared.fields):
+                        counts |= dict(
+                            connection.execute(
+                                f"SELECT {quoted(each)}, count(*) FROM landing.{quoted(name)} "
+                                f"WHERE {quoted(each)} IS NOT NULL GROUP BY 1"
+                            ).fetchall()
+                        )
+            ids = {**names, **counts}
+            self._known[field] = [KnownId(id, names.get(id, ""), counts[id]) for id in ids]
+        return self._known[field]
 
     def landed_records(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
         """Return the loaded rows, also deleted ones, with the detail that the user saw."""
@@ -179,6 +232,20 @@ class WarehouseLookups:
         self._warehouse.release_if_requested()
         with self._warehouse.open_connection() as connection:
             yield connection
+
+
+_USER_FIELDS = ("assigned_to", "account_manager_id")
+"""Fields with the id of a user."""
+
+
+def _read_seed(path: Path) -> dict[str, str]:
+    """Return the names of the user's seed by id; empty without the file."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        return {}
+    return {row["id"]: (row.get("name") or "").strip() for row in rows if row.get("id")}
 
 
 def _type_ids(content_type: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ import duckdb
 import pyarrow as pa
 
 from connector.errors import Misused, NothingPublished, UnknownName
-from connector.warehouse.duckdb_file import SESSION, convert_errors, literal, quoted, quoted_table
+from connector.warehouse.duckdb_file import (
+    SESSION,
+    convert_errors,
+    from_microseconds,
+    literal,
+    quoted,
+    quoted_table,
+)
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
@@ -77,19 +85,37 @@ def query(path: Path, sql: str) -> QueryResult:
 
 
 @contextmanager
-def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
+def open_snapshot(path: Path) -> Iterator[Callable[..., QueryResult]]:
     """Yield a function that runs queries on the file; later publications are not visible to it.
+
+    The function takes a query and the values of its parameters by name.
 
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
     with open_read_only(path) as connection:
 
-        def ask(sql: str) -> QueryResult:
-            cursor = connection.execute(sql)
+        def ask(sql: str, values: Mapping[str, Any] | None = None) -> QueryResult:
+            cursor = connection.execute(sql, values)
             columns = tuple(str(each[0]) for each in cursor.description or ())
             return QueryResult(columns, tuple(cursor.fetchall()))
 
         yield ask
+
+
+def read_verified_times(path: Path) -> dict[str, datetime | None]:
+    """Return the time up to which each resource of the published file is verified, None if never.
+
+    Empty if the file was published without the schema `sync`. Raises a `WarehouseError`.
+    """
+    with open_read_only(path) as connection:
+        if "sync.bookmarks" not in tables_in(connection):
+            return {}
+        rows = connection.execute(
+            "SELECT resource, CASE WHEN bool_and(proven_at IS NOT NULL)"
+            " THEN epoch_us(min(proven_at)) END FROM sync.bookmarks"
+            " GROUP BY resource ORDER BY resource"
+        ).fetchall()
+    return {resource: from_microseconds(timestamp) for resource, timestamp in rows}
 
 
 def list_tables(path: Path) -> tuple[str, ...]:

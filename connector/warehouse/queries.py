@@ -6,15 +6,15 @@ All functions use an open connection and only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from connector.catalog.resource import Declaration, Resource
-from connector.warehouse import pull_commands
 from connector.warehouse.duckdb_file import (
     from_microseconds,
     literal,
@@ -22,8 +22,8 @@ from connector.warehouse.duckdb_file import (
     staged_table,
     to_microseconds,
 )
-from connector.warehouse.pull_commands import LandedRow, Stream
 from connector.warehouse.schema import as_json, differing_listed_names, differing_names, ids_table
+from connector.warehouse.stream import LandedRow, Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,56 +135,57 @@ def find_deleted_parents(
 class StreamQueries:
     """Answers the queries of a pull from one stream's rows and queue."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
-        self._connection, self._stream = connection, stream
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream, folder: Path) -> None:
+        self._connection, self._stream, self._folder = connection, stream, folder
         self._name = f"landing.{quoted(stream.resource.name)}"
         is_item = stream.resource.parent is not None
         parent = f"_content_type_id = {literal(stream.parent or '')}" if is_item else "TRUE"
         self._live = f"{self._name} WHERE _deleted_at IS NULL AND {parent}"
         self._queued = f"SELECT id FROM sync.queue WHERE {queue_condition(stream)}"
 
-    def run(self, query: pull_commands.Query[Any]) -> Any:
-        """Return the result of the query, as the docstring of its class describes it."""
-        match query:
-            case pull_commands.LandedRows(ids, created):
-                found: Any = self._landed_rows(ids, created)
-            case pull_commands.DifferingFields(answers):
-                found = self._differing_fields(answers)
-            case pull_commands.CreatedBetween(after, before):
-                found = frozenset(self._live_ids(_is_between("created_at", after, before)))
-            case pull_commands.UpdatedBetween(after, before):
-                bounds = _is_between("updated_at", after, before)
-                found = frozenset(self._live_ids(f"{bounds} AND id NOT IN ({self._queued})"))
-            case pull_commands.CountLive(before):
-                condition = _is_between("created_at", None, before)
-                found = self._fetch_first(f"SELECT count(*) FROM {self._live}{condition}")[0]
-            case pull_commands.TiedPages(per_page):
-                found = self._tied_pages(per_page)
-            case pull_commands.LeastRecentlyRead(count):
-                found = self._live_ids(
-                    f" AND _hydrated_at IS NOT NULL AND id NOT IN ({self._queued}) "
-                    f"ORDER BY _hydrated_at, id LIMIT {count}"
-                )
-            case pull_commands.UndatedIds(after):
-                found = self._live_ids(
-                    " AND _hydrated_at IS NOT NULL AND (updated_at IS NULL "
-                    f"OR epoch_us(updated_at) > {to_microseconds(after)}) ORDER BY id"
-                )
-            case pull_commands.NextQueued(count, skip):
-                # A parameter, since thousands of ids as literals take seconds.
-                others = " AND id NOT IN (SELECT unnest(?))" if skip else ""
-                newest = f" ORDER BY created_at DESC NULLS LAST, id LIMIT {count}"
-                found = self._fetch_first(
-                    f"{self._queued}{others}{newest}", [list(skip)] if skip else None
-                )
-            case pull_commands.CountQueued():
-                found = self._fetch_first(f"SELECT count(*) FROM ({self._queued})")[0]
-        return found
+    def created_between(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
+        """Return live ids whose `created_at` is strictly between two times (None: no bound)."""
+        return frozenset(self._live_ids(_is_between("created_at", after, before)))
 
-    def _landed_rows(
-        self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
+    def updated_between(self, after: datetime, before: datetime) -> frozenset[str]:
+        """Return live ids, not queued, whose `updated_at` is strictly between two times."""
+        bounds = _is_between("updated_at", after, before)
+        return frozenset(self._live_ids(f"{bounds} AND id NOT IN ({self._queued})"))
+
+    def count_live(self, before: datetime | None = None) -> int:
+        """Return the number of live rows, optionally of those created before a time."""
+        condition = _is_between("created_at", None, before)
+        count: int = self._fetch_first(f"SELECT count(*) FROM {self._live}{condition}")[0]
+        return count
+
+    def least_recently_read(self, count: int) -> tuple[str, ...]:
+        """Return at most `count` live ids, not queued, whose details were read longest ago."""
+        return self._live_ids(
+            f" AND _hydrated_at IS NOT NULL AND id NOT IN ({self._queued}) "
+            f"ORDER BY _hydrated_at, id LIMIT {count}"
+        )
+
+    def undated(self, after: datetime) -> tuple[str, ...]:
+        """Return live ids whose detail has no `updated_at`, or one after this time."""
+        return self._live_ids(
+            " AND _hydrated_at IS NOT NULL AND (updated_at IS NULL "
+            f"OR epoch_us(updated_at) > {to_microseconds(after)}) ORDER BY id"
+        )
+
+    def queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
+        """Return at most `count` queued ids, newest first, except `skip`."""
+        # A parameter, since thousands of ids as literals take seconds.
+        others = " AND id NOT IN (SELECT unnest(?))" if skip else ""
+        newest = f" ORDER BY created_at DESC NULLS LAST, id LIMIT {count}"
+        return self._fetch_first(f"{self._queued}{others}{newest}", [list(skip)] if skip else None)
+
+    def landed(
+        self, ids: Sequence[str], created: Sequence[datetime | None] = ()
     ) -> dict[str, LandedRow]:
-        """Return the state of the loaded rows with these ids, by id."""
+        """Return the state of the loaded rows with these ids, by id.
+
+        With `created`, their `created_at`, the query is faster.
+        """
         found: dict[str, LandedRow] = {}
         for where in dict.fromkeys((created_condition(created), "")):
             remaining = [id for id in ids if id not in found]
@@ -202,7 +203,7 @@ class StreamQueries:
                 found[id] = LandedRow(*timestamps, queued, deleted)
         return found
 
-    def _differing_fields(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+    def differing(self, answers: Collection[Resource]) -> dict[str, tuple[str, ...]]:
         """Return, by id, the fields in which responses differ from loaded details."""
         ids, created = [each.id for each in answers], [each.created_at for each in answers]
         stored = stored_rows(self._connection, self._stream.resource, ids, created)
@@ -212,15 +213,6 @@ class StreamQueries:
             if each.id in stored and stored[each.id].is_hydrated
         }
         return {id: each for id, each in names.items() if each}
-
-    def _tied_pages(self, per_page: int) -> frozenset[int]:
-        """Return the numbers of the pages on which all rows have the same `created_at`."""
-        pages = self._fetch_first(
-            f"SELECT 1 + place // {per_page} FROM (SELECT created_at, "
-            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live}) "
-            "GROUP BY 1 HAVING min(created_at) = max(created_at)"
-        )
-        return frozenset(pages)
 
     def _live_ids(self, condition: str) -> tuple[str, ...]:
         """Return the ids of live rows; `condition` begins with AND, or is empty."""

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import duckdb
 
-from connector.errors import NotAWarehouse, WarehouseError
+from connector.errors import WarehouseError
 from connector.ledger.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal
 from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Event
+from connector.warehouse.stream import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,6 @@ class Publication:
         personal: Setting `publish_personal`.
         left_out: Setting `publish_without`.
         bytes: Size of the file; None within the file itself.
-        fingerprint: Hash of everything that the file was made from.
     """
 
     publication: str
@@ -256,22 +255,14 @@ class Publication:
     message: str | None = None
     bytes: int | None = None
     seconds: float | None = None
-    fingerprint: str | None = None
 
 
 _PUBLICATIONS = RowMapper(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
-    """Insert the publication, or replace it if it exists.
-
-    Only the latest publication without changes is kept, because a pull every few minutes would fill
-    the table with them.
-    """
-    connection.execute(
-        "DELETE FROM sync.publications WHERE publication = $1 OR (outcome = 'unchanged' AND $2)",
-        [row.publication, row.outcome == "unchanged"],
-    )
+    """Insert the publication, or replace it if it exists."""
+    connection.execute("DELETE FROM sync.publications WHERE publication = ?", [row.publication])
     _PUBLICATIONS.insert(connection, row)
 
 
@@ -302,33 +293,6 @@ def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tupl
         [count],
     ).fetchall()
     return tuple(map(_PUBLICATIONS.read, rows))
-
-
-def find_publication(
-    connection: duckdb.DuckDBPyConnection, published: Path, fingerprint: str | None
-) -> Publication | None:
-    """Return the publication of the published file if it is current: it has this fingerprint.
-
-    Returns None after a failed publication, and if the file is missing, damaged or another one. If
-    the file cannot show its publication (no schema `sync`, or held by another process), its size
-    must equal the size of the publication.
-    """
-    rows = connection.execute(
-        f"SELECT {_PUBLICATIONS.select_list} FROM sync.publications WHERE outcome <> 'unchanged' "
-        "ORDER BY started_at DESC, publication DESC LIMIT 1"
-    ).fetchall()
-    last = _PUBLICATIONS.read(rows[0]) if rows else None
-    if last is None or last.outcome != "published" or last.fingerprint != fingerprint:
-        return None
-    if not published.exists() or published.stat().st_size != last.bytes:
-        return None
-    try:
-        shown = _read_publication(published)
-    except NotAWarehouse:
-        return None
-    except (WarehouseError, duckdb.Error):
-        return last
-    return last if shown is None or shown.publication == last.publication else None
 
 
 def read_own_publication(path: Path) -> Publication | None:

@@ -18,7 +18,6 @@ from connector.catalog.field import parse_datetime
 from connector.ledger.ledger import Identity
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
 from connector.warehouse.internal_tables import RowMapper, column_types
-from connector.warehouse.pull_commands import Bookmark, Event, Stream
 from connector.warehouse.runs import (
     PROVEN_AT,
     PUBLICATIONS_READ,
@@ -30,6 +29,7 @@ from connector.warehouse.runs import (
     last_runs,
 )
 from connector.warehouse.schema import ARROW_TYPES, as_json, replace_surrogates
+from connector.warehouse.stream import Bookmark, Event, Stream
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are only reported once for a resource."""
@@ -199,7 +199,7 @@ def _find_record_with_anomaly(
 ) -> str | None:
     """Return the id of a live record with the anomaly; empty for a list; None if not found."""
     if kind == "unsorted":
-        sql = "SELECT '' FROM sync.bookmarks WHERE resource = ? AND NOT is_sorted LIMIT 1"
+        sql = "SELECT '' FROM sync.bookmarks WHERE resource = ? AND unsorted_at IS NOT NULL LIMIT 1"
         rows = connection.execute(sql, [resource]).fetchall()
         return "" if rows else None
     names = declaration(resource).fields.keys()
@@ -235,12 +235,8 @@ def write_notice(
     )
 
 
-def report_notices(
-    connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
-) -> tuple[str, ...]:
-    """Return the texts of unreported notices and of `more`, and mark them as reported."""
-    for event, at in more:
-        write_notice(connection, event, at)
+def report_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[str, ...]:
+    """Return the texts of unreported notices, and mark them as reported."""
     rows = connection.execute(
         "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
     ).fetchall()

@@ -20,7 +20,7 @@ from duckdb import DuckDBPyConnection as Connection
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.ledger.ledger import Identity
-from connector.warehouse import pull_commands, runs, state
+from connector.warehouse import runs, state
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
     convert_errors,
@@ -30,17 +30,12 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
-from connector.warehouse.landing import (
-    LandedCounts,
-    LandingTable,
-    query_without_erased_people,
-    without_erased_people,
-)
-from connector.warehouse.pull_commands import Commit, Event, Stream
+from connector.warehouse.landing import LandedCounts, LandingTable
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables
 from connector.warehouse.state import ResourceState
+from connector.warehouse.stream import Commit, Event, Stream
 from connector.warehouse.work_file import compact, create_work_file, is_missing
 
 P = ParamSpec("P")
@@ -50,10 +45,7 @@ WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
 
 LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists"
-LOST_ACTION = (
-    f"Run 'connector pull', which restores the history from {PUBLISHED_FILE} first. Or "
-    "restore a newer backup with 'connector restore FILE --replace'."
-)
+LOST_ACTION = f"Run 'connector pull', which restores the history from {PUBLISHED_FILE} first."
 
 COMPACTED = "compacted"
 """Kind of the event for a compaction of the work file."""
@@ -144,7 +136,6 @@ class Warehouse:
         if commit == Commit():
             return LandedCounts()
         with self._open_transaction() as connection:
-            commit = without_erased_people(connection, stream, commit, self.folder)
             counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
             if commit.bookmark is not None:
@@ -156,11 +147,10 @@ class Warehouse:
             self._close()
         return counts
 
-    def query(self, stream: Stream, query: pull_commands.Query[Any]) -> Any:
-        """Return the result of a pull's query, without data of erased people in its responses."""
+    def query(self, stream: Stream, query: Callable[[StreamQueries], T]) -> T:
+        """Call a function with the queries of one stream."""
         with self.open_connection() as connection:
-            stripped_query = query_without_erased_people(query, self.folder)
-            return StreamQueries(connection, stream).run(stripped_query)
+            return query(StreamQueries(connection, stream, self.folder))
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
         """Return the number of live records for each value of the field, most frequent first."""

@@ -7,11 +7,10 @@ writer waits.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,6 @@ import duckdb
 from connector.atomic_files import create_private_file, sync_folder
 from connector.errors import WarehouseError
 from connector.ledger.ledger import Identity
-from connector.ledger.person import SuppressionList
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
@@ -36,125 +34,33 @@ from connector.warehouse.duckdb_file import (
     wal_path,
 )
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
     end_interrupted_publications,
-    find_publication,
-    last_resource_runs,
     read_data_time,
     read_own_publication,
     write_publication,
 )
-from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
-from connector.warehouse.state import last_copied_change, write_notice
-
-# -- Fingerprint -----------------------------------------------------------------------------------
-# Fingerprint of everything that a publication shows, except how recently it was verified.
-#
-# If two fingerprints are equal, a new publication would show analysts the same figures. Every pull
-# changes the time of verification, the list of runs and the number of requests, so these are not
-# included. The current day in the account's time zone is included, and so is whether a timestamp
-# has passed, because models compare both with "now".
-
-
-_MOVES = frozenset(("_seen_at", "_hydrated_at", "_observed_to"))
-"""Columns that a pull changes although the record is unchanged."""
-
-
-def publication_fingerprint(
-    connection: duckdb.DuckDBPyConnection,
-    at: datetime | None,
-    time_zone: str,
-    settings_fingerprint: str,
-) -> str:
-    """Return a hash that changes if a new publication would show other records or figures.
-
-    `at` is the time of the data, and days begin in the time zone. `settings_fingerprint` covers the
-    version, models, seeds and settings.
-    """
-    timestamp = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
-    digest = hashlib.sha256(settings_fingerprint.encode())
-    for sql in (*_row_queries(timestamp, time_zone), *_state_queries(timestamp, time_zone)):
-        found = connection.execute(sql).fetchall()
-        digest.update(json.dumps(found, default=str).encode())
-    outcomes = [
-        (name, e.outcome, e.proven, e.live, e.total, e.pending, e.error_code)
-        for name, (_, e) in sorted(last_resource_runs(connection).items())
-    ]
-    digest.update(json.dumps([*outcomes, last_copied_change(connection)]).encode())
-    return digest.hexdigest()
-
-
-def _row_queries(timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield a query for the number and a hash of all rows, for each landing and history table."""
-    for table in declared_tables():
-        if table.schema in ("landing", "history"):
-            hashed = ", ".join(_value_expressions(table, timestamp, time_zone))
-            yield f"SELECT count(*), sum(hash({hashed})::HUGEINT) FROM {table.quoted}"
-
-
-def _value_expressions(table: TableSchema, timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield SQL for the parts of a row that models use; `timestamp` is the data's time."""
-    for column in table.columns:
-        name = quoted(column.name)
-        if column.name not in _MOVES:
-            yield name
-            if column.field is not None and column.type == "TIMESTAMPTZ":
-                yield f"{name} <= {timestamp}"
-    if table.schema == "landing":
-        yield _local_day_expression("_hydrated_at", time_zone)
-    else:
-        # A version that only lists have shown counts as observed once a second list shows it.
-        yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
-
-
-def _state_queries(timestamp: str, time_zone: str) -> Iterator[str]:
-    """Yield queries for other state that models and analysts see, such as queues and erasures."""
-    yield f"SELECT {_local_day_expression(timestamp, time_zone)}"
-    proven = _local_day_expression("proven_at", time_zone)
-    yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
-    yield "SELECT resource, count(*) FROM sync.queue GROUP BY ALL ORDER BY ALL"
-    yield "SELECT folder, address FROM sync.folder ORDER BY ALL"
-    yield "SELECT resource, id, erasure FROM sync.erased ORDER BY ALL"
-
-
-def _local_day_expression(timestamp: str, time_zone: str) -> str:
-    """Return the SQL for the day of a timestamp expression in the time zone."""
-    return f"timezone({literal(time_zone)}, {timestamp})::DATE"
-
+from connector.warehouse.schema import complete_tables, schema_version
+from connector.warehouse.state import write_notice
+from connector.warehouse.stream import Event
 
 # -- Work file -------------------------------------------------------------------------------------
 
 
 def begin_publication(
-    work: Path,
-    draft: Path,
-    publication: Publication,
-    published: Path,
-    *,
-    settings_fingerprint: str,
-    if_changed: bool = False,
+    work: Path, draft: Path, publication: Publication, published: Path
 ) -> Publication:
     """Record in the work file that a publication begins, and copy the file to `draft`.
 
-    Returns the publication with the time of its data and its fingerprint. With `if_changed`,
-    nothing is copied if the file `published` has this fingerprint, and the outcome is `unchanged`.
-    The work file is locked during the copy. Raises a `WarehouseError`.
+    Returns the publication with the time of its data. The work file is locked during the copy.
+    Raises a `WarehouseError`.
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
-        data_at = read_data_time(connection)
-        zone = publication.time_zone or "UTC"
-        publication = replace(
-            publication,
-            true_of=data_at,
-            fingerprint=publication_fingerprint(connection, data_at, zone, settings_fingerprint),
-        )
+        publication = replace(publication, true_of=read_data_time(connection))
         with transaction(connection):
             end_interrupted_publications(connection, published)
-            if if_changed and find_publication(connection, published, publication.fingerprint):
-                return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
         # After a checkpoint all data is in the file and none in a log next to it.
         connection.execute("CHECKPOINT")
@@ -180,18 +86,35 @@ def record_publication(file: Path, publication: Publication) -> None:
 
 
 def replace_published(draft: Path, target: Path) -> int:
-    """Sync and rename the draft; return its size in bytes. Raises a `WarehouseError`."""
+    """Sync and rename the draft; return its size in bytes. Raises a `WarehouseError`.
+
+    The draft gets the mode and group that the operator gave to the replaced file.
+    """
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
         if wal_path(draft).exists():
             with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
+        if target.exists():
+            _copy_permissions(target, draft)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
             size = os.fstat(written.fileno()).st_size
         draft.replace(target)
         sync_folder(target.parent)
     return size
+
+
+def _copy_permissions(source: Path, target: Path) -> None:
+    """Give a file the mode and group of another file."""
+    given, mode = source.stat(), stat.S_IMODE(source.stat().st_mode)
+    if given.st_gid != target.stat().st_gid:
+        try:
+            os.chown(target, -1, given.st_gid)
+        except PermissionError:
+            # This user is not in the group. Another group must not get the rights of that one.
+            mode &= ~stat.S_IRWXG
+    target.chmod(mode)
 
 
 def remove_draft(draft: Path) -> None:
@@ -321,7 +244,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 
 
 def _restore_tables(published: Path, fresh: Path) -> None:
-    """Write the connector's own tables of the published file to `fresh`, without erased people."""
+    """Write the connector's own tables of the published file to `fresh`."""
     true_of = _check_restorable(published)
     with convert_errors(fresh):
         copy_file(published, fresh)
@@ -330,20 +253,12 @@ def _restore_tables(published: Path, fresh: Path) -> None:
         with transaction(connection):
             for schema in _model_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
-        is_reduced = False
         with transaction(connection):
-            if suppressed := SuppressionList.read_from(published.parent):
-                # Only folders with erased people need this module.
-                from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
-
-                is_reduced = remove_listed_persons(connection, suppressed, TAKEN_BACK, now)
             detail = (
                 "the work file was missing. Records and history were restored from "
                 f"{published.name} (data as of {true_of})"
             )
             write_notice(connection, Event(TAKEN_BACK, detail), now)
-    if is_reduced:
-        compact(fresh)
 
 
 def _check_same_folder(published: Path, identity: Identity | None) -> None:

@@ -1,4 +1,3 @@
--- audit: dates_are_in_order
 -- No placement ends before it starts, and no record was created after the time of the data.
 {{ config(severity='warn') }}
 

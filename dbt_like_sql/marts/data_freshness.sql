@@ -1,7 +1,3 @@
--- model: data_freshness
--- grain: one row per resource
--- Completeness, freshness and request cost of each resource.
-
 with
 
 counted as (

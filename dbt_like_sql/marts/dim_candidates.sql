@@ -1,7 +1,3 @@
--- model: dim_candidates
--- grain: one row per live candidate
--- Candidates with their contact data; the only mart with such columns.
-
 with
 
 -- A list may have shown a status that no detail has shown yet; the history has it first.

@@ -1,7 +1,3 @@
--- model: dim_companies
--- grain: one row per company ever loaded
--- Client companies with counts of their live jobs and placements.
-
 with
 
 jobs as (
@@ -13,6 +9,7 @@ jobs as (
 placements as (
     select company_id, count(*) as placements
     from {{ ref('fct_placements') }}
+    where is_placement
     group by company_id
 )
 

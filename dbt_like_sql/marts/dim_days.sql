@@ -1,7 +1,3 @@
--- model: dim_days
--- grain: one row per day from 2000 to 2049
--- The calendar, with weekends and the holidays of the seed.
-
 with
 
 days as (

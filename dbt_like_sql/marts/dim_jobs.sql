@@ -1,7 +1,3 @@
--- model: dim_jobs
--- grain: one row per live job
--- Vacancies, with the names of company and consultant.
-
 with
 
 jobs as (

@@ -1,7 +1,3 @@
--- model: dim_leads
--- grain: one row per live lead
--- Leads with their contact data and what is known of their conversion.
-
 select
     leads.lead_id,
     trim(concat_ws(' ', leads.first_name, leads.last_name)) as full_name,

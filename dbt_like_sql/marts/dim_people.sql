@@ -1,7 +1,3 @@
--- model: dim_people
--- grain: one row per person who is named in the seed or whom a record is or was assigned to
--- Consultants and account managers, with their names from the seed people.
-
 with
 
 assigned as (

@@ -1,7 +1,3 @@
--- model: dim_sources
--- grain: one row per source of candidates or leads, as people wrote it
--- Sources in lower case and trimmed, with their groups from the seed source_groups.
-
 with
 
 written as (

@@ -1,13 +1,10 @@
--- model: fct_bookings
--- grain: one row per live booking
--- Every booking of every kind, with its days, its people and its category.
-
 select
     bookings.booking_id,
     bookings.booking_type,
     bookings.status as booking_status,
     case
-        when placements.booking_id is not null then 'placement'
+        when placements.is_placement then 'placement'
+        when placements.is_extension then 'extension'
         when bookings.booking_type = 'interview' and bookings.meeting_state is not null
             then 'interview_' || bookings.meeting_state
         when bookings.booking_type = 'interview' and bookings.status = 'cancelled'

@@ -1,7 +1,3 @@
--- model: fct_candidate_journey
--- grain: one row per live candidate
--- Each candidate's submission, interviews and placement, with the last activity.
-
 with
 
 interviews as (
@@ -41,6 +37,7 @@ followed as (
 placed as (
     select candidate_id, count(*) as placements, min(placed_on) as first_placed_on
     from {{ ref('fct_placements') }}
+    where is_placement
     group by candidate_id
 ),
 

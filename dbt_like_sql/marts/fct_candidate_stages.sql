@@ -1,7 +1,3 @@
--- model: fct_candidate_stages
--- grain: one row per candidate and visit to a status, deleted candidates included
--- The statuses of each candidate, with the times between which each visit began and ended.
-
 with
 
 -- If only a list showed a version and the list cannot show the status, the status is unchanged.

@@ -1,7 +1,3 @@
--- model: fct_company_counters
--- grain: one row per live company and counter of the platform
--- The platform's counters of each client, compared with the number of loaded records.
-
 with
 
 jobs as (

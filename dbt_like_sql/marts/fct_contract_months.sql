@@ -1,17 +1,11 @@
--- model: fct_contract_months
--- grain: one row per contract placement and month in which it runs
--- Working days of each contract in each month, and their value at the day rate.
-
 with
 
 contracts as (
-    select
-        placements.* exclude (last_day),
-        -- A contract without an end counts up to today.
-        coalesce(placements.last_day, as_of.as_of_date) as last_day
-    from {{ ref('fct_placements') }} as placements
-    cross join {{ ref('as_of') }} as as_of
-    where placements.booking_type = 'contract'
+    select *, billed_from as first_day
+    from {{ ref('fct_placements') }}
+    where booking_type = 'contract'
+        and billed_from <= billed_until
+        and billed_from >= date '2000-01-01'
 ),
 
 months as (
@@ -19,53 +13,82 @@ months as (
         *,
         unnest(
             generate_series(
-                date_trunc('month', start_date),
-                least(last_day, date '2049-12-01')::timestamp,
+                date_trunc('month', billed_from),
+                least(billed_until, date '2049-12-01')::timestamp,
                 interval 1 month
             )
         )::date as month_start
     from contracts
-    where start_date <= last_day and start_date >= date '2000-01-01'
-),
-
-bounded as (
-    select
-        *,
-        greatest(start_date, month_start) as first_in_month,
-        least(last_day, last_day(month_start)) as last_in_month
-    from months
 ),
 
 counted as (
     select
-        bounded.*,
+        months.*,
         ends.working_day_number - starts.working_day_number + starts.is_working_day::integer
-            as working_days
-    from bounded
-    join {{ ref('dim_days') }} as starts on starts.day = bounded.first_in_month
-    join {{ ref('dim_days') }} as ends on ends.day = bounded.last_in_month
+            as working_days,
+        -- The stated value is for the whole term, from the first day to the stated end.
+        whole.working_day_number - starts_of.working_day_number + starts_of.is_working_day::integer
+            as working_days_stated,
+        sum(ends.working_day_number - starts.working_day_number + starts.is_working_day::integer)
+            over (partition by months.booking_id order by months.month_start) as working_days_so_far
+    from months
+    join {{ ref('dim_days') }} as starts
+        on starts.day = greatest(months.first_day, months.month_start)
+    join {{ ref('dim_days') }} as ends
+        on ends.day = least(months.billed_until, last_day(months.month_start))
+    left join {{ ref('dim_days') }} as starts_of on starts_of.day = months.billed_from
+    left join {{ ref('dim_days') }} as whole on whole.day = months.end_date
+),
+
+valued as (
+    select
+        *,
+        case
+            when contract_value is not null and working_days_stated is not null
+                then 'contract_value'
+            when day_rate is not null then 'day_rate'
+        end as billings_basis,
+        -- Rounded up to each month, so that the months add up to the value.
+        try_cast(
+            contract_value * coalesce(working_days_so_far / nullif(working_days_stated, 0), 1)
+            as decimal(18, 2)
+        ) as value_so_far
+    from counted
+),
+
+billed as (
+    select
+        *,
+        case billings_basis
+            when 'contract_value' then value_so_far - coalesce(
+                lag(value_so_far) over (partition by booking_id order by month_start), 0
+            )
+            when 'day_rate' then day_rate * working_days
+        end as amount
+    from valued
 )
 
 select
-    counted.booking_id || ':' || counted.month_start as contract_month_id,
-    counted.booking_id,
-    counted.month_start,
-    counted.candidate_id,
-    counted.job_id,
-    counted.company_id,
-    counted.company_name,
-    counted.is_company_deleted,
-    counted.consultant_id,
-    counted.consultant_name,
-    counted.team,
-    counted.booking_status,
-    counted.end_date is null as has_no_end_date,
-    counted.working_days,
-    counted.day_rate,
-    counted.currency,
-    try_cast(counted.day_rate * counted.working_days as decimal(18, 2)) as billings,
-    try_cast(counted.day_rate * counted.working_days * rates.rate as decimal(18, 2))
-        as reporting_billings,
+    billed.booking_id || ':' || billed.month_start as contract_month_id,
+    billed.booking_id,
+    billed.month_start,
+    billed.candidate_id,
+    billed.job_id,
+    billed.company_id,
+    billed.company_name,
+    billed.is_company_deleted,
+    billed.consultant_id,
+    billed.consultant_name,
+    billed.team,
+    billed.booking_status,
+    billed.end_date is null as has_no_end_date,
+    billed.working_days::bigint as working_days,
+    billed.day_rate,
+    billed.contract_value,
+    billed.billings_basis,
+    billed.currency,
+    try_cast(billed.amount as decimal(18, 2)) as billings,
+    try_cast(billed.amount * rates.rate as decimal(18, 2)) as reporting_billings,
     rates.reporting_currency
-from counted
-left join {{ ref('exchange_rates') }} as rates on rates.currency = counted.currency
+from billed
+left join {{ ref('exchange_rates') }} as rates on rates.currency = billed.currency

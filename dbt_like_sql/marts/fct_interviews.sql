@@ -1,7 +1,3 @@
--- model: fct_interviews
--- grain: one row per live interview
--- Interviews by type, platform and people, with the result of each.
-
 with
 
 interviews as (
@@ -20,6 +16,7 @@ interviews as (
 placed as (
     select candidate_id, job_id, max(placed_on) as placed_on
     from {{ ref('fct_placements') }}
+    where is_placement
     group by candidate_id, job_id
 )
 

@@ -1,7 +1,3 @@
--- model: fct_job_ageing
--- grain: one row per live job that is published or on hold
--- Days that each open job has been open, and days since its last booking.
-
 with
 
 openings as (
@@ -12,7 +8,7 @@ openings as (
 bookings as (
     select job_id, created_at from {{ ref('stg_interviews') }}
     union all
-    select job_id, created_at from {{ ref('stg_placements') }}
+    select job_id, created_at from {{ ref('stg_placements') }} where not is_fall_off
 ),
 
 booked as (

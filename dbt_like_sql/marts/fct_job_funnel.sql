@@ -1,7 +1,3 @@
--- model: fct_job_funnel
--- grain: one row per live job
--- Distinct candidates of each job, from interview to placement.
-
 with
 
 meetings as (
@@ -9,6 +5,7 @@ meetings as (
     from {{ ref('stg_interviews') }}
     union all
     select job_id, candidate_id, 0, 0, 1 from {{ ref('fct_placements') }}
+    where is_placement
 ),
 
 candidates as (

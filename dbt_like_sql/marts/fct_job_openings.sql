@@ -1,7 +1,3 @@
--- model: fct_job_openings
--- grain: one row per live job and opening that was ever published
--- Start, end and result of each opening of a job; a reopened job has several openings.
-
 with
 
 versions as (

@@ -1,7 +1,3 @@
--- model: fct_job_statuses
--- grain: one row per job and visit to a status, deleted jobs included
--- The statuses of each job, with the times between which each visit began and ended.
-
 with
 
 versions as (

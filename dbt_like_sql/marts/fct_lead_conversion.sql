@@ -1,31 +1,35 @@
--- model: fct_lead_conversion
--- grain: one row per lead ever seen, deleted ones included
--- Leads with what is known of their conversion.
-
 with
 
+versions as (
+    select
+        versions.*,
+        min(versions.observed_from) over () as mirror_began_at,
+        versions.status = 'active' or coalesce(statuses.outcome = 'won', false) as is_won
+    from {{ ref('stg_lead_versions') }} as versions
+    left join {{ ref('lead_statuses') }} as statuses on statuses.id = versions.lead_status_id
+),
+
+-- Lists do not contain every field, so these come from the last detail. The first version that is
+-- won dates the conversion, unless the lead was won before the first pull.
 leads as (
     select
         lead_id,
-        max(version) as last_version,
-        max(version) filter (where is_fully_read) as whole_version,
-        min(converted_at) as converted_at
-    from {{ ref('stg_lead_versions') }}
+        arg_max(created_at, version) as created_at,
+        arg_max_null(status, version) as lead_state,
+        arg_max(source_key, version) as source_key,
+        arg_max_null(ended_by, version) is not distinct from 'deletion' as is_deleted,
+        arg_max_null(lead_status_id, version) filter (where is_fully_read) as lead_status_id,
+        arg_max_null(customer_type, version) filter (where is_fully_read) as customer_type,
+        arg_max_null(assigned_to, version) filter (where is_fully_read) as assigned_to,
+        arg_max_null(last_contacted_at, version) filter (where is_fully_read) as last_contacted_at,
+        min(converted_at) as stated_at,
+        min(version) filter (where is_won) as won_version,
+        min(valid_from) filter (where is_won) as won_at,
+        min(began_after) filter (where is_won) as won_after,
+        min(began_before) filter (where is_won) as won_before,
+        won_version > 1 or min(created_at) >= min(mirror_began_at) as is_won_observed
+    from versions
     group by lead_id
-),
-
-last_versions as (
-    select
-        versions.lead_id, versions.created_at, versions.status, versions.source_key,
-        whole.lead_status_id, whole.customer_type, whole.assigned_to, whole.last_contacted_at,
-        leads.converted_at,
-        coalesce(versions.ended_by = 'deletion', false) as is_deleted
-    from {{ ref('stg_lead_versions') }} as versions
-    join leads
-        on leads.lead_id = versions.lead_id and leads.last_version = versions.version
-    -- Fields that lists do not contain come from the last detail.
-    left join {{ ref('stg_lead_versions') }} as whole
-        on whole.lead_id = leads.lead_id and whole.version = leads.whole_version
 ),
 
 pushed as (
@@ -49,25 +53,25 @@ consultations as (
 
 judged as (
     select
-        last_versions.*,
+        leads.*,
         statuses.name as lead_status_name,
         coalesce(statuses.outcome = 'lost', false) as is_lost,
-        coalesce(last_versions.converted_at, pushed.pushed_at) as known_at,
         case
             when pushed.lead_id is not null then 'pushed'
-            when last_versions.converted_at is not null or last_versions.status = 'active'
-                then 'record'
+            when leads.stated_at is not null or leads.lead_state = 'active' then 'record'
             when statuses.outcome = 'won' then 'status'
-        end as evidence
-    from last_versions
-    left join pushed on pushed.lead_id = last_versions.lead_id
-    left join {{ ref('lead_statuses') }} as statuses
-        on statuses.id = last_versions.lead_status_id
+        end as evidence,
+        case when evidence is not null then coalesce(leads.stated_at, pushed.pushed_at) end
+            as known_at,
+        evidence is not null and known_at is null and is_won_observed as is_dated_by_history
+    from leads
+    left join pushed on pushed.lead_id = leads.lead_id
+    left join {{ ref('lead_statuses') }} as statuses on statuses.id = leads.lead_status_id
 )
 
 select
     judged.lead_id,
-    judged.status as lead_state,
+    judged.lead_state,
     judged.lead_status_id,
     coalesce(judged.lead_status_name, 'unmapped') as lead_status_name,
     judged.customer_type,
@@ -82,8 +86,10 @@ select
     coalesce(consultations.consultations, 0) as consultations,
     judged.evidence is not null as is_converted,
     judged.evidence,
-    judged.known_at as converted_at,
-    round((epoch(judged.known_at) - epoch(judged.created_at)) / 86400, 2) as days_to_convert,
+    if(is_dated_by_history, judged.won_after, known_at) as converted_after,
+    if(is_dated_by_history, judged.won_at, known_at) as converted_at,
+    if(is_dated_by_history, judged.won_before, known_at) as converted_before,
+    round((epoch(converted_at) - epoch(judged.created_at)) / 86400, 2) as days_to_convert,
     judged.is_lost,
     judged.is_deleted
 from judged

@@ -1,7 +1,3 @@
--- model: fct_pipeline_candidates
--- grain: one row per live candidate
--- The current stage of every candidate, and the time in it.
-
 with
 
 current_visits as (

@@ -1,7 +1,3 @@
--- model: fct_pipeline_days
--- grain: one row per stage and day since the first pull
--- Candidates who entered each stage, left it, and were in it at the end of each day.
-
 with
 
 bounds as (

@@ -1,7 +1,3 @@
--- model: fct_pipeline_jobs
--- grain: one row per live job that is published or on hold
--- Every open job with the people interviewed for it and its possible fee.
-
 with
 
 interviews as (
@@ -16,11 +12,17 @@ interviews as (
     group by job_id
 ),
 
+openings as (
+    select job_id, placements from {{ ref('fct_time_to_fill') }}
+    qualify row_number() over (partition by job_id order by opening_number desc) = 1
+),
+
 jobs as (
     select
         jobs.*,
         funnel.placements,
-        greatest(jobs.positions - funnel.placements, 0) as positions_open,
+        -- A job that was opened again looks for people anew.
+        greatest(jobs.positions - coalesce(openings.placements, 0), 0) as positions_open,
         case when jobs.employment_type in ('contractor', 'interim', 'freelance', 'temporary')
             then coalesce(jobs.rate_currency, jobs.salary_currency)
             else coalesce(jobs.salary_currency, jobs.rate_currency)
@@ -28,6 +30,7 @@ jobs as (
         companies.applied_fee_percentage as company_percentage
     from {{ ref('dim_jobs') }} as jobs
     join {{ ref('fct_job_funnel') }} as funnel on funnel.job_id = jobs.job_id
+    left join openings on openings.job_id = jobs.job_id
     left join {{ ref('stg_known_companies') }} as companies
         on companies.company_id = jobs.company_id
     where jobs.is_open

@@ -1,7 +1,3 @@
--- model: fct_stage_conversion
--- grain: one row per candidate and stage of the pipeline that the candidate was seen in
--- The result for each candidate who was seen in a stage.
-
 with
 
 -- Grouped by quarter-hours first, since conversion to a time zone is slow: in every zone, a

@@ -1,7 +1,3 @@
--- model: fct_time_in_stage
--- grain: one row per visit of fct_candidate_stages
--- Duration of each visit so far, with its lower and upper bound.
-
 with
 
 proven as (

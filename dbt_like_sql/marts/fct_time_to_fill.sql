@@ -1,7 +1,3 @@
--- model: fct_time_to_fill
--- grain: one row per job and opening that was ever published
--- When each opening of a job was filled, and how long that took.
-
 with
 
 placed as (
@@ -17,6 +13,7 @@ placed as (
     join {{ ref('dim_jobs') }} as jobs on jobs.job_id = openings.job_id
     join {{ ref('fct_placements') }} as placements
         on placements.job_id = openings.job_id
+        and placements.is_placement
         and (placements.placed_on >= openings.opened_on or openings.is_first)
         and (placements.placed_on < openings.reopened_on or openings.reopened_on is null)
 ),
@@ -72,7 +69,8 @@ select
     jobs.positions,
     measured.placements,
     case
-        when measured.placements > 0 or measured.is_marked_filled then 'filled'
+        when measured.is_marked_filled or measured.placements >= jobs.positions then 'filled'
+        when measured.placements > 0 then 'partly_filled'
         when measured.last_status in ('closed', 'cancelled') then measured.last_status
         else 'open'
     end as outcome,

@@ -1,7 +1,3 @@
--- model: sum_client_fill_rate
--- grain: one row per company with a live job; jobs without a company share one row
--- Share of each client's jobs and positions that the agency filled.
-
 with
 
 jobs as (

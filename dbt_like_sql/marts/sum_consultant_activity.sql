@@ -1,7 +1,3 @@
--- model: sum_consultant_activity
--- grain: one row per period (week, month), period_start and consultant with any activity
--- Activities of a week or month, by the consultant to whom the record is assigned.
-
 with
 
 -- Grouped by quarter-hours first, since conversion to a time zone is slow: in every zone, a
@@ -43,6 +39,7 @@ dated as (
     union all
     select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
     from {{ ref('fct_placements') }}
+    where is_placement
 ),
 
 -- Days are counted first, since there are far fewer of them than records.

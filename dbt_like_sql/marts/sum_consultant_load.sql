@@ -1,7 +1,3 @@
--- model: sum_consultant_load
--- grain: one row per consultant with open work, and one row for unassigned work
--- Each consultant's open jobs, active candidates, interviews and contracts.
-
 with
 
 work as (

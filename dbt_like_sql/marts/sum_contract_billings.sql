@@ -1,7 +1,3 @@
--- model: sum_contract_billings
--- grain: one row per month and currency
--- Value of contracts in each month at their day rates, past and future.
-
 with
 
 summed as (
@@ -9,7 +5,7 @@ summed as (
         month_start,
         currency,
         count(*) as contracts,
-        count(day_rate) as contracts_with_rate,
+        count(billings) as contracts_with_rate,
         sum(working_days)::bigint as working_days,
         sum(billings) as billings,
         sum(reporting_billings) as reporting_billings,

@@ -1,30 +1,30 @@
--- model: sum_coverage
--- grain: one row per question
--- The available share of the data that the figures need.
-
 with
 
 answers as (
     select 'placements_with_fee' as question, 'Placements whose fee is known.' as about,
         count(fee) as covered, count(*) as total
     from {{ ref('fct_placements') }}
+    where is_placement
     union all
     select 'placements_with_currency', 'Placements whose currency is known.',
         count(currency), count(*)
     from {{ ref('fct_placements') }}
+    where is_placement
     union all
     select 'fees_with_exchange_rate', 'Known fees in a currency of the seed exchange_rates.',
         count(reporting_fee), count(fee)
     from {{ ref('fct_placements') }}
+    where is_placement
     union all
     select 'placements_with_offer_date', 'Placements with the day on which the offer was accepted.',
         count(offer_accepted_date), count(*)
     from {{ ref('fct_placements') }}
+    where is_placement
     union all
     select 'openings_filled_with_date', 'Filled openings with a known number of days.',
         count(days_to_fill), count(*)
     from {{ ref('fct_time_to_fill') }}
-    where outcome = 'filled'
+    where outcome in ('filled', 'partly_filled')
     union all
     select 'jobs_with_positions', 'Jobs with a number of positions.',
         count(*) filter (where has_positions), count(*)

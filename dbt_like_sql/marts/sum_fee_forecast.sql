@@ -1,12 +1,9 @@
--- model: sum_fee_forecast
--- grain: one row per month and currency
--- Fees of placements by the month in which the work starts, past and future.
-
 with
 
 placements as (
     select *, date_trunc('month', start_date)::date as month_start
     from {{ ref('fct_placements') }}
+    where is_placement
 ),
 
 summed as (

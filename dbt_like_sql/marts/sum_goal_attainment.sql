@@ -1,7 +1,3 @@
--- model: sum_goal_attainment
--- grain: one row per row of the seed goals
--- Monthly targets of consultants and teams, with the values reached.
-
 with
 
 months as (

@@ -1,7 +1,3 @@
--- model: sum_offer_acceptance
--- grain: one row per group_by (all, month, source_group, consultant, team) and group_name
--- Share of the observed offers that were accepted.
-
 with
 
 -- A hold decides nothing: the earlier status continues, and the status after it is the result.

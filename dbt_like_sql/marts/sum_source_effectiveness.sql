@@ -1,7 +1,3 @@
--- model: sum_source_effectiveness
--- grain: one row per source and month of creation
--- Results of the candidates and leads of each source, by the month of creation.
-
 with
 
 met as (
@@ -18,6 +14,7 @@ placed as (
         sum(reporting_fee) as reporting_fee,
         max(reporting_currency) as reporting_currency
     from {{ ref('fct_placements') }}
+    where is_placement
     group by candidate_id
 ),
 

@@ -1,7 +1,3 @@
--- model: sum_stage_conversion
--- grain: one row per group_by (all, source_group, consultant, team), group_name and stage
--- Share of the candidates seen in a stage who advanced.
-
 with
 
 conversions as (

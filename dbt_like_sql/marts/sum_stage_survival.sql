@@ -1,7 +1,3 @@
--- model: sum_stage_survival
--- grain: one row per stage and number of days after which a candidate left it
--- Share of the candidates in a stage who stay longer than a number of days.
-
 with
 
 -- A candidate counts from the read that showed the visit: a shorter visit would be unknown.

@@ -1,7 +1,3 @@
--- model: sum_time_in_stage
--- grain: one row per stage
--- How long candidates stay in each stage, estimated with those who are still in it.
-
 with
 
 visits as (

@@ -1,7 +1,3 @@
--- model: sum_time_to_fill
--- grain: one row per group_by (all, employment_type, consultant, team ...) and group_name
--- Distribution of the days to fill, for filled and for open openings.
-
 with
 
 openings as (
@@ -13,7 +9,7 @@ openings as (
             as open_days
     from {{ ref('fct_time_to_fill') }} as fills
     cross join {{ ref('as_of') }} as as_of
-    where fills.outcome in ('filled', 'open')
+    where fills.outcome in ('filled', 'partly_filled', 'open')
 )
 
 select
@@ -34,7 +30,7 @@ select
         else coalesce(consultant_name, company_name, 'all')
     end as group_name,
     coalesce(consultant_id, company_id) as group_id,
-    count(*) filter (where outcome = 'filled') as openings_filled,
+    count(*) filter (where outcome <> 'open') as openings_filled,
     count(days_to_fill) as measured,
     count(days_to_fill) / nullif(openings_filled, 0) as measured_share,
     round(avg(days_to_fill), 2) as mean_days,

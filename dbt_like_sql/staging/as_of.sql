@@ -1,6 +1,3 @@
--- model: as_of
--- grain: one row
--- The time of the data: every model uses it as "now".
 {{ config(materialized='view') }}
 
 with

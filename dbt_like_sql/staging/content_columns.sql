@@ -1,7 +1,3 @@
--- model: content_columns
--- grain: one row per field of a content type
--- Name and type of each field's column in the view of its content type.
---
 -- A key can be any text. Names consist of a-z, 0-9 and single underscores; if two of them are
 -- equal, the second gets two underscores and a number, which no other name can have.
 

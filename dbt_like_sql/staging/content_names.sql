@@ -1,7 +1,3 @@
--- model: content_names
--- grain: one row per content type
--- Name of the view of each content type in the marts.
---
 -- A slug can be any text. Names consist of a-z, 0-9 and single underscores; if two of them are
 -- equal, the second gets two underscores and a number, which no other name can have.
 

@@ -1,7 +1,3 @@
--- model: content_values
--- grain: one row per live content item and field of its content type
--- Every value of every content item as its field's type, or null if it does not fit.
---
 -- A time without an offset is UTC, like all times of the API. A single text in a field of
 -- several values is a list with one element. Empty texts are null.
 

@@ -1,7 +1,3 @@
--- model: content_views
--- grain: one row per content type
--- The statement that creates the view of each content type, with a typed column for each field.
---
 -- Every name in a statement is a safe name from content_columns, and every id is quoted.
 -- The views are created after all models: marts.content_ and the type's slug, one row per item.
 

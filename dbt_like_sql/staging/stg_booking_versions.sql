@@ -1,6 +1,3 @@
--- model: stg_booking_versions
--- grain: one row per observed version of a booking, deleted ones included
--- The values of each booking over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

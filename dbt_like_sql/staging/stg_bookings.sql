@@ -1,6 +1,3 @@
--- model: stg_bookings
--- grain: one row per live booking
--- Interviews, placements and other events in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,3 @@
--- model: stg_candidate_stages
--- grain: one row per candidate status of the seed candidate_stages
--- Candidate statuses with their position in the pipeline and their kind.
 {{ config(materialized='view') }}
 
 select

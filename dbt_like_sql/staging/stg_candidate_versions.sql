@@ -1,6 +1,3 @@
--- model: stg_candidate_versions
--- grain: one row per observed version of a candidate, deleted ones included
--- The values of each candidate over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,3 @@
--- model: stg_candidates
--- grain: one row per live candidate
--- Candidates in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,3 @@
--- model: stg_companies
--- grain: one row per live company
--- Client companies in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

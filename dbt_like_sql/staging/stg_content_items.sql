@@ -1,6 +1,3 @@
--- model: stg_content_items
--- grain: one row per live content item
--- Content items in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

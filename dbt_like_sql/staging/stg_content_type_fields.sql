@@ -1,6 +1,3 @@
--- model: stg_content_type_fields
--- grain: one row per field of a live content type
--- Fields of the items of each content type.
 {{ config(materialized='view') }}
 
 with

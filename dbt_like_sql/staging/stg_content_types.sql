@@ -1,6 +1,3 @@
--- model: stg_content_types
--- grain: one row per live content type
--- Content types in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,3 @@
--- model: stg_interviews
--- grain: one row per live interview that counts
--- Scheduled, confirmed, current and completed interviews, and future rescheduled ones.
 {{ config(materialized='view') }}
 
 select

@@ -1,6 +1,3 @@
--- model: stg_job_versions
--- grain: one row per observed version of a job, deleted ones included
--- The values of each job over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

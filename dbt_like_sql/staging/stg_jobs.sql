@@ -1,6 +1,3 @@
--- model: stg_jobs
--- grain: one row per live job
--- Vacancies in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,3 @@
--- model: stg_known_companies
--- grain: one row per company ever loaded
--- Client companies with their current or last name, deleted ones included.
 {{ config(materialized='view') }}
 
 select

@@ -1,6 +1,3 @@
--- model: stg_lead_versions
--- grain: one row per observed version of a lead, deleted ones included
--- The values of each lead over time, with the start and end of each version.
 {{ config(materialized='view') }}
 
 with

@@ -1,6 +1,3 @@
--- model: stg_leads
--- grain: one row per live lead
--- Prospects in their current state, without deleted ones.
 {{ config(materialized='view') }}
 
 with

@@ -1,27 +1,26 @@
--- model: stg_placements
--- grain: one row per live booking that is a placement
--- Placements: when each was agreed, and for contracts, whether they run and their last day.
 {{ config(materialized='view') }}
 
 with
 
 statuses as (
     select
-        booking_id,
-        valid_from,
-        status,
-        max(version) filter (where status <> 'completed') over (partition by booking_id)
-            as last_not_completed,
-        version
+        booking_id, valid_from, status, stands, version,
+        max(version) filter (where status <> 'completed') over whole as last_not_completed,
+        max(version) filter (where status <> 'cancelled') over whole as last_not_cancelled
     from {{ ref('stg_booking_versions') }}
     where booking_type in ('permanent', 'contract') and status is not null
+    window whole as (partition by booking_id)
 ),
 
--- The day on which a read showed the contract as completed: it earns nothing after this day.
-completions as (
-    select booking_id, min(valid_from) as completed_at
+-- The first read of the last status. If a booking was cancelled when it was first read, the day
+-- is unknown.
+seen as (
+    select
+        booking_id,
+        bool_or(stands) as was_agreed,
+        min(valid_from) filter (where version > coalesce(last_not_completed, 0)) as completed_at,
+        min(valid_from) filter (where version > last_not_cancelled) as cancelled_at
     from statuses
-    where version > coalesce(last_not_completed, 0)
     group by booking_id
 ),
 
@@ -36,42 +35,103 @@ bookings as (
 ),
 
 -- A rescheduled booking counts until a new one replaces it; then the latest counts.
-placements as (
-    select * from bookings
-    qualify stands or (
-        status = 'rescheduled'
-        and not bool_or(stands) over (partition by booking_type, subject)
-        and row_number() over (
-            partition by booking_type, subject, status order by created_at desc, booking_id
-        ) = 1
-    )
+counted as (
+    select
+        *,
+        stands or coalesce(
+            status = 'rescheduled'
+            and not bool_or(stands) over (partition by booking_type, subject)
+            and row_number() over (
+                partition by booking_type, subject, status order by created_at desc, booking_id
+            ) = 1, false
+        ) as is_counted
+    from bookings
 ),
 
 dated as (
     select
-        placements.*,
-        case when placements.status = 'completed'
-            then (completions.completed_at at time zone placements.time_zone)::date
+        counted.*,
+        not counted.is_counted as is_fall_off,
+        case when counted.status = 'completed'
+            then (seen.completed_at at time zone counted.time_zone)::date
         end as completed_on,
-        least(placements.end_date, completed_on) as last_day
-    from placements
-    left join completions on completions.booking_id = placements.booking_id
+        case when not counted.is_counted
+            then (seen.cancelled_at at time zone counted.time_zone)::date
+        end as cancelled_on,
+        case when counted.booking_type = 'contract'
+            then least(counted.end_date, completed_on, cancelled_on)
+            else counted.end_date
+        end as last_day
+    from counted
+    left join seen on seen.booking_id = counted.booking_id
+    where counted.is_counted or (
+        counted.status = 'cancelled'
+        and (seen.was_agreed or counted.offer_accepted_date is not null)
+    )
+),
+
+-- Bookings of the same kind, candidate and job in the order of their start. A permanent booking
+-- has no end, so its start counts. A contract without an end goes on until the next one begins.
+chained as (
+    select
+        *,
+        not is_fall_off or coalesce(cancelled_on >= start_date, false) as has_run,
+        case
+            when booking_type = 'permanent' then start_date
+            else coalesce(
+                last_day,
+                min(start_date) filter (where not is_fall_off) over (
+                    partition by booking_type, subject order by start_date, booking_id
+                    rows between 1 following and unbounded following
+                ) - 1,
+                date '9999-12-31'
+            )
+        end as until
+    from dated
+),
+
+linked as (
+    select
+        *,
+        max(until) filter (where not is_fall_off) over before as covered_until,
+        max(until) filter (where has_run) over before as billed_before
+    from chained
+    window before as (
+        partition by booking_type, subject order by start_date, booking_id
+        rows between unbounded preceding and 1 preceding
+    )
 )
 
 select
-    dated.booking_id, dated.booking_type, dated.status, dated.contract_type, dated.candidate_id,
-    dated.job_id, dated.company_id, dated.assigned_to, dated.offer_accepted_date, dated.start_date,
-    dated.end_date, dated.time_zone, dated.annual_salary, dated.day_rate, dated.contract_value,
-    dated.placement_fee, dated.created_at, dated.is_fully_read,
-    dated.agreed_on as placed_on,
-    coalesce(dated.status in ('confirmed', 'in_progress', 'completed'), false) as is_confirmed,
-    dated.completed_on,
-    if(dated.booking_type = 'contract', dated.last_day, dated.end_date) as last_day,
+    linked.booking_id, linked.booking_type, linked.status, linked.contract_type,
+    linked.candidate_id, linked.job_id, linked.company_id, linked.assigned_to,
+    linked.offer_accepted_date, linked.start_date, linked.end_date, linked.time_zone,
+    linked.annual_salary, linked.day_rate, linked.contract_value, linked.placement_fee,
+    linked.probation_period_months, linked.created_at, linked.is_fully_read,
+    linked.agreed_on as placed_on,
+    coalesce(linked.status in ('confirmed', 'in_progress', 'completed'), false) as is_confirmed,
+    linked.is_fall_off,
+    not linked.is_fall_off and coalesce(linked.start_date - linked.covered_until <= 30, false)
+        as is_extension,
+    not linked.is_fall_off and not is_extension as is_placement,
+    linked.completed_on,
+    linked.cancelled_on,
+    case when linked.is_fall_off then nullif(trim(linked.cancellation_reason), '') end
+        as cancellation_reason,
+    linked.last_day,
     case
-        when dated.booking_type <> 'contract' then null
-        when dated.status = 'completed' or dated.end_date < as_of.as_of_date then 'ended'
-        when dated.start_date <= as_of.as_of_date then 'running'
+        when linked.booking_type <> 'contract' then null
+        when linked.is_fall_off then 'cancelled'
+        when linked.status = 'completed' or linked.end_date < as_of.as_of_date then 'ended'
+        when linked.start_date <= as_of.as_of_date then 'running'
         else 'to_come'
-    end as contract_state
-from dated
+    end as contract_state,
+    -- A day is billed once. A contract without an end is billed up to today.
+    case when linked.booking_type = 'contract' and linked.has_run
+        then greatest(linked.start_date, linked.billed_before + 1)
+    end as billed_from,
+    case when linked.booking_type = 'contract' and linked.has_run
+        then least(coalesce(linked.last_day, as_of.as_of_date), linked.until)
+    end as billed_until
+from linked
 cross join {{ ref('as_of') }} as as_of

@@ -1,6 +1,3 @@
--- model: stg_records
--- grain: one row per loaded record of a resource, deleted ones included
--- Every record with its last read, and whether it is live.
 {{ config(materialized='view') }}
 
 with

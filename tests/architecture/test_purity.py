@@ -39,7 +39,7 @@ def test_steps_call_no_clock_file_or_terminal() -> None:
     paths = [f"{module.replace('.', '/')}.py" for module in pure]
     files = [TextFile(path, (ROOT / path).read_text("utf-8")) for path in paths]
 
-    assert "connector/pulls/resource_pull.py" in paths
+    assert "connector/pulls/pull.py" in paths
     assert [] == [call for file in files for call in find_impure_calls(file)]
 
 

@@ -53,6 +53,11 @@ class BackedUpAccount(SandboxAccount):
         job = sorted(self.sandbox.store.records("jobs"))[0]
         self.sandbox.store.delete("jobs", job)
 
+    def find_texts(self, *texts: str) -> list[str]:
+        """Return the texts that a file of the account contains, in any letter case."""
+        files = [each.read_bytes().lower() for each in self.data.rglob("*") if each.is_file()]
+        return [text for text in texts if any(text.lower().encode() in each for each in files)]
+
     def count_writes(self) -> int:
         """Return the number of POST, PUT and DELETE requests that the server received."""
         return sum(each.method in WRITES for each in self.sandbox.log)

@@ -6,24 +6,24 @@ import hashlib
 import io
 import json
 import os
-import sqlite3
 import stat
 import tarfile
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import patch
 
 import duckdb
 import pytest
 
-from connector.errors import BackupError, Misused, NotAWarehouse, SettingsError
-from connector.errors_api import LeaseHeld
-from connector.ledger.erasures import Backups
-from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.operations.backup import BackupResult, make_backup
-from connector.operations.backup_file import check_backup, is_backup_of, newest_backup
-from connector.operations.restore import RestoreOptions, restore
+from connector.errors import BackupError, Misused, SettingsError
+from connector.ledger.backups import Backups
+from connector.ledger.ledger import Ledger
+from connector.operations.backup import (
+    BackupResult,
+    check_backup,
+    make_backup,
+    newest_backup,
+    restore,
+)
 from connector.settings.model import Settings, load_settings
 from connector.warehouse import schema
 from connector.warehouse.warehouse import Warehouse
@@ -31,7 +31,6 @@ from tests.support.command import KEY, call, variables
 from tests.support.errors import has_code
 
 AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
-RECEIPT = '{"erasure": "erasure-1", "begun_at": "2026-11-01T00:00:00+00:00", "hashes": []}'
 ADDRESS = "https://acme.example"
 
 
@@ -46,7 +45,6 @@ def settings(tmp_path: Path) -> Settings:
         ledger.read_uses()
     for name, text in {
         "seeds/seed_users.csv": "id,name\n1,Ann\n",
-        "receipts/erasure-1.json": RECEIPT,
         "maps/candidates-1.toml": 'resource = "candidates"',
         "inbox/candidates/next.csv": "Email\na@b.example\n",
         "inbox/candidates/push.toml": 'mode = "create"\n',
@@ -103,16 +101,15 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
 
     assert {
         *("manifest.json", "work.duckdb", "ledger.sqlite", "recruitment.duckdb"),
-        *("suppression.key", "seeds/seed_users.csv", "receipts/erasure-1.json"),
-        "maps/candidates-1.toml",
+        *("seeds/seed_users.csv", "maps/candidates-1.toml"),
         *("inbox/candidates/next.csv", "inbox/candidates/push.toml"),
         "inbox/candidates/done/last.csv",
     } == names
     assert KEY.encode() not in made.file.read_bytes()
     with Ledger(settings.folder) as ledger:
-        last = Backups(ledger).latest_backup()
-    assert last is not None
-    assert (AT, made.file) == (last.made_at, last.file)
+        (last,) = Backups(ledger).latest_backups()
+    assert (AT, made.file) == (last.began_at, last.file)
+    assert last.ended_at is not None
 
 
 def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> None:
@@ -147,12 +144,12 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
     content = make_backup_next_to_data(settings).file.read_bytes()
-    before = read_files(settings.folder)
+    settings.folder.rename(tmp_path / "former")
     path = tmp_path / "damaged.tar"
     accepted = {}
     for name, bad in damage_backup(content).items():
         path.write_bytes(bad)
-        for act in (check_backup, lambda p: restore(settings, p, RestoreOptions(replaces=True))):
+        for act in (check_backup, lambda p: restore(settings, p)):
             try:
                 act(path)
             except BackupError:
@@ -160,7 +157,7 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
             accepted[name] = "was accepted"
 
     assert {} == accepted
-    assert before == read_files(settings.folder)
+    assert {} == read_files(settings.folder)
 
 
 def write_hostile_backup(
@@ -173,13 +170,7 @@ def write_hostile_backup(
         "version": "0.1.0",
         "work": None,
         "ledger": None,
-        "entries": [
-            {
-                "name": member_name,
-                "bytes": 0,
-                "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-            }
-        ],
+        "files": {member_name: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
         "format": 1,
     }
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
@@ -211,74 +202,50 @@ def test_a_backup_with_a_member_outside_the_folder_or_a_link_is_rejected(
 ) -> None:
     path = tmp_path / "hostile.tar"
     write_hostile_backup(path, member_name, member_type)
+    settings.folder.rename(tmp_path / "former")
     before = read_files(tmp_path)
 
     with pytest.raises(BackupError, check=has_code("backup_damaged")):
-        restore(settings, path, RestoreOptions(replaces=True))
+        restore(settings, path)
 
     assert before == read_files(tmp_path)
 
 
-def test_a_restore_over_existing_files_leases_or_another_account_is_refused(
+def test_a_restore_over_existing_files_or_of_another_account_is_refused(
     settings: Settings, tmp_path: Path
 ) -> None:
     made = make_backup_next_to_data(settings)
-    replaces = RestoreOptions(replaces=True)
-    with pytest.raises(Misused, match="already contains the files of an account"):
+    before = read_files(settings.folder)
+    with pytest.raises(Misused, match=r"is not empty: it contains .*work\.duckdb"):
         restore(settings, made.file)
-    with Ledger(settings.folder) as ledger:
-        now = datetime.now(UTC)
-        ledger.take_lease("push", LeaseOwner.of_this_process("r1", "push"), now)
-        with pytest.raises(LeaseHeld, match="push"):
-            restore(settings, made.file, replaces)
-        ledger.release_lease("push", "r1")
+    assert before == read_files(settings.folder)
     acme = load_settings({"account": "acme"}, variables(ADDRESS, tmp_path / "d2"), tmp_path)
     with pytest.raises(BackupError, match="a backup of the unnamed account, not of acme"):
-        restore(acme, made.file, replaces)
-    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
-        other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
-    later = make_backup_next_to_data(settings, 1)
-    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
-        other.execute("UPDATE erasures SET erasure = 'e2'")
-    with pytest.raises(BackupError, match="is not the ledger of this backup"):
-        restore(settings, later.file, replaces)
+        restore(acme, made.file)
 
 
-def test_a_restore_keeps_the_newer_ledger_unless_takes_ledger_is_set(settings: Settings) -> None:
-    first = make_backup_next_to_data(settings)
-    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
-        other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
-    later = make_backup_next_to_data(settings, 1)
-
-    def restore_and_compare(made: BackupResult, *, takes_ledger: bool = False) -> bool:
-        options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
-        done = restore(settings, made.file, options)
-        assert None is done.error
-        return done.keeps_ledger
-
-    assert restore_and_compare(first)
-    assert not restore_and_compare(first, takes_ledger=True)
-    assert not restore_and_compare(later)
-    assert restore_and_compare(later)
-
-
-def test_an_unreadable_erasure_receipt_fails_a_restore(settings: Settings, tmp_path: Path) -> None:
+def test_a_leftover_log_of_a_database_refuses_a_restore(settings: Settings, tmp_path: Path) -> None:
     made = make_backup_next_to_data(settings)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "erasure-2.json").write_text("{")
-    (settings.folder / "recruitment.duckdb").write_bytes(b"newer")
+    settings.folder.rename(tmp_path / "former")
+    settings.folder.mkdir()
+    (settings.folder / "work.duckdb.wal").write_bytes(b"of another file")
 
-    done = restore(settings, made.file, RestoreOptions(replaces=True, receipts=elsewhere))
+    with pytest.raises(Misused, match=r"it contains work\.duckdb\.wal"):
+        restore(settings, made.file)
 
-    assert done.error is not None
-    assert "erasures_unknown" == done.error.code
-    assert (True, 1) == (done.keeps_ledger, done.exit_status)
-    assert b"newer" == (settings.folder / "recruitment.duckdb").read_bytes()
+
+def test_two_backups_at_nearly_the_same_time_are_both_kept(settings: Settings) -> None:
+    to = settings.data_dir.value.parent / "backups"
+    times = iter([AT, AT, AT + timedelta(microseconds=1), AT])
+    made = [make_backup(settings, to, now=lambda: next(times)) for _ in range(2)]
+
+    assert made[0].file != made[1].file
+    assert made[1].file == newest_backup(to, None)
+    assert [check_backup(each.file) for each in made] == [each.manifest for each in made]
 
 
 def test_a_backup_of_a_newer_version_is_refused(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     work = Warehouse(settings.folder).work
     with duckdb.connect(str(work)) as connection:
@@ -286,12 +253,12 @@ def test_a_backup_of_a_newer_version_is_refused(
     with monkeypatch.context() as newer:
         newer.setattr(schema, "SCHEMA_VERSION", 99)
         made = make_backup_next_to_data(settings)
-    before = read_files(settings.folder)
+    settings.folder.rename(tmp_path / "former")
 
-    with pytest.raises(NotAWarehouse, match="written by a newer version"):
-        restore(settings, made.file, RestoreOptions(replaces=True))
+    with pytest.raises(BackupError, match="written by a newer version"):
+        restore(settings, made.file)
 
-    assert before == read_files(settings.folder)
+    assert {} == {n: c for n, c in read_files(settings.folder).items() if "restoring" not in n}
 
 
 @pytest.mark.parametrize("destination", [".", "backups", "seeds/x"])
@@ -314,7 +281,6 @@ def test_a_restore_moves_waiting_inbox_files_aside_and_names_them(settings: Sett
     done = restore(settings, made.file)
 
     assert ["next.csv"] == [path.name for path in done.waiting]
-    assert 3 == done.exit_status
     assert ["done", "push.toml"] == sorted(
         each.name for each in (data / "inbox/candidates").iterdir()
     )
@@ -330,75 +296,30 @@ def test_backup_and_restore_print_their_results_and_never_the_key(
     file = made.object["file"]
     checked = call(["restore", file, "--check", "--json"], environ)
     refused = call(["restore", file], environ)
-    done = call(["restore", file, "--replace"], environ)
+    settings.folder.rename(tmp_path / "former")
+    done = call(["restore", file], environ)
     none = call(["restore", str(tmp_path / "none.tar"), "--check"], environ)
     every = call(["backup", str(to), "--all", "--json"], environ)
 
-    assert (0, 0, 2, 0, 1) == tuple(each.status for each in (made, checked, refused, done, none)), (
+    assert (0, 0, 2, 3, 1) == tuple(each.status for each in (made, checked, refused, done, none)), (
         done.err
     )
     assert checked.object["whole"] is True
-    assert "Add --replace" in refused.err
-    assert "the existing ledger was kept" in done.out
+    assert "Move these files to another folder" in refused.err
+    assert "Restored 8 files" in done.out
     assert "Run 'connector pull'" in done.err
     assert every.status in (0, 1)
     assert 1 == len(every.object["accounts"])
     assert all(KEY not in each.out + each.err for each in (made, done, every))
 
 
-@pytest.mark.parametrize(
-    "interrupted_method", ["_replace_file", "_add_missing_files", "_restore_inbox"]
-)
-def test_an_interrupted_restore_succeeds_when_it_is_run_again(
-    interrupted_method: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = make_backup_next_to_data(settings)
-    work = Warehouse(settings.folder).work
-    before = work.read_bytes()
-
-    def raise_interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            f"connector.operations.restore.FileSwap.{interrupted_method}", raise_interrupt
-        )
-        with pytest.raises(KeyboardInterrupt):
-            restore(settings, made.file, RestoreOptions(replaces=True))
-    aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]
-    assert before in [*aside, work.read_bytes()]
-
-    done = restore(settings, made.file, RestoreOptions(replaces=True))
-
-    assert None is done.error
-    assert not (settings.folder / ".restoring").exists()
-    Warehouse(settings.folder).prepare()
-    with Ledger(settings.folder) as ledger:
-        assert () == ledger.leases()
-
-
 def test_the_newest_backup_of_the_account_in_a_folder_is_found(tmp_path: Path) -> None:
-    names = ("connector-unnamed-20261101T000000Z.tar", "connector-unnamed-20261102T000000Z.tar")
-    for name in (*names, "connector-acme-20261103T000000Z.tar", "notes.txt"):
+    names = [f"connector-unnamed-2026110{day}T000000.000000Z.tar" for day in (1, 2)]
+    for name in (*names, "connector-acme-20261103T000000.000000Z.tar", "notes.txt"):
         (tmp_path / name).touch()
     found = newest_backup(tmp_path, None)
 
-    assert is_backup_of(names[1], None)
     assert tmp_path / names[1] == found
     assert found == newest_backup(found, None)
     with pytest.raises(BackupError, match="no backup of globex"):
         newest_backup(tmp_path, "globex")
-
-
-def test_a_missing_or_unreadable_backup_is_reported_with_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="does not exist") as caught:
-        check_backup(newest_backup(tmp_path / "nothing", None))
-    assert (
-        "Give the backup file, or the folder that 'connector backup' wrote to"
-        in caught.value.action
-    )
-    with (
-        patch.object(Path, "iterdir", side_effect=PermissionError(13, "Permission denied")),
-        pytest.raises(BackupError, match="cannot be read: Permission denied"),
-    ):
-        newest_backup(tmp_path, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError
-from connector.ledger.erasures import Backups
+from connector.ledger.backups import Backups
 from connector.ledger.ledger import Ledger
-from connector.operations.restore import RestoreOptions, restore
-from connector.privacy.erase import erase
+from connector.operations.backup import restore
+from connector.privacy import purge
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.backup.aged_backup import COUNTS, BackedUpAccount
-from tests.privacy.populated_agency import find_traces
-from tests.support.agency import differences, published, rows
+from tests.support.agency import differences, published
 from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
@@ -36,41 +36,6 @@ def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
         yield account
 
 
-def test_a_pull_after_restoring_a_lost_work_file_equals_the_server(
-    account: BackedUpAccount,
-) -> None:
-    """The existing ledger is kept, so pushed rows are not sent again and spent requests stay
-    counted.
-    """
-    account.push(account.write_candidate_file("first.csv", "a@new.example"))
-    made = account.make_backup()
-    account.edit_server_records()
-    late = account.write_candidate_file("late.csv", "b@new.example", "c@new.example")
-    account.push(late)
-    with Ledger(account.data) as ledger:
-        spent = sum(use.requests for use in ledger.read_uses())
-    (account.data / "work.duckdb").write_bytes(b"no database any more")
-
-    done = restore(account.settings, made.file, RestoreOptions(replaces=True))
-
-    assert (True, 0, None) == (done.keeps_ledger, done.exit_status, done.error)
-    assert done.aside is not None
-    assert b"no database any more" == (done.aside / "work.duckdb").read_bytes()
-    account.pull()
-    assert [] == differences(account.sandbox, published(account.folder))
-    before = account.count_writes()
-    again = account.push(late)
-    assert {"unchanged": 2} == again.counts
-    assert before == account.count_writes()
-    with Ledger(account.data) as ledger:
-        assert spent <= sum(use.requests for use in ledger.read_uses())
-        restored = Backups(ledger).latest_restore()
-    assert restored is not None
-    assert (made.manifest.made_at, False) == (restored.made_at, restored.is_ledger_older)
-    pushed = rows(published(account.folder), "SELECT count(*) AS n FROM push.rows")
-    assert [{"n": 5}] == pushed
-
-
 def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
     account: BackedUpAccount,
 ) -> None:
@@ -82,11 +47,11 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
 
     done = restore(account.settings, made.file)
 
-    assert not done.keeps_ledger
-    assert ["history", "journal", "Requests", "erasure"] == [
-        next(word for word in ("journal", "Requests", "erasure", "history") if word in each)
-        for each in done.lost
-    ]
+    assert ((), 0, True) == (done.waiting, done.purges, done.is_published)
+    with Ledger(account.data) as ledger:
+        restored, (backup,) = Backups(ledger).latest_restore(), Backups(ledger).latest_backups()
+    assert restored is not None
+    assert (made.manifest.made_at, made.file) == (restored.made_at, backup.file)
     before, people = account.count_writes(), account.emails()
     with pytest.raises(
         ConnectorError,
@@ -104,29 +69,29 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
     assert {"created": 1} == third.counts
 
 
-@pytest.mark.parametrize("lost_part", ["work file", "disk"])
-def test_a_restore_repeats_erasures_that_are_newer_than_the_backup(
-    account: BackedUpAccount, lost_part: str
-) -> None:
+def test_purges_after_the_backup_are_repeated_after_a_restore(account: BackedUpAccount) -> None:
+    (id,) = (
+        id
+        for id, each in account.sandbox.store.records("candidates").items()
+        if each["email"] == EMAIL
+    )
     made = account.make_backup()
-    erase(account.settings, EMAIL, applies=True)
-    receipts = account.folder / "elsewhere"
-    shutil.copytree(account.data / "receipts", receipts)
-    if lost_part == "disk":
-        shutil.rmtree(account.data)
-
-    done = restore(account.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))
-
-    assert None is done.error
-    (receipt,) = done.receipts
-    assert ".restoring" not in str(receipt.as_json())
-    if done.aside is not None:
-        shutil.rmtree(done.aside)
-    assert [] == list(find_traces(account.data, EMAIL, NAME))
+    account.sandbox.store.delete("candidates", id)
     account.pull()
-    assert [] == list(find_traces(account.data, EMAIL, NAME))
-    counted = rows(published(account.folder), "SELECT count(*) AS n FROM landing.candidates")
-    assert [{"n": COUNTS["candidates"] + 1}] == counted
+    asyncio.run(purge(account.settings, [id], applies=True))
+    former = account.data.with_name("former")
+    account.data.rename(former)
+
+    done = restore(account.settings, made.file, former)
+    assert 1 == done.purges
+    assert [EMAIL] == account.find_texts(EMAIL)
+    waiting = account.call("person", "purge", "--apply")
+    account.pull()
+    purged = account.call("person", "purge", "--apply")
+
+    assert (0, 0) == (waiting.status, purged.status)
+    assert [] == account.find_texts(EMAIL)
+    assert [] == differences(account.sandbox, published(account.folder))
 
 
 def test_a_pull_after_restoring_a_backup_made_during_a_pull_equals_the_server(

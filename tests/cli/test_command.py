@@ -15,7 +15,7 @@ from connector.cli import COMMANDS, main
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
 from tests.repository import ROOT
-from tests.support.command import RUN, call
+from tests.support.command import call
 
 
 def load_command(name: str) -> click.Command:
@@ -55,7 +55,7 @@ def test_help_lists_every_command_without_importing_any() -> None:
         for line in shown.splitlines()
         if re.match(r"  \w", line) and line.split()[0] in COMMANDS
     ]
-    light = ("cli", "cli.stopping", "errors", "errors_api", "extras")
+    light = ("cli", "cli.stopping", "errors", "errors_api")
     assert str([f"connector.{each}" for each in light]) == shown.splitlines()[-1]
 
 
@@ -163,15 +163,3 @@ def test_the_debug_log_is_printed_with_the_key_masked(capsys: pytest.CaptureFixt
     assert "sent [key]" in shown.err
     assert "ValueError: refused [key]" in shown.err
     assert secret not in shown.out + shown.err
-
-
-def test_a_command_without_its_extra_names_the_missing_package() -> None:
-    code = f"import sys; sys.modules['argon2'] = None; {RUN}"
-    ended = subprocess.run(
-        [sys.executable, "-c", code, "page"], capture_output=True, text=True, check=False
-    )
-
-    assert 1 == ended.returncode
-    assert "the package argon2, which is not installed" in ended.stderr
-    assert "docs/service/requirements/page.txt" in ended.stderr
-    assert "Traceback" not in ended.stderr

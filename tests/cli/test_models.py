@@ -9,10 +9,10 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
-from connector.publishing.project_loader import load_project
+from connector.models.project import load_project
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.published_file import query
-from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
+from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
 from tests.support.command import variables as without_models
@@ -49,12 +49,11 @@ def create_warehouse_with_lead(folder: Path) -> Warehouse:
 def test_models_list_works_without_data(tmp_path: Path) -> None:
     listed = call(["models", "list", "--json"], make_environ(tmp_path))
     shown = {each["name"]: each for each in listed.object["models"]}
-    (job_id,) = (c for c in shown["stg_jobs"]["columns"] if c["name"] == "job_id")
 
     assert 0 == listed.status
-    assert list(load_project().build_order) == list(shown)
-    assert "one row per live job" == shown["stg_jobs"]["grain"]
-    assert ["landing.jobs.id"] == job_id["origins"]
+    assert list(load_project().nodes) == list(shown)
+    assert "one row per job" == shown["stg_jobs"]["grain"]
+    assert "job_id" in [each["name"] for each in shown["stg_jobs"]["columns"]]
     assert not list(tmp_path.iterdir())
 
 
@@ -66,16 +65,7 @@ def test_models_build_publishes_the_models(folder: Path) -> None:
         Warehouse(folder).published, "SELECT count(*) FROM staging.stg_leads"
     ).rows
     assert 0 == tested.status
-    assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
-
-
-def test_models_build_with_a_selection_builds_it_and_copies_the_others(folder: Path) -> None:
-    built = call(["models", "build", "sum_coverage"], make_environ(folder))
-
-    assert 0 == built.status
-    assert "no" == built.row("sum_coverage")[-1]
-    assert "yes" == built.row("fct_placements")[-1]
-    assert "Published" in built.err
+    assert ["status-1"] == failed["seeds_are_complete"]["examples"]
 
 
 def test_models_seeds_shows_and_writes_the_missing_rows(folder: Path) -> None:
@@ -92,7 +82,7 @@ def test_models_seeds_shows_and_writes_the_missing_rows(folder: Path) -> None:
 
 
 def test_an_unknown_model_is_a_usage_error(folder: Path) -> None:
-    for arguments in (["models", "build", "fct_placemnts"], ["models", "list", "fct_placemnts"]):
+    for arguments in (["models", "test", "fct_placemnts"], ["models", "list", "fct_placemnts"]):
         called = call(arguments, make_environ(folder))
         assert (2, True) == (called.status, "Did you mean 'fct_placements'?" in called.err)
     called = call(["models", "seeds", "peple", "--write"], make_environ(folder))

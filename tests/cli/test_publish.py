@@ -8,7 +8,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
-from tests.publishing.agency import LONG, PublishingAccount
+from tests.models.agency import LONG, PublishingAccount
 from tests.support.command import KEY, call, variables
 
 

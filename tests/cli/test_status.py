@@ -36,12 +36,11 @@ def test_commands_require_an_account_if_several_exist_and_create_no_files(tmp_pa
     project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
     environ = variables(None, tmp_path / "data", None) | {"CONNECTOR_CONFIG": str(project)}
 
-    alerting = environ | {"CONNECTOR_ALERT_WEBHOOK": "http://127.0.0.1:9/hook"}
-    for command in ("status", "pull", "alerts"):
+    alerting = environ | {"CONNECTOR_NOTIFY_URLS": "json://127.0.0.1:9/hook"}
+    for command in ("status", "pull"):
         refused = call([command], alerting)
         assert (2, "") == (refused.status, refused.out)
         assert "Choose one with --account: acme, globex." in refused.err
-        assert "alert" not in refused.err
     assert not (tmp_path / "data").exists()
     whole = environ | {"CONNECTOR_API_KEY": KEY}
     output = call(["status", "--account", "globex"], whole).err
@@ -93,12 +92,13 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure
             for id in sorted(sandbox.store.records("candidates"))[::2]:
                 sandbox.store.delete("candidates", id)
             call(["pull", "candidates"], environ)
-        output = call(["status"], environ).err
+        called = call(["status"], environ)
+        output = called.out + called.err
 
     expected = {
-        "shrunk": "Check on the platform whether they exist",
+        "shrunk": "Check one of these records on the platform",
         "refused": "Check CONNECTOR_API_KEY",
-        "cut off": "What to do: Run 'connector pull'",
+        "cut off": "What to do: The next pull continues",
     }
     assert expected[failure] in output
     assert "Nothing to do" not in output

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from connector.catalog import CATALOG
-from connector.client.client import Client, RecordEndpoint
+from connector.client.client import Client
 from connector.client.messages import Observer, Request
 from tests.support.clock import ClientClock
 
@@ -18,22 +17,15 @@ ID = "5d1c"
 Call = Callable[[Client], Awaitable[Any]]
 
 
-def get_endpoint(client: Client, name: str, parent: str | None = None) -> RecordEndpoint[Any]:
-    """Return the client's operations on a resource; content items need their type as `parent`."""
-    return RecordEndpoint(client, CATALOG[name].record, parent)
-
-
 READS: Mapping[str, Call] = {
-    "list": lambda client: get_endpoint(client, "jobs").list(search="anna@example.com"),
-    "get": lambda client: get_endpoint(client, "candidates").get(ID),
+    "list": lambda client: client.page("jobs", search="anna@example.com"),
+    "get": lambda client: client.detail("candidates", ID),
 }
 WRITES: Mapping[str, Call] = {
-    "create": lambda client: get_endpoint(client, "companies").create(
-        {"name": "A", "email": "anna@example.com"}
-    ),
-    "update": lambda client: get_endpoint(client, "jobs").update(ID, {"title": "B"}),
-    "delete": lambda client: get_endpoint(client, "content_items", "news").delete(ID),
-    "convert": lambda client: get_endpoint(client, "leads").convert(ID),
+    "create": lambda client: client.create("companies", {"name": "A", "email": "anna@example.com"}),
+    "update": lambda client: client.update("jobs", ID, {"title": "B"}),
+    "delete": lambda client: client.delete("content_items", ID, "news"),
+    "convert": lambda client: client.convert("leads", ID),
 }
 
 

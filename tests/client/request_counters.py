@@ -133,13 +133,12 @@ class SlidingWindow:
 @dataclass
 class MonthlyLimit:
     """Counter with a limit per minute, and with `month_limit` requests until `month_ends_at`. Once
-    the month is used up, the reset shown is that of the month or of the minute, as in `shows`.
+    the month is used up, the reset shown is that of the month.
     """
 
     limit: int
     month_limit: int
     month_ends_at: float
-    shows: Literal["month", "minute"] = "month"
     busiest: int = 0
     _spent: int = 0
 
@@ -164,5 +163,5 @@ class MonthlyLimit:
 
     def reset_at(self, now: float) -> float:
         """Return the end of the month if it is used up and shown, else of the minute."""
-        is_shown = self._is_month_used_up(now) and self.shows == "month"
-        return self.month_ends_at if is_shown else self._minute.reset_at(now)
+        is_used_up = self._is_month_used_up(now)
+        return self.month_ends_at if is_used_up else self._minute.reset_at(now)

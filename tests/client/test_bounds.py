@@ -13,7 +13,7 @@ from connector.client.client import Limits
 from connector.errors_api import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, WRITES, RecordingObserver, get_endpoint, make_client
+from tests.client.calls import KEY, WRITES, RecordingObserver, make_client
 from tests.client.peer import (
     RECORD,
     Peer,
@@ -32,7 +32,7 @@ async def get_record(reply: Reply, body_bytes_max: int) -> dict[str, object]:
     """Return the record that a client with this size limit gets from the reply."""
     limits = Limits(body_bytes_max=body_bytes_max)
     async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
-        return dict((await get_endpoint(client, "jobs").get("5d1c")).raw)
+        return dict((await client.detail("jobs", "5d1c")).raw)
 
 
 def test_a_slowly_dripping_response_fails_at_the_deadline() -> None:
@@ -45,7 +45,7 @@ def test_a_slowly_dripping_response_fails_at_the_deadline() -> None:
             limits = Limits(deadline_seconds=0.6, attempts_max=1)
             async with make_client(sandbox.base_url, limits=limits, observer=observer) as client:
                 with pytest.raises(NoAnswer, match=r"no complete answer in time, of 0\.6 s"):
-                    await get_endpoint(client, "jobs").get(id)
+                    await client.detail("jobs", id)
 
         asyncio.run(act())
 
@@ -90,7 +90,7 @@ def test_gzip_responses_are_requested_and_decompressed() -> None:
     async def act() -> None:
         async with Peer(send_bytes(make_response(200, gzip.compress(BODY), GZIP))) as peer:
             async with make_client(peer.base_url) as client:
-                assert RECORD == (await get_endpoint(client, "jobs").get("5d1c")).raw
+                assert RECORD == (await client.detail("jobs", "5d1c")).raw
             headers = peer.requests[0].headers
         assert "gzip" == headers["accept-encoding"]
         assert "application/json" == headers["content-type"] == headers["accept"]
@@ -121,7 +121,7 @@ def test_bombs_and_endless_responses_are_rejected_within_a_memory_limit(fault: s
                 "unknown compression" if fault == "bomb in a bomb" else "more than 1000000 bytes"
             )
             with pytest.raises(NotTheApi, match=expected):
-                await get_endpoint(client, "jobs").get("5d1c")
+                await client.detail("jobs", "5d1c")
 
     tracemalloc.start()
     try:

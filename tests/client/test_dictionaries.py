@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from connector import Client, NotFound
 from connector.catalog import CATALOG
+from connector.client.client import Client
+from connector.errors_api import NotFound
 from connector.sandbox.server import Sandbox
 from tests.repository import ROOT
 

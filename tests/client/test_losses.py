@@ -27,7 +27,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from tests.client.calls import READS, WRITES, RecordingObserver, get_endpoint, make_client
+from tests.client.calls import READS, WRITES, RecordingObserver, make_client
 from tests.client.peer import (
     RECORD,
     Peer,
@@ -214,7 +214,7 @@ def test_waits_between_repeats_grow_up_to_their_limit() -> None:
         async with Peer(FAILED["500"]) as peer:
             async with make_client(peer.base_url, clock, **terms) as client:
                 with pytest.raises(ServerFailed):
-                    await get_endpoint(client, "jobs").get("5d1c")
+                    await client.detail("jobs", "5d1c")
             assert len(clock.waits) + 1 == len(peer.requests)
         return clock.waits
 

@@ -13,11 +13,10 @@ from connector.catalog import CATALOG
 from connector.catalog.booking import Booking
 from connector.catalog.content import ContentItem, ContentTypeField
 from connector.catalog.job import Job
-from connector.client.client import Client, RecordEndpoint
+from connector.client.client import Client
 from connector.errors import Misused, UnknownName
 from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
 from connector.sandbox.server import Sandbox
-from tests.client.calls import get_endpoint
 from tests.faults.network_faults import EditedResponse
 from tests.sandbox.world import COUNTS, ServedSandbox, open_sandbox
 
@@ -53,9 +52,9 @@ def read_content_items(world: ServedSandbox, type: str) -> dict[str, Any]:
     return dict(world.store.records("content_items", type=type))
 
 
-def get_world_endpoint(client: Client, world: ServedSandbox, name: str) -> RecordEndpoint[Any]:
-    """Return the operations of the resource, or those of the content items of one type."""
-    return get_endpoint(client, name, find_content_type(world) if name == "content_items" else None)
+def find_parent(world: ServedSandbox, name: str) -> str | None:
+    """Return a content type for content items; None for other resources."""
+    return find_content_type(world) if name == "content_items" else None
 
 
 def read_stored_records(world: ServedSandbox, name: str) -> dict[str, Any]:
@@ -71,7 +70,7 @@ def read_stored_records(world: ServedSandbox, name: str) -> dict[str, Any]:
 def test_get_returns_the_stored_record(world: ServedSandbox, name: str) -> None:
     id, expected = next(iter(read_stored_records(world, name).items()))
     record = run_with_client(
-        world.sandbox, lambda client: get_world_endpoint(client, world, name).get(id)
+        world.sandbox, lambda client: client.detail(name, id, find_parent(world, name))
     )
 
     assert CATALOG[name].record is type(record)
@@ -85,7 +84,7 @@ def test_get_returns_the_stored_record(world: ServedSandbox, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_list_returns_list_fields_and_the_total_count(world: ServedSandbox, name: str) -> None:
     page = run_with_client(
-        world.sandbox, lambda client: get_world_endpoint(client, world, name).list(per_page=2)
+        world.sandbox, lambda client: client.page(name, find_parent(world, name), per_page=2)
     )
     shown = {each.name for each in CATALOG[name].item_fields}
 
@@ -102,7 +101,7 @@ def test_reading_a_detail_field_of_a_list_item_raises_attribute_error(
     world: ServedSandbox, name: str
 ) -> None:
     page = run_with_client(
-        world.sandbox, lambda client: get_world_endpoint(client, world, name).list(per_page=1)
+        world.sandbox, lambda client: client.page(name, find_parent(world, name), per_page=1)
     )
     hidden = next(each.name for each in CATALOG[name].detail_fields if not each.listed)
 
@@ -115,26 +114,26 @@ def test_a_record_can_be_created_updated_and_deleted(world: ServedSandbox, name:
     first, then = world.full_body(name), world.full_body(name, "update")
     hidden = {each.name for each in CATALOG[name].fields.values() if each.write_only}
 
-    async def act(client: Client) -> None:
-        offered = get_world_endpoint(client, world, name)
-        made = await offered.create(first)
-        whole = await offered.get(made.record.id)
+    async def act(client: Any) -> None:
+        parent = find_parent(world, name)
+        made = await client.create(name, first, parent)
+        whole = await client.detail(name, made.record.id, parent)
         assert drop_hidden_fields(first, hidden) == {
             key: whole.raw[key] for key in drop_hidden_fields(first, hidden)
         }
         assert f"The {CATALOG[name].singular} was created." == made.message
 
-        changed = await offered.update(made.record.id, then)
-        whole = await offered.get(made.record.id)
+        changed = await client.update(name, made.record.id, then, parent)
+        whole = await client.detail(name, made.record.id, parent)
         assert drop_hidden_fields(then, hidden) == {
             key: whole.raw[key] for key in drop_hidden_fields(then, hidden)
         }
         assert made.record.id == changed.record.id
         assert changed.message
 
-        await offered.delete(made.record.id)
+        await client.delete(name, made.record.id, parent)
         with pytest.raises(NotFound) as caught:
-            await offered.get(made.record.id)
+            await client.detail(name, made.record.id, parent)
         assert caught.value.is_api_error
 
     run_with_client(world.sandbox, act)
@@ -149,19 +148,17 @@ def drop_hidden_fields(body: dict[str, Any], hidden: set[str]) -> dict[str, Any]
 def test_a_delete_accepts_a_204_and_a_message(behaviour: str, message_type: type | None) -> None:
     with Sandbox(counts={"jobs": 1}, behaviours={"delete": behaviour}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
-        message = run_with_client(sandbox, lambda client: get_endpoint(client, "jobs").delete(id))
+        message = run_with_client(sandbox, lambda client: client.delete("jobs", id))
 
         assert {} == sandbox.store.records("jobs")
         assert message_type is (None if message is None else type(message))
 
 
-@pytest.mark.parametrize("status", ["200", "201"])
 @pytest.mark.parametrize("shown", ["record", "minimal"])
-def test_a_lead_can_be_converted(status: str, shown: str) -> None:
-    behaviours = {"convert_status": status, "convert_fields": shown}
-    with Sandbox(counts={"leads": 1}, behaviours=behaviours) as sandbox:
+def test_a_lead_can_be_converted(shown: str) -> None:
+    with Sandbox(counts={"leads": 1}, behaviours={"convert_fields": shown}) as sandbox:
         id = next(iter(sandbox.store.records("leads")))
-        written = run_with_client(sandbox, lambda client: get_endpoint(client, "leads").convert(id))
+        written = run_with_client(sandbox, lambda client: client.convert("leads", id))
 
         assert id == written.record.id
         assert "active" == written.record.status
@@ -172,19 +169,15 @@ def test_a_lead_can_be_converted(status: str, shown: str) -> None:
 def test_content_items_can_be_read_by_slug_and_by_id_of_their_type(world: ServedSandbox) -> None:
     slug = find_content_type(world)
 
-    async def act(client: Client) -> None:
-        types = [
-            each
-            async for page in get_endpoint(client, "content_types").pages()
-            for each in page.items
-        ]
+    async def act(client: Any) -> None:
+        types = (await client.page("content_types")).items
         one = next(each for each in types if each.slug == slug)
-        by_slug = await get_endpoint(client, "content_items", slug).list(sort="updated_at")
-        by_id = await get_endpoint(client, "content_items", one.id).list(sort="updated_at")
+        by_slug = await client.page("content_items", slug, sort="updated_at")
+        by_id = await client.page("content_items", one.id, sort="updated_at")
         assert by_slug.items == by_id.items
 
-        item = await get_endpoint(client, "content_items", one.id).get(by_slug.items[0].id)
-        whole = await get_endpoint(client, "content_types").get(one.id)
+        item = await client.detail("content_items", by_slug.items[0].id, one.id)
+        whole = await client.detail("content_types", one.id)
         assert isinstance(item, ContentItem)
         assert set(item.fields) <= {each.field_key for each in whole.fields}
         assert all(isinstance(each, ContentTypeField) for each in whole.fields)
@@ -193,17 +186,17 @@ def test_content_items_can_be_read_by_slug_and_by_id_of_their_type(world: Served
 
 
 def test_a_list_can_be_sorted_filtered_and_searched(world: ServedSandbox) -> None:
-    async def act(client: Client) -> None:
-        page = await get_endpoint(client, "bookings").list(
-            sort="start_datetime", order="asc", filters={"status": "confirmed"}
+    async def act(client: Any) -> None:
+        page = await client.page(
+            "bookings", sort="start_datetime", order="asc", filters={"status": "confirmed"}
         )
         starts = [each.start_datetime for each in page.items]
         assert sorted(starts) == starts
         assert {"confirmed"} == {each.status for each in page.items}
         assert page.total < len(world.store.records("bookings"))
 
-        one = (await get_endpoint(client, "companies").list()).items[0]
-        found = await get_endpoint(client, "companies").list(search=one.name)
+        one = (await client.page("companies")).items[0]
+        found = await client.page("companies", search=one.name)
         assert one.id in {each.id for each in found.items}
 
     run_with_client(world.sandbox, act)
@@ -211,7 +204,7 @@ def test_a_list_can_be_sorted_filtered_and_searched(world: ServedSandbox) -> Non
 
 @pytest.mark.parametrize(("jobs", "requests"), [(0, 1), (1, 1), (200, 2), (201, 3), (250, 3)])
 def test_the_iterator_reads_every_item_once_in_full_pages(jobs: int, requests: int) -> None:
-    async def act(client: Client) -> list[str]:
+    async def act(client: Any) -> list[str]:
         return [each["id"] async for each in client.jobs.list(sort="created_at")]
 
     with Sandbox(counts={"jobs": jobs, "companies": 3}) as sandbox:
@@ -225,7 +218,7 @@ def test_the_iterator_continues_after_a_short_page() -> None:
     def drop_last_item(document: Any) -> None:
         document["data"].pop()
 
-    async def act(client: Client) -> list[str]:
+    async def act(client: Any) -> list[str]:
         return [each["id"] async for each in client.jobs.list(sort="created_at")]
 
     with Sandbox(counts={"jobs": 201, "companies": 3}) as sandbox:
@@ -238,9 +231,9 @@ def test_the_iterator_continues_after_a_short_page() -> None:
 def test_undocumented_fields_of_the_api_are_kept() -> None:
     with Sandbox(counts={"jobs": 1}, behaviours={"extra_fields": "shown"}) as sandbox:
 
-        async def act(client: Client) -> None:
-            item = (await get_endpoint(client, "jobs").list()).items[0]
-            record = await get_endpoint(client, "jobs").get(item.id)
+        async def act(client: Any) -> None:
+            item = (await client.page("jobs")).items[0]
+            record = await client.detail("jobs", item.id)
             assert item.undeclared_fields
             assert record.undeclared_fields
             assert record.undeclared_fields.items() <= record.raw.items()
@@ -253,7 +246,7 @@ def test_a_rejected_key_raises_unauthorized() -> None:
 
         async def act() -> None:
             async with Client(sandbox.base_url, "another-key") as client:
-                await get_endpoint(client, "jobs").list()
+                await client.page("jobs")
 
         with pytest.raises(Unauthorized, match="API key") as caught:
             asyncio.run(act())
@@ -264,19 +257,17 @@ def test_a_rejected_key_raises_unauthorized() -> None:
 def test_a_missing_scope_raises_forbidden_with_its_name() -> None:
     with Sandbox(keys={"half": ("jobs.read",)}) as sandbox:
         with pytest.raises(Forbidden, match="scope") as caught:
-            run_with_client(sandbox, lambda client: get_endpoint(client, "jobs").delete("5d1c"))
+            run_with_client(sandbox, lambda client: client.delete("jobs", "5d1c"))
         assert "jobs.write" == caught.value.scope
         with pytest.raises(Forbidden) as caught:
-            run_with_client(sandbox, lambda client: get_endpoint(client, "content_types").list())
+            run_with_client(sandbox, lambda client: client.page("content_types"))
         assert "content.read" == caught.value.scope
 
 
 def test_rejected_fields_raise_validation_failed_with_their_messages() -> None:
     with Sandbox() as sandbox:
         with pytest.raises(ValidationFailed) as caught:
-            run_with_client(
-                sandbox, lambda client: get_endpoint(client, "companies").create({"email": "none"})
-            )
+            run_with_client(sandbox, lambda client: client.create("companies", {"email": "none"}))
 
         assert {"name", "email"} == set(caught.value.errors)
         assert all(messages for messages in caught.value.errors.values())
@@ -286,11 +277,11 @@ def test_rejected_fields_raise_validation_failed_with_their_messages() -> None:
 
 def test_a_missing_record_raises_not_found(world: ServedSandbox) -> None:
     for act in (
-        lambda client: get_endpoint(client, "jobs").get("5d1c"),
-        lambda client: get_endpoint(client, "jobs").update("5d1c", {"title": "A"}),
-        lambda client: get_endpoint(client, "jobs").delete("5d1c"),
-        lambda client: get_endpoint(client, "leads").convert("5d1c"),
-        lambda client: get_endpoint(client, "content_items", "none").list(),
+        lambda client: client.detail("jobs", "5d1c"),
+        lambda client: client.update("jobs", "5d1c", {"title": "A"}),
+        lambda client: client.delete("jobs", "5d1c"),
+        lambda client: client.convert("leads", "5d1c"),
+        lambda client: client.page("content_items", "none"),
     ):
         with pytest.raises(NotFound) as caught:
             run_with_client(world.sandbox, act)
@@ -300,10 +291,10 @@ def test_a_missing_record_raises_not_found(world: ServedSandbox) -> None:
 def test_unsupported_operations_are_refused_without_a_request() -> None:
     with Sandbox() as sandbox:
         for act in (
-            lambda client: get_endpoint(client, "content_types").create({}),
-            lambda client: get_endpoint(client, "content_types").update("5", {}),
-            lambda client: get_endpoint(client, "content_types").delete("5"),
-            lambda client: get_endpoint(client, "jobs").convert("5"),
+            lambda client: client.create("content_types", {}),
+            lambda client: client.update("content_types", "5", {}),
+            lambda client: client.delete("content_types", "5"),
+            lambda client: client.convert("jobs", "5"),
         ):
             with pytest.raises(UnknownName):
                 run_with_client(sandbox, cast("Callable[[Any], Awaitable[Any]]", act))
@@ -315,10 +306,10 @@ def test_a_closed_client_raises_an_error() -> None:
 
         async def act() -> None:
             async with Client(sandbox.base_url, sandbox.key) as client:
-                await get_endpoint(client, "jobs").list()
+                await client.page("jobs")
             for _ in range(3):
                 with pytest.raises(Misused, match="closed"):
-                    await get_endpoint(client, "jobs").list()
+                    await client.page("jobs")
 
         asyncio.run(act())
 
@@ -326,11 +317,11 @@ def test_a_closed_client_raises_an_error() -> None:
 def test_dates_and_times_are_sent_in_the_apis_format(world: ServedSandbox) -> None:
     starts = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 
-    async def act(client: Client) -> None:
-        made = await get_endpoint(client, "bookings").create(
-            {"booking_type": "internal", "start_datetime": starts, "title": "A"}
+    async def act(client: Any) -> None:
+        made = await client.create(
+            "bookings", {"booking_type": "internal", "start_datetime": starts, "title": "A"}
         )
-        booking: Booking = await get_endpoint(client, "bookings").get(made.record.id)
+        booking: Booking = await client.detail("bookings", made.record.id)
         assert starts == booking.start_datetime
 
     run_with_client(world.sandbox, act)
@@ -339,11 +330,9 @@ def test_dates_and_times_are_sent_in_the_apis_format(world: ServedSandbox) -> No
 def test_the_clients_rate_limit_is_that_of_the_response_headers() -> None:
     with Sandbox(counts={"jobs": 1}, rate_limit=60) as sandbox:
 
-        async def act(client: Client) -> None:
+        async def act(client: Any) -> None:
             assert (None, None) == (client.limiter.limit, client.limiter.remaining)
-            job: Job = await get_endpoint(client, "jobs").get(
-                next(iter(sandbox.store.records("jobs")))
-            )
+            job: Job = await client.detail("jobs", next(iter(sandbox.store.records("jobs"))))
             assert job.id
             assert (60, 59) == (client.limiter.limit, client.limiter.remaining)
 

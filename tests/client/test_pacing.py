@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from connector.client.client import Client, Limits
+from connector.client.limiter import RateLimiter
 from connector.client.messages import Request
-from connector.client.rate_limiter import RateLimiter
 from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
 from connector.pulls.outcome import RequestTally
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, RecordingObserver, get_endpoint, make_client
+from tests.client.calls import KEY, RecordingObserver, make_client
 from tests.client.peer import RECORD, Peer, Reply, found, reply_after, send_json, send_nothing
 from tests.support.clock import ClientClock
 
@@ -24,7 +24,7 @@ START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
 async def get_job(client: Client) -> None:
     """Read a job, which must succeed within `DEADLINE_SECONDS`."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        await get_endpoint(client, "jobs").get("5d1c")
+        await client.detail("jobs", "5d1c")
 
 
 @pytest.mark.parametrize("connections", [1, 3])
@@ -85,7 +85,7 @@ def test_concurrent_requests_share_one_rate_limiter() -> None:
         async def act() -> None:
             async with make_client(sandbox.base_url, clock, connections=4) as client:
                 async with asyncio.timeout(DEADLINE_SECONDS):
-                    await asyncio.gather(*(get_endpoint(client, "jobs").get(id) for _ in range(40)))
+                    await asyncio.gather(*(client.detail("jobs", id) for _ in range(40)))
 
         asyncio.run(act())
         assert [200] * 40 == [each.status for each in sandbox.log]
@@ -301,15 +301,17 @@ def test_a_used_up_monthly_quota_stops_requests_immediately(reset: str) -> None:
     asyncio.run(act())
 
 
-def test_repeated_429s_without_figures_end_as_a_used_up_month() -> None:
+def test_429s_without_headers_are_repeated_and_never_mean_the_month() -> None:
     async def act() -> None:
-        limits = Limits(attempts_max=100, retry_seconds_max=1e6)
-        async with Peer(send_json(429, {})) as peer:
-            async with make_client(peer.base_url, limits=limits) as client:
-                with pytest.raises(QuotaSpent, match="GET /api/v1/jobs/5d1c") as caught:
+        clock = ClientClock()
+        peer = Peer(send_json(429, {}))
+        async with peer, make_client(peer.base_url, clock) as client:
+            for run in range(1, 4):
+                with pytest.raises(RateLimited, match="GET /api/v1/jobs/5d1c"):
                     await get_job(client)
-            assert 2 <= len(peer.requests) < 20
-        assert None is caught.value.resets_at
+                assert 2 * run <= len(peer.requests) <= 5 * run
+                clock.now += 60
+        assert sum(clock.waits) >= 3 * 60
 
     asyncio.run(act())
 

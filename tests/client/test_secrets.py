@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from connector.client.client import Client, Limits
 from connector.errors import ConnectorError, SettingsError
-from tests.client.calls import KEY, READS, WRITES, get_endpoint, make_client
+from tests.client.calls import KEY, READS, WRITES, make_client
 from tests.client.peer import (
     Peer,
     Reply,
@@ -116,7 +116,7 @@ def test_the_error_for_an_unreachable_server_does_not_contain_the_key() -> None:
             address = peer.base_url
         async with make_client(address) as client:
             with pytest.raises(ConnectorError) as caught:
-                await get_endpoint(client, "jobs").get("5d1c")
+                await client.detail("jobs", "5d1c")
         return caught.value
 
     assert [] == find_key_forms(format_error(asyncio.run(act())))
@@ -144,7 +144,7 @@ def test_a_record_that_contains_the_key_is_returned_unchanged() -> None:
     async def act() -> None:
         reply = send_json(200, {"data": {"id": "5d1c", "title": KEY}})
         async with Peer(reply) as peer, make_client(peer.base_url) as client:
-            assert KEY == (await get_endpoint(client, "jobs").get("5d1c")).title
+            assert KEY == (await client.detail("jobs", "5d1c")).raw["title"]
 
     asyncio.run(act())
 
@@ -174,9 +174,9 @@ def walk_objects(root: object) -> Iterator[object]:
 def test_no_object_of_a_client_shows_the_key() -> None:
     async def act() -> None:
         async with Peer(listed) as peer, make_client(peer.base_url, ClientClock()) as client:
-            page = await get_endpoint(client, "jobs").list()
+            page = await client.page("jobs")
             assert f"<Client of {peer.base_url}>" == repr(client)
-            for root in (client, get_endpoint(client, "jobs"), page, client.limiter):
+            for root in (client, client.jobs, page, client.limiter):
                 found_below = list(walk_objects(root))
                 assert [] == [each for each in found_below if find_key_forms(repr(each))]
             # The walk goes all the way: to the key itself, which hides what it holds.
@@ -186,7 +186,7 @@ def test_no_object_of_a_client_shows_the_key() -> None:
 
 
 def test_no_log_contains_the_key_or_the_query(caplog: pytest.LogCaptureFixture) -> None:
-    for name in ("", "httpx", "aiohttp", "asyncio", "connector"):
+    for name in ("", "httpx", "httpcore", "httpcore.http11", "anyio", "asyncio", "connector"):
         caplog.set_level(logging.DEBUG, logger=name)
 
     async def act() -> None:

@@ -10,7 +10,7 @@ import pytest
 from connector.client.client import Client
 from connector.errors import SettingsError
 from connector.errors_api import Redirected, Unreachable
-from tests.client.calls import KEY, READS, WRITES, get_endpoint, make_client
+from tests.client.calls import KEY, READS, WRITES, make_client
 from tests.client.peer import Peer, found, listed, make_response, send_bytes
 from tests.support.tls import PEM, make_server_context
 
@@ -38,8 +38,8 @@ def test_an_untrusted_certificate_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=make_server_context()) as peer:
             async with make_client(peer.base_url) as client:
-                with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED") as caught:
-                    await get_endpoint(client, "jobs").get("5d1c")
+                with pytest.raises(Unreachable, match="is not trusted") as caught:
+                    await client.detail("jobs", "5d1c")
             assert "authority" in caught.value.action
             assert [] == peer.requests
 
@@ -50,7 +50,7 @@ def test_a_certificate_signed_by_the_configured_authority_is_accepted() -> None:
     async def act() -> None:
         async with Peer(found, tls=make_server_context()) as peer:
             async with make_client(peer.base_url, ca_file=PEM) as client:
-                assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
+                assert "5d1c" == (await client.detail("jobs", "5d1c")).id
             assert 1 == len(peer.requests)
 
     asyncio.run(act())
@@ -61,8 +61,8 @@ def test_a_certificate_of_another_host_is_refused() -> None:
         async with Peer(found, tls=make_server_context()) as peer:
             address = peer.base_url.replace("127.0.0.1", "localhost")
             async with make_client(address, ca_file=PEM) as client:
-                with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
-                    await get_endpoint(client, "jobs").get("5d1c")
+                with pytest.raises(Unreachable, match="is not for localhost"):
+                    await client.detail("jobs", "5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
@@ -93,7 +93,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
             for name in ("NO_PROXY", "no_proxy"):
                 monkeypatch.delenv(name, raising=False)
             async with make_client(peer.base_url) as client:
-                await get_endpoint(client, "jobs").get("5d1c")
+                await client.detail("jobs", "5d1c")
             assert [] == proxy.requests
             assert 1 == len(peer.requests)
 
@@ -107,8 +107,8 @@ def test_cookies_are_not_stored() -> None:
         body = b'{"data": {"id": "5d1c"}}'
         peer = Peer(send_bytes(make_response(200, body, cookie)))
         async with peer, make_client(peer.base_url) as client:
-            await get_endpoint(client, "jobs").get("5d1c")
-            await get_endpoint(client, "jobs").get("5d1c")
+            await client.detail("jobs", "5d1c")
+            await client.detail("jobs", "5d1c")
         assert 2 == len(peer.requests)
         assert not any("cookie" in each.headers for each in peer.requests)
 
@@ -119,7 +119,7 @@ def test_cookies_are_not_stored() -> None:
 def test_every_request_is_sent_below_the_base_address(path: str) -> None:
     async def act() -> None:
         async with Peer(listed) as peer, make_client(peer.base_url + path) as client:
-            await get_endpoint(client, "jobs").list(search="a&b=c#d")
+            await client.page("jobs", search="a&b=c#d")
             target = peer.requests[0].target
         tenant = "/tenant" if "tenant" in path else ""
         assert f"{tenant}/api/v1/jobs?page=1&per_page=100&search=a%26b%3Dc%23d" == target

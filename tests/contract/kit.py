@@ -50,6 +50,15 @@ START = "from importlib.metadata import entry_points as e; import sys; sys.argv[
 START += "(c,) = e(group='console_scripts', name='connector'); sys.exit(c.load()())"
 """Program that runs the installed command."""
 
+PLAN = ("plan",)
+"""Command that estimates a pull."""
+
+SWEEP = ("sweep",)
+"""Command that also compares all pages of lists."""
+
+NOT_BEFORE = "_began_after"
+"""Column of the history: until when the version before was still seen."""
+
 # -- the server -----------------------------------------------------------------------------------
 
 
@@ -145,6 +154,18 @@ def edited(change: Callable[[Any], Any]) -> Fault:
     return perform
 
 
+def hide(*ids: str) -> Fault:
+    """Return a fault that leaves records out of a list and its total."""
+
+    def change(document: dict[str, Any]) -> dict[str, Any]:
+        kept = [each for each in document["data"] if each["id"] not in ids]
+        total = len(kept)
+        page = {"page": 1, "per_page": 100, "total": total, "total_pages": 1}
+        return {**document, "data": kept, "pagination": page}
+
+    return edited(change)
+
+
 @dataclass
 class Rule:
     """A fault for the next `times` requests that match, or for all if `times` is None."""
@@ -180,7 +201,8 @@ class Server:
 
     @contextmanager
     def serve(self, **options: Any) -> Iterator[Self]:
-        """Serve a sandbox with these options at this address."""
+        """Serve a sandbox with these options at this address; `clock` shows its time in answers."""
+        self.shows_date = "clock" in options
         options.setdefault("keys", {KEY: ("*",)})
         with Sandbox(**options) as sandbox:
             self._sandbox = sandbox
@@ -332,7 +354,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._upstream.request(request.method, target, request.body or None, kept)
             found = self._upstream.getresponse()
         body = found.read()
-        skipped = ("content-length", "connection", "transfer-encoding", "date", "server")
+        skipped = ["content-length", "connection", "transfer-encoding", "server"]
+        if not self.owner.shows_date:
+            skipped.append("date")
         headers = {n: v for n, v in found.getheaders() if n.lower() not in skipped}
         return Answer(found.status, body, headers)
 

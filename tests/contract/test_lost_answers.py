@@ -8,7 +8,6 @@ from tests.contract.kit import (
     Account,
     Fault,
     Forward,
-    Push,
     candidate,
     html,
     lost,
@@ -63,13 +62,11 @@ def test_a_create_that_is_not_found_is_held_and_not_sent_again(account: Account,
         assert (["held"], 1, 0) == (done.outcomes, posts(account), count(account, 1))
 
 
-def test_the_same_row_in_another_file_is_not_sent_either(account: Account) -> None:
+def test_the_same_row_in_another_file_is_held_and_not_sent(account: Account) -> None:
     account.server.rule("POST *", unsent, times=1)
     account.push("candidates", account.csv("a.csv", [candidate(1)]), *CREATE, status=3)
-    account.run(
-        "push", "candidates", account.csv("b.csv", [candidate(1)]), *CREATE, "--apply", "--no-pull"
-    )
-    assert 1 == posts(account)
+    again = account.push("candidates", account.csv("b.csv", [candidate(1)]), *CREATE, status=3)
+    assert (["held"], 1, 0) == (again.outcomes, posts(account), count(account, 1))
 
 
 def test_a_record_that_appears_later_is_found_by_the_next_push(account: Account) -> None:
@@ -82,17 +79,14 @@ def test_a_record_that_appears_later_is_found_by_the_next_push(account: Account)
 
 
 def test_an_equal_record_that_existed_before_is_not_taken_for_the_rows(account: Account) -> None:
-    """Leads may share an email; the old one is no proof that the create was applied."""
-    old = account.server.api("GET", f"/leads/{account.server.ids('leads')[0]}")
-    row = {name: old[name] for name in ("email", "first_name", "last_name", "lead_status_id")}
+    """Jobs have no identity; the old one is no proof that the create was applied."""
+    old = account.server.api("GET", f"/jobs/{account.server.ids('jobs')[0]}")
+    row = {name: old[name] for name in ("title", "location", "description")}
     account.server.rule("POST *", unsent, times=1)
-    file = account.csv("a.csv", [row])
-    result = account.run(
-        "push", "leads", file, *CREATE, "--accept-warnings", "--apply", "--json", "--no-pull"
-    )
-    done = Push(result.json, account.folder)
-    assert ["created"] != done.outcomes
-    assert posts(account) <= 1
+    file = account.csv("a.csv", [{**row, "employment_type": "permanent"}])
+    done = account.push("jobs", file, *CREATE, "--accept-warnings", status=3)
+    assert (["held"], 1) == (done.outcomes, posts(account))
+    assert old["id"] != done.rows[0]["_id"]
 
 
 def test_the_other_rows_are_sent(account: Account) -> None:

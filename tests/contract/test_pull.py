@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -105,7 +107,9 @@ def test_a_content_item_is_edited_and_deleted(account: Account) -> None:
 
 @pytest.mark.parametrize("behaviour", [
     {"sorting": "ignored"}, {"ties": "random"}, {"total": "earlier"}, {"per_page_max": "10"},
-    {"timestamp_precision": "seconds"}, {"nulls": "absent"}, {"counters": "live"},
+    {"timestamp_precision": "seconds"}, {"nulls": "absent"}, {"counters": "moving"},
+    {"page_past_end": "last"}, {"page_past_end": "404"},
+    {"date_header": "missing"}, {"rate_window": "sliding"},
 ], ids=lambda each: "-".join(*each.items()))  # fmt: skip
 def test_other_servers_are_copied_exactly(
     world: World, tmp_path: Path, behaviour: dict[str, str]
@@ -123,7 +127,7 @@ def test_other_servers_are_copied_exactly(
             assert [] == account.differences("candidates")
 
 
-@pytest.mark.parametrize("path", ["GET /api/v1/candidates?*", "GET /api/v1/candidates/*"])
+@pytest.mark.parametrize("path", ["GET /api/v1/candidates[?]*", "GET /api/v1/candidates/*"])
 @pytest.mark.parametrize("fault", [
     unsent, truncated, status(502), status(503, retry_after=0),
     status(429, retry_after=0),
@@ -173,31 +177,60 @@ def test_a_pull_that_dies_is_continued(server: Server, tmp_path: Path, stop: int
         assert [] == account.differences("candidates")
 
 
-@pytest.mark.parametrize("stop", [0, 1, 2, 3, 4])
-def test_no_edit_is_lost_when_a_pull_dies(account: Account, stop: int) -> None:
-    """A bookmark is never ahead of the records that it covers."""
-    for number, id in enumerate(account.server.ids("candidates")[4:8]):
-        account.server.api("PUT", f"/candidates/{id}", city=f"City {number}")
-    process = account.start("pull", "candidates", "--quiet", CONNECTOR_CONNECTIONS="1")
+def test_a_pull_that_is_stopped_by_sigterm_is_no_problem(world: World, tmp_path: Path) -> None:
+    with world.copy(tmp_path) as account:
+        for id in account.server.ids("candidates")[:9]:
+            account.server.api("PUT", f"/candidates/{id}", city="Leeds")
+        process = account.start("pull", "candidates", "--quiet")
 
-    def kill(forward: Forward) -> Answer:
-        answer = forward()
-        process.kill()
-        process.wait(60)
-        return answer
+        def stop(forward: Forward) -> Answer:
+            process.terminate()
+            process.wait(60)
+            return forward()
 
-    account.server.rule("GET /api/v1/candidates*", kill, times=1, skip=stop)
-    process.communicate(timeout=60)
-    account.server.forget()
-    account.pull("candidates")
-    assert [] == account.differences("candidates")
+        account.server.rule("GET /api/v1/candidates/*", stop, times=1, skip=2)
+        process.communicate(timeout=60)
+        assert 4 == process.returncode
+        found = account.run("status", "--json").json
+        assert ([], "stopped") == (found["problems"], found["runs"][0]["outcome"])
 
 
-def test_a_failing_detail_does_not_move_the_bookmark_past_it(account: Account) -> None:
+@pytest.mark.parametrize("stop", [0, 1, 4, 9, 11, 15])
+def test_no_edit_is_lost_when_a_pull_dies(world: World, tmp_path: Path, stop: int) -> None:
+    """A bookmark is never ahead of the records that it covers.
+
+    The edits are some hours old, because each pull reads the last hour again, and on two pages,
+    because a pull compares all of the first one.
+    """
+    now = [datetime.now(UTC)]
+    pages = {"per_page_max": "10"}
+    with world.copy(tmp_path, clock=lambda: now[0], behaviours=pages) as account:
+        records = account.server.records("candidates").values()
+        for number, each in enumerate(sorted(records, key=itemgetter("updated_at"))[:16]):
+            account.server.api("PUT", f"/candidates/{each['id']}", city=f"City {number}")
+        now[0] += timedelta(hours=5)
+        process = account.start("pull", "candidates", "--quiet", CONNECTOR_CONNECTIONS="1")
+
+        def kill(forward: Forward) -> Answer:
+            answer = forward()
+            process.kill()
+            process.wait(60)
+            return answer
+
+        account.server.rule("GET /api/v1/candidates*", kill, times=1, skip=stop)
+        process.communicate(timeout=60)
+        assert -9 == process.returncode
+        account.server.forget()
+        now[0] += timedelta(minutes=1)
+        account.pull("candidates")
+        assert [] == account.differences("candidates")
+
+
+def test_an_unreadable_detail_does_not_move_the_bookmark_past_it(account: Account) -> None:
     ids = account.server.ids("candidates")
     for id in ids[4:8]:
         account.server.api("PUT", f"/candidates/{id}", city="Leeds")
-    account.server.rule("GET /api/v1/candidates/*", status(500), skip=1)
+    account.server.rule("GET /api/v1/candidates/*", plain(200, b"{"), skip=1)
     result = account.run("pull", "candidates", "--json")
     assert result.status in (1, 3)
     account.server.forget()
@@ -218,7 +251,7 @@ def test_a_wrong_total_is_never_reported_as_verified_when_the_copy_differs(
         page = {"page": 1, "per_page": 100, "total": total, "total_pages": pages}
         return {**document, "pagination": page}
 
-    account.server.rule("GET /api/v1/candidates?*", edited(misreport))
+    account.server.rule("GET /api/v1/candidates[?]*", edited(misreport))
     result = account.run("pull", "candidates", "--json")
     found = result.json["resources"]["candidates"]
     assert not (found["proven"] and account.differences("candidates")), result.text

@@ -14,7 +14,6 @@ from connector import errors, errors_api
 from connector.cli.stopping import INTERRUPTED
 from connector.errors import (
     ConnectorError,
-    EncodingUnknown,
     ModelError,
     PublishingRefused,
     ReferenceUnknown,
@@ -52,7 +51,6 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
     ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
     SheetUnknown: SheetUnknown("people.xlsx has 2 sheets with something in them"),
-    EncodingUnknown: EncodingUnknown(Path("people.csv"), "it is not UTF-8", offered="cp1252"),
 }
 """One of each error whose action is composed; the page shows the action of these."""
 

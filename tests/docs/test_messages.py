@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 
 from tests.repository import ROOT, Repository
 
-OTHER = ("connector/catalog/", "connector/sandbox/", "connector/spreadsheet/word_lists.py")
+OTHER = ("connector/catalog/", "connector/sandbox/", "connector/spreadsheet/words.toml")
 """Texts of the API, and words that people type."""
+
+CATALOGUE = "connector/spreadsheet/problems.toml"
+"""Texts of the problems of rows."""
 
 QUERY = re.compile(r"\b(SELECT|FROM|WHERE|CREATE|INSERT|UPDATE|DELETE|ALTER)\b|\n")
 PRIVATE = re.compile(
@@ -63,8 +67,10 @@ def test_texts_in_the_code_have_short_sentences_and_plain_words() -> None:
         for text in find_texts(file.path, file.text)
         if find_style_problems(text)
     ]
-
     assert [] == found
+    catalogue = tomllib.loads((ROOT / CATALOGUE).read_text("utf-8"))
+    texts = [text for table in catalogue.values() for text in table.values()]
+    assert [] == list(filter(find_style_problems, texts))
 
 
 def test_an_unusual_word_is_found() -> None:

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from connector.pulls.reading import PullOptions
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.support.agency import differences, published
 from tests.support.clock import Time, pulled
 from tests.tiers import first_fast
+
+ACCEPTED = PullOptions(accepts_deletes=True)
+"""More records are deleted than a pull deletes without consent."""
 
 COUNTS = {"later pull": 104, "first load": 130}
 
@@ -64,14 +68,14 @@ def test_a_pull_without_changes_is_exact_after_pulls_during_changes(
                 churn(sandbox.store)
         before, served = churn.calls, len(sandbox.log)
         sandbox.between = churn
-        report = pulled(sandbox, tmp_path, "candidates", time=time)
+        report = pulled(sandbox, tmp_path, "candidates", time=time, options=ACCEPTED)
         sandbox.between = None
         assert report.outcome in ("done", "partial"), report.as_json()
         # The sandbox changes records after every response except a 404.
         answers = Counter(each.status == 404 for each in sandbox.log[served:])
         assert churn.calls - before >= answers[False] - 1 > 0
         time.pass_minutes(10)
-        quiet = pulled(sandbox, tmp_path, "candidates", time=time)
+        quiet = pulled(sandbox, tmp_path, "candidates", time=time, options=ACCEPTED)
 
         assert "done" == quiet.outcome, quiet.as_json()
         assert [] == differences(sandbox, published(tmp_path))

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from connector.errors import LedgerError
-from connector.ledger.alert_states import read_alerts
-from connector.ledger.erasures import Backups, Erasures
+from connector.ledger.backups import Backups
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import Allowance
+from connector.privacy import unfinished_purges
 from connector.pushes.undo_report import read_undo_plan
 from connector.sandbox.server import Sandbox
 from tests.seeds import SEED, seeded_random
@@ -75,11 +75,8 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: ledger.read_month(Allowance(None, 0, 1), AT.date()),
     lambda ledger, batch: ledger.read_uses(),
     lambda ledger, batch: ledger.identity(),
-    lambda ledger, batch: read_alerts(ledger),
-    lambda ledger, batch: Erasures(ledger).unfinished_erasures(),
-    lambda ledger, batch: Erasures(ledger).restored_hash_counts(),
-    lambda ledger, batch: [*Erasures(ledger).listed_hashes()],
-    lambda ledger, batch: Backups(ledger).latest_backup(),
+    lambda ledger, batch: unfinished_purges(ledger),
+    lambda ledger, batch: Backups(ledger).latest_backups(),
     lambda ledger, batch: Backups(ledger).latest_restore(),
 )
 """Every read of the ledger that returns its values."""
@@ -104,29 +101,27 @@ FILLED = (
     f"INSERT INTO blocks VALUES (1, 'r', 'pull', '{AT:%Y-%m-%d}', 5)",
     f"INSERT INTO exhaustion VALUES (1, {_A}, '2027-01-01T00:00:00+00:00', 1)",
     f"INSERT INTO leases VALUES ('pull', 'r', 'pull', 1, '1', 'h', 'b', 's', {_A}, {_A}, 3)",
-    f"INSERT INTO erasures VALUES ('e', {_A}, NULL, '[]', '{{}}')",
-    f"INSERT INTO alerts VALUES ('c', 'a', {_A}, {_A}, 'opened', {_A}, 't', 'h', 'a', '[\"x\"]',"
-    f" {_A})",
-    f"INSERT INTO backups VALUES ({_A}, '/f', 9)",
-    f"INSERT INTO restores VALUES ({_A}, {_A}, 1, '{{}}')",
-    f"INSERT INTO relisted VALUES ({_A}, 1)",
+    f"INSERT INTO purges VALUES ({_A}, '[]', NULL, NULL)",
+    f"INSERT INTO backups VALUES ({_A}, {_A}, '/f', 9, 'm')",
+    f"INSERT INTO restores VALUES ({_A}, {_A}, '{{}}')",
     f"INSERT INTO push_people SELECT batch, 'sent', 'Ann', {_A} FROM push_batches",
     f"INSERT INTO previews VALUES ('d', 'jobs', {_A})",
 )
 """Rows for the tables that are empty in the account."""
 
 UNREAD = (
-    "blocks.id blocks.run_id erasures.ended_at erasures.erasure"
-    " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
+    "blocks.id blocks.run_id"
+    " exhaustion.only identity.only previews.digest previews.resource"
+    " purges.ended_at purges.rows push_changes.only"
     " push_people.action push_people.at push_people.batch push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
-    " server.only suppressed.listed_at"
+    " server.only"
 )
-"""Columns that are read only in conditions of queries."""
+"""Columns that no command reads, or only in conditions of queries."""
 
 
 class DamagedLedgerAccount:
-    """Account with a push, an erasure and a file to push. Tests damage copies of its folder."""
+    """Account with a push and a file to push. Tests damage copies of its folder."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox, self._folder = sandbox, folder
@@ -134,11 +129,7 @@ class DamagedLedgerAccount:
         first, self.file = self._write_file("first"), self._write_file("second")
         base = folder / "base"
         create = ("--mode", "create", "--apply")
-        for words in (
-            ("pull", "candidates"),
-            ("push", "candidates", str(first), *create),
-            ("erase", EMAIL, "--apply"),
-        ):
+        for words in (("pull", "candidates"), ("push", "candidates", str(first), *create)):
             assert 0 == self.call(base, *words)[0]
         with closing(sqlite3.connect(base / "ledger.sqlite")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -84,8 +84,8 @@ def write_newer_ledger(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "message", "action"),
     [
-        (write_non_database, "is not an SQLite database", "doctor --new-ledger"),
-        (write_foreign_database, "another program", "doctor --new-ledger"),
+        (write_non_database, "is not an SQLite database", "restore a backup"),
+        (write_foreign_database, "another program", "restore a backup"),
         (
             write_newer_ledger,
             "a newer version",

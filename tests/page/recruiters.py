@@ -1,134 +1,115 @@
-"""Files of recruiters: new candidates in German, changes in French, leads in English."""
+"""Files of recruiters: exports of candidates, jobs with a title, placements with names, leads."""
 
 from __future__ import annotations
 
 import csv
 import random
-from datetime import date
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 
-GERMAN_HEADINGS = (
-    *("Kandidaten-Nr.", "Anrede", "Vorname", "Nachname", "E-Mail", "Telefon", "Mobil"),
-    *("Straße und Hausnr.", "PLZ", "Ort", "Land", "Geburtsdatum", "Anstellungsart"),
-    *("Aktuelle Position", "Arbeitgeber", "Gehaltswunsch", "Kündigungsfrist", "Verfügbar ab"),
-    *("Umzugsbereit", "Führerschein", "Kenntnisse", "Quelle", "Bemerkung"),
-)
-FRENCH_HEADINGS = (
-    *("Prénom", "Nom", "Courriel", "Portable", "Ville", "Code postal", "Poste actuel"),
-    *("Salaire souhaité (€)", "Préavis", "Disponible à partir du", "Mobilité", "Commentaire"),
-)
-PEOPLE = 60
-WRONG_EMAILS = {11: "k11 at beispiel.example", 23: "k23@beispiel,example", 31: ""}
-"""By the place of a person in the German file, an email address that is wrong."""
+PEOPLE = 120
+WRONG = {
+    30: ("E-Mail", "tom at mail.example"),
+    44: ("E-Mail", ""),
+    61: ("Mobile", "07700 900630 / 07700 900631"),
+    77: ("D.O.B.", "30/02/1985"),
+    90: ("E-Mail", "ann@mail.example; ann@work.example"),
+}
+"""By the place of a person in the British export, a column with a cell that nobody can guess."""
 
-_EMPLOYMENT = (
-    *("Festanstellung",) * 5,
-    *("Freiberuflich", "Zeitarbeit", "befristet", "Teilzeit", "Festanstellung (Vollzeit)"),
-)
-_SALARIES = ("65.000 €", "72.500,00", "58000", "84.000 EUR", "1.200 €/Tag", "VB", "k.A.", "95.000")
-_NOTICE = ("3 Monate", "4 Wochen", "sofort", "90 Tage", "30", "6 Wochen zum Quartalsende", "")
-_STARTS = ("01.09.2026", "15.10.2026", "sofort", "1. September 2026", "01.01.27", "")
+_BRITISH: dict[str, Sequence[str]] = {
+    "Surname": ("Van der Berg", "Ashworth", "O'Brien", "Ní Dhomhnaill", "Kowalska"),
+    "Forename(s)": ("Oluwaseun", "Priya", "Siân", "Graham", "Łukasz"),
+    "Addr 1": ("55 High St", "Flat 2\r\n12 Mill Lane", "1 Church Rd"),
+    "Town": ("Leeds", "London", "Bristol"),
+    "Post Code": ("LS1 4AP", "ec1a 1bb", "BS1 5TR"),
+    "D.O.B.": ("26/12/1985", "09/08/1973", "", "31/01/1990"),
+    "Perm/Contract": ("Perm", "Contract", "Both", "FTC", "P"),
+    "Job Title": ("Quantity Surveyor", "PA/EA", "RGN"),
+    "Current Sal": ("£45k", "£38,500.00", "£60K + car"),
+    "Desired Sal": ("£60,000", "£65k basic / 90k OTE", "50-55k"),
+    "Day Rate": ("£600pd", "£350 + VAT", "£55 ph"),
+    "Notice": ("1 month", "4 weeks", "Immediate", "2 wks"),
+    "Availability": ("01/06/2027", "ASAP", "End of Jan"),
+    "Relocate?": ("Y", "N", "UK only"),
+    "Key Skills": ("C#|.NET|Azure", "CSCS, SMSTS"),
+    "Consultant": ("JS", "KH", "TBA"),
+    "Reg. Date": ("01/01/2019", "02/02/2020"),
+    "Notes": ("=see CV", 'Ref from Kelly; "superb"', ""),
+}
+
+
+def write_british_export(path: Path) -> Path:
+    """Write an export of 120 candidates, five of them twice, as their former system wrote it."""
+    draw = random.Random(4)
+    headings = ["Cand Ref", *_BRITISH, "E-Mail", "Mobile"]
+    rows = []
+    for place in range(PEOPLE - 5):
+        row = {name: draw.choice(values) for name, values in _BRITISH.items()}
+        row |= {"Cand Ref": f"C{place}", "E-Mail": f"p{place}@mail.example"}
+        row["Mobile"] = f"07700 900{place:03d}"
+        if place in WRONG:
+            row[WRONG[place][0]] = WRONG[place][1]
+        rows.append([row[name] for name in headings])
+    rows += rows[:5]
+    return write_csv(path, [headings, *rows])
 
 
 def write_german_export(path: Path) -> Path:
-    """Write an export of 60 candidates, two of them twice, in a Windows encoding."""
-    draw = random.Random(4)
-    rows = []
-    for place in range(PEOPLE):
-        born = f"{draw.randint(1, 28):02d}.{draw.randint(1, 12):02d}.{draw.randint(1962, 1999)}"
-        numbers = draw.randint(2_000_000, 9_999_999), draw.randint(2_000_000, 9_999_999)
-        phone = draw.choice(["0049 30 %07d", "0049 (0)89 %07d", "030/%07d"]) % numbers[0]
-        mobile = draw.choice(["0049 171 %07d", "0049-160-%07d", "+49 (0) 172 %07d"]) % numbers[1]
-        rows.append(
-            [
-                f"K-{10_400 + place}",
-                draw.choice(["Herr", "Frau"]),
-                draw.choice(["Jörg", "Käthe", "Änne", "Zoë", "Anna-Lena"]),
-                draw.choice(["Müller", "Groß", "von der Heide", "Özdemir"]),
-                WRONG_EMAILS.get(place, f"k{place}@beispiel.example"),
-                phone,
-                "siehe CV" if place == 40 else mobile,
-                f"Hauptstraße {place + 1}",
-                draw.choice(["01067", "80331"]),
-                draw.choice(["Dresden", "München"]),
-                draw.choice(["Deutschland", "Österreich"]),
-                "31.02.1985" if place == 7 else born,
-                draw.choice(_EMPLOYMENT),
-                draw.choice(["Vertriebsleiter", "Softwareentwicklerin"]),
-                draw.choice(["Müller & Söhne GmbH", "Größe AG"]),
-                draw.choice(_SALARIES),
-                draw.choice(_NOTICE),
-                draw.choice(_STARTS),
-                draw.choice(["ja", "nein", "k.A.", "bedingt"]),
-                draw.choice(["B", "B, BE", "keiner"]),
-                "SAP, Excel, Führung",
-                draw.choice(["XING", "Empfehlung"]),
-                draw.choice(["", "Rückruf nach 18 Uhr", "sehr gut, „empfohlen“"]),
-            ]
-        )
-    rows += [rows[3], rows[9]]
-    with path.open("w", encoding="cp1252", newline="") as file:
-        writer = csv.writer(file, delimiter=";")
-        writer.writerow(GERMAN_HEADINGS)
-        writer.writerows(rows)
+    """Write 40 candidates with German headings, dates and amounts, in a Windows encoding."""
+    headings = "Vorname Nachname E-Mail Mobil Geburtsdatum Anstellungsart Gehaltswunsch Merkfeld"
+    rows = [
+        [
+            ("Jörg", "Käthe", "Änne")[n % 3],
+            ("Müller", "Groß", "Özdemir")[n % 3],
+            f"k{n}@beispiel.example",
+            f"0049 171 {2_000_000 + n}",
+            f"{1 + n % 28:02d}.{1 + n % 12:02d}.{1962 + n}",
+            ("Festanstellung", "Freiberuflich")[n % 2],
+            ("65.000 €", "72.500,00", "58000")[n % 3],
+            f"K-{n}",
+        ]
+        for n in range(40)
+    ]
+    return write_csv(path, [headings.split(), *rows], ";", "cp1252")
+
+
+def write_csv(
+    path: Path, rows: Iterable[Sequence[Any]], delimiter: str = ",", encoding: str = "utf-8"
+) -> Path:
+    """Write rows as delimited text."""
+    with path.open("w", encoding=encoding, newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
     return path
 
 
-def write_french_list(path: Path, people: list[dict[str, Any]]) -> Path:
-    """Write changes of 30 candidates, five of them twice, below a title."""
-    draw = random.Random(4)
+def write_jobs(path: Path) -> Path:
+    """Write jobs below a title and headings in two rows, of which the upper one is merged."""
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
-    sheet.append(["Mise à jour des candidats, agence de Lyon"])
+    sheet.append(["Open jobs, week 48"])
     sheet.append([])
-    sheet.append(FRENCH_HEADINGS)
-    starts = (date(2026, 12, 1), "01/02/2027", "15/01/2027", None)
-    rows = [
-        [
-            *(each["first_name"], each["last_name"], each["email"]),
-            "06 " + " ".join(f"{draw.randint(10, 99)}" for _ in range(4)),
-            *(draw.choice(["Lyon", "Grenoble"]), draw.choice(["69003", "01000"])),
-            draw.choice(["Contrôleuse", "Comptable"]),
-            draw.choice([38_000, "42 500 €", "45k€", 52_000]),
-            draw.choice(["1 mois", "3 mois", "15 jours", "immédiat", "6 semaines"]),
-            draw.choice(starts),
-            draw.choice(["oui", "non", "à voir"]),
-            "Entretien OK",
-        ]
-        for each in people[:30]
-    ]
-    rows += [[*rows[4 * n][:4], "Paris", *rows[4 * n][5:]] for n in range(5)]
-    rows[2][2] = str(rows[2][2]).replace("@", "")
-    rows[17][2] = "inconnu.personne@exemple.example"
-    for row in rows:
-        sheet.append(row)
+    sheet.append(["Job", "", "Salary", ""])
+    sheet.append(["Title", "Location", "Min", "Max"])
+    sheet.merge_cells("A3:B3")
+    sheet.merge_cells("C3:D3")
+    for n in range(8):
+        sheet.append([f"Engineer {n}", "Leeds", 40_000 + n, 50_000 + n])
+    sheet.append(["Total", 8])
     book.save(path)
     return path
 
 
-LEADS = 200
-MISTYPED = (20, 77, 130)
-"""Places of leads in the English list whose email address is not theirs."""
-
-
-def write_english_leads(path: Path, leads: list[dict[str, Any]]) -> Path:
-    """Write leads to convert, one of them twice, with additional columns."""
-    rows = [
-        [
-            f"{each['first_name'] or ''} {each['last_name'] or ''}".strip(),
-            each["company_name"] or "",
-            each["email"].replace("@", "@old-") if place in MISTYPED else each["email"],
-            *("3/11/2026", "Kim", "Won"),
-        ]
-        for place, each in enumerate(leads[:LEADS])
-    ]
-    rows.append([*rows[5][:2], rows[5][2].upper(), *rows[5][3:]])
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("Full Name", "Company", "Email Address", "Last Touch", "Owner", "Stage"))
-        writer.writerows(rows)
-    return path
+def write_placements(path: Path, people: Sequence[Any], companies: Sequence[Any], job: str) -> Path:
+    """Write 30 placements with the names of candidates and companies, one of them unknown."""
+    rows: list[list[Any]] = [["Contractor", "Client", "Job Ref", "Title", "Start", "End"]]
+    for n, person in enumerate(people[:30]):
+        name, company = f"{person['first_name']} {person['last_name']}", companies[n % 5]["name"]
+        client = "Nobody & Sons" if n == 4 else company
+        days = f"{1 + n % 28:02d}/03/2027", "01/06/2027"
+        rows.append([name, client, job, f"Placement {n}", *days])
+    return write_csv(path, rows)

@@ -1,44 +1,189 @@
-"""Helpers for tests of the page: the page in a process or a thread, its users, and their files."""
+"""Helpers for tests of the page: the page in a thread or a process, and its users."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from html import unescape
 from pathlib import Path
 from threading import Thread
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
-import openpyxl
 import uvicorn
 
-from connector.page.access import AccessRules
-from connector.page.import_page import ImportPage, PageOptions
+from connector.page.access import Access, Rules
+from connector.page.app import App
+from connector.page.imports import Imports
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_of
 
-HEADINGS = (
-    *("Vorname", "Nachname", "E-Mail", "Mobil", "Geburtsdatum", "Beschäftigungsart", "Ort"),
-    *("Merkfeld", "Farbe"),
-)
-"""Headings of a German list of people. The last two match no field."""
-
-COLUMNS = {
-    f"c:{index}": name
-    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
-}
-"""Answers of the columns screen for a file of `make_csv`."""
 ENDS_SECONDS = 60.0
+HEADINGS = "First name,Last name,Email,Employment type"
 
 
-def make_environ(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
+def make_csv(*lines: str, headings: str = HEADINGS) -> bytes:
+    """Return a CSV file with these lines."""
+    return "\n".join((headings, *lines)).encode()
+
+
+class Server:
+    """The page in a thread: its imports, its access and its address."""
+
+    def __init__(self, imports: Imports, access: Access) -> None:
+        self.imports, self.access, self.address = imports, access, access.rules.address
+
+
+@contextmanager
+def serve(
+    sandbox: Sandbox,
+    folder: Path,
+    proxy_user: str | None = None,
+    proxy_from: str | None = None,
+    **flags: Any,
+) -> Iterator[Server]:
+    """Serve the page in a thread; `flags` are settings."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    # A client that connects before the server starts waits in the queue.
+    listener.listen()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    imports = Imports(settings_of(sandbox, folder, **flags))
+    access = Access(Rules(address, "Ann", proxy_user, proxy_from), imports.folder)
+    imports.resume()
+    config = uvicorn.Config(
+        App(imports, access), log_config=None, lifespan="off", proxy_headers=False
+    )
+    running = uvicorn.Server(config)
+    thread = Thread(target=running.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        yield Server(imports, access)
+    finally:
+        running.should_exit = True
+        thread.join(ENDS_SECONDS)
+        listener.close()
+
+
+class User:
+    """User of the page without a browser. Headers replace the sign-in with the link."""
+
+    def __init__(self, server: Server, **headers: str) -> None:
+        self.address = server.address
+        self.client = httpx.Client(base_url=server.address, timeout=ENDS_SECONDS, headers=headers)
+        if not headers:
+            self.client.get(server.access.create_link(), follow_redirects=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.client.close()
+
+    def send_request(
+        self, path: str, body: bytes = b"{}", headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """Send a POST request as the page does."""
+        own = {"Origin": self.address, "X-Import-Page": "1", **(headers or {})}
+        return self.client.post(path, content=body, headers=own)
+
+    def post(self, path: str, said: Mapping[str, Any], status: int = 200) -> dict[str, Any]:
+        """Post JSON and return the answer."""
+        answer = self.send_request(path, json.dumps(said).encode())
+        assert status == answer.status_code, answer.text
+        return dict(answer.json())
+
+    def get(self, path: str, status: int = 200) -> dict[str, Any]:
+        """Return the JSON at a path."""
+        answer = self.client.get(path)
+        assert status == answer.status_code, answer.text
+        return dict(answer.json())
+
+    def start(self, name: str, content: bytes, *, status: int = 200, **said: str) -> httpx.Response:
+        """Upload a file; `said` are the answers of the first screen."""
+        form = {"resource": "candidates", "mode": "create", "name": name, **said}
+        answer = self.send_request(
+            "/api/imports", content, {"X-Import": quote(json.dumps(form, ensure_ascii=False))}
+        )
+        assert status == answer.status_code, answer.text
+        return answer
+
+    def upload(self, content: bytes, name: str = "people.csv", **said: str) -> OpenImport:
+        """Start an import, and return it."""
+        answer = self.start(name, content, status=200, **said)
+        return OpenImport(self, str(answer.json()["id"]))
+
+
+class OpenImport:
+    """An import as one tab of the page sees it: it remembers the version that it shows."""
+
+    def __init__(self, user: User, id: str) -> None:
+        self.user, self.id, self.path = user, id, f"/api/imports/{id}"
+        self.version = self.show()["version"]
+
+    def show(self) -> dict[str, Any]:
+        """Return the import with its cells, without taking over its version."""
+        return self.user.get(self.path)
+
+    def load(self) -> dict[str, Any]:
+        """Return the import with its cells, as after loading the page again."""
+        shown = self.show()
+        self.version = shown["version"]
+        return shown
+
+    def check(self) -> dict[str, Any]:
+        """Return what would happen to each row."""
+        return self.user.get(f"{self.path}/check")
+
+    def change(self, status: int = 200, **said: Any) -> dict[str, Any]:
+        """Save a change of the version that the tab shows."""
+        found = self.user.post(self.path, {"version": self.version, **said}, status)
+        self.version = found.get("version", self.version)
+        return found
+
+    def outcomes(self) -> dict[str, str]:
+        """Return the outcome of each row."""
+        return {number: row[0] for number, row in self.check()["rows"].items()}
+
+    def send(self, *accepted: str) -> dict[str, Any]:
+        """Send the import, wait for its end, and return the outcome of each row."""
+        self.user.post(f"{self.path}/send", {"version": self.version, "accepted": accepted})
+        progress = self.wait()
+        assert progress["error"] is None, progress
+        self.load()
+        return {n: row[0] for n, row in self.results().items()}
+
+    def wait(self) -> dict[str, Any]:
+        """Wait until the import is no longer at work, and return its progress."""
+        return self.wait_for("over", True)
+
+    def wait_for(self, name: str, value: Any) -> dict[str, Any]:
+        """Return the progress once it has this value."""
+        end = time.monotonic() + ENDS_SECONDS
+        while (found := self.user.get(f"{self.path}/progress"))[name] != value:
+            assert time.monotonic() < end, found
+        return found
+
+    def results(self) -> dict[str, Any]:
+        """Return the rows that were sent."""
+        rows: dict[str, Any] = self.user.get(f"{self.path}/results")["rows"]
+        return rows
+
+    def undo(self, *, applies: bool) -> dict[str, Any]:
+        """Undo the import, or preview it, and return the progress at its end."""
+        self.user.post(f"{self.path}/undo", {"applies": applies})
+        return self.wait()
+
+
+def make_environ(sandbox: Sandbox, folder: Path) -> dict[str, str]:
     """Return the environment of a command whose account is the sandbox, with data in the folder."""
     return {
         **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME") if name in os.environ},
@@ -47,7 +192,6 @@ def make_environ(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
         "CONNECTOR_DATA_DIR": str(folder / "data"),
         "CONNECTOR_MODELS": "off",
         "CONNECTOR_CONNECTIONS": "1",
-        **more,
     }
 
 
@@ -55,8 +199,8 @@ class PageProcess:
     """`connector page` in a separate process that a test can kill."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path, port: int = 0) -> None:
-        command = [sys.executable, "-m", "connector.cli.main", "page", "--port", str(port)]
-        command[1:3] = ["-c", "from connector.cli import main; main()"]
+        program = "from connector.cli import main; main()"
+        command = [sys.executable, "-c", program, "page", "--port", str(port)]
         self._process = subprocess.Popen(
             command, env=dict(environ), cwd=folder, stderr=subprocess.PIPE, text=True
         )
@@ -64,7 +208,6 @@ class PageProcess:
         line = self._process.stderr.readline()
         found = re.search(r"(http://[^/]+:(\d+))/enter/\S+", line)
         assert found is not None, line + self._process.stderr.read()
-        self.pid = self._process.pid
         self.link, self.address, self.port = found[0], found[1], int(found[2])
 
     def kill(self) -> None:
@@ -80,120 +223,3 @@ class PageProcess:
             self.kill()
         assert self._process.stderr is not None
         self._process.stderr.close()
-
-
-class PageUser:
-    """Signed-in user who opens screens and submits forms without a browser. `shown` is the response
-    of the current screen.
-    """
-
-    def __init__(self, address: str, path: str = "/", **headers: str) -> None:
-        self.address = address
-        self.client = httpx.Client(
-            base_url=address, follow_redirects=True, headers=headers, timeout=ENDS_SECONDS
-        )
-        self.shown = self.client.get(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.client.close()
-
-    def open(self, path: str) -> httpx.Response:
-        """Open a screen, and return its response once it no longer reloads itself."""
-        self.shown = self.client.get(path)
-        return self._wait_until_loaded()
-
-    def _wait_until_loaded(self) -> httpx.Response:
-        """Reload the current screen until it no longer reloads itself."""
-        while 'http-equiv="refresh"' in self.shown.text:
-            self.shown = self.client.get(self.shown.url)
-        return self.shown
-
-    def read_hidden_fields(self) -> dict[str, str]:
-        """Return the hidden fields `form_key` and `version` of the current screen."""
-        text = self.shown.text
-        found = dict(re.findall(r'type="hidden" name="(form_key|version)" value="([^"]+)"', text))
-        return {str(name): str(value) for name, value in found.items()}
-
-    def post(
-        self, path: str, fields: Mapping[str, str] | None = None, **options: Any
-    ) -> httpx.Response:
-        """Submit a form with the current screen's hidden fields; `options` are those of httpx."""
-        data = {**self.read_hidden_fields(), **(fields or {})}
-        headers = {"Origin": self.address, **options.pop("headers", {})}
-        self.shown = self.client.post(path, data=data, headers=headers, **options)
-        return self._wait_until_loaded()
-
-    def upload(self, name: str, content: bytes, **fields: str) -> str:
-        """Start an import with a file. Returns its path, empty if the page rejects the file."""
-        self.open("/")
-        form = {"resource": "candidates", "mode": "create", **fields}
-        self.post("/imports", form, files={"file": (name, content)})
-        found = re.search(r"/imports/[0-9a-f]{16}", str(self.shown.url))
-        return found[0] if found else ""
-
-
-@contextmanager
-def serve_page(
-    sandbox: Sandbox, folder: Path, access_rules: Mapping[str, Any] | None = None, **flags: Any
-) -> Iterator[tuple[ImportPage, str]]:
-    """Serve the page in a thread; `flags` are settings. Yields the page and its address."""
-    settings = settings_of(sandbox, folder, **flags)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    # A client that connects before the server starts waits in the queue.
-    listener.listen()
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    options = PageOptions(AccessRules(address, **(access_rules or {})), "session", "Ann")
-    page = ImportPage(settings, options)
-    page.start()
-    config = uvicorn.Config(page.app, log_config=None, lifespan="off", proxy_headers=False)
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    try:
-        yield page, address
-    finally:
-        server.should_exit = True
-        thread.join(ENDS_SECONDS)
-        listener.close()
-
-
-@contextmanager
-def serve_and_sign_in(
-    sandbox: Sandbox, folder: Path, **flags: Any
-) -> Iterator[tuple[ImportPage, PageUser]]:
-    """Serve the page in a thread. Yields the page and a user who signed in with a link."""
-    with (
-        serve_page(sandbox, folder, **flags) as (page, address),
-        PageUser(address, page.access.create_link()) as user,
-    ):
-        yield page, user
-
-
-def write_german_workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
-    """Write a workbook with a title, the headings in `HEADINGS`, these rows, and their total."""
-    book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.append(["Bewerberliste Messe"])
-    sheet.append([])
-    sheet.append(HEADINGS)
-    for row in rows:
-        sheet.append(list(row))
-    sheet.append(["Summe", len(rows)])
-    book.save(path)
-    return path
-
-
-def make_csv(*lines: str) -> bytes:
-    """Return a CSV file of candidates with first name, last name, email and employment type."""
-    headings = "First name,Last name,Email,Employment type"
-    return "\n".join((headings, *lines)).encode()
-
-
-def strip_tags(page: str) -> str:
-    """Return the text of a page without its tags."""
-    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())

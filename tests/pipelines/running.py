@@ -16,7 +16,6 @@ import dagster as dg
 from pipelines.accounts import Account, Accounts
 from pipelines.graph import KEYS
 from pipelines.landing import landing_assets
-from pipelines.models import model_assets
 from pipelines.publishing import published_asset
 from pipelines.schedules import create_schedules
 from pipelines.sensors import create_inbox_sensor
@@ -36,11 +35,7 @@ COUNTS = {
 UNNAMED = Accounts.read(Account(environ={}, cwd=Path(os.devnull)))
 """The newcomer's case: no account is named."""
 
-landing, models, published = (
-    landing_assets(UNNAMED),
-    model_assets(UNNAMED),
-    published_asset(UNNAMED),
-)
+landing, published = landing_assets(UNNAMED), published_asset(UNNAMED)
 nightly_pull = next(
     each for each in create_schedules(UNNAMED) if each.name == "nightly_pull_schedule"
 )

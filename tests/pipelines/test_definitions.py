@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from connector import CATALOG
+from connector.catalog import CATALOG
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LANDING, PUBLISHED, REPORT
 from pipelines.jobs import nightly_pull_job

@@ -11,16 +11,16 @@ from pipelines.accounts import Account
 from pipelines.definitions import define
 from pipelines.freshness import check_freshness, data_is_fresh
 from pipelines.graph import KEYS, PUBLISHED
-from tests.alerts.agency import RecordedAccount, load_account_settings
+from tests.problems.agency import RecordedAccount, load_account_settings
 from tests.support.clock import Clock
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 ACCOUNTS = """
-alert_max_age = "26h"
+max_age = "26h"
 [accounts.acme]
 [accounts.globex]
-alert_max_age = "2h"
+max_age = "2h"
 [accounts.initech]
 billing_day = 99
 """
@@ -52,7 +52,7 @@ def test_the_freshness_check_warns_of_accounts_verified_too_long_ago(tmp_path: P
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity
     description = str(found.description)
-    assert "globex: Not verified for more than" in description
+    assert "globex: the published file is older than" in description
     assert "initech: billing_day is 99" in description
     assert "acme" not in description
     assert {"verified_until/acme", "verified_until/globex"} == set(found.metadata)

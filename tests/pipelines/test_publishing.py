@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
-from connector import CATALOG, Warehouse
+from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
 from connector.warehouse.runs import last_publications
+from connector.warehouse.warehouse import Warehouse
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job
+from tests.models.agency import LONG, PublishingAccount
 from tests.pipelines.running import (
     COUNTS,
     KEY,
@@ -22,7 +25,6 @@ from tests.pipelines.running import (
     materialize_resources,
     published,
 )
-from tests.publishing.agency import LONG, PublishingAccount
 
 
 def test_the_published_file_depends_on_every_other_asset() -> None:
@@ -45,7 +47,7 @@ def test_a_run_loads_records_and_publishes_once(tmp_path: Path) -> None:
         )
 
     assert result.success
-    metadata = result.asset_materializations_for_node("published")[0].metadata
+    metadata = published_metadata(result)
     warehouse = Warehouse(tmp_path)
     assert warehouse.published.stat().st_size == metadata["bytes"].value
     assert "keep" == metadata["personal"].value
@@ -62,6 +64,16 @@ def test_loaded_records_are_published_although_a_scope_is_missing(tmp_path: Path
     assert not ran.success
     landed = query(Warehouse(tmp_path).published, "SELECT count(*) FROM landing.jobs").rows
     assert ((COUNTS["jobs"],),) == landed
+
+
+def published_metadata(result: dg.ExecuteInProcessResult) -> Any:
+    """Return the metadata of the published file in a run."""
+    (made,) = (
+        each
+        for each in result.asset_materializations_for_node("publish")
+        if each.asset_key == PUBLISHED
+    )
+    return made.metadata
 
 
 def test_a_failed_check_fails_the_published_asset_and_is_named(
@@ -81,20 +93,3 @@ def test_a_failed_check_fails_the_published_asset_and_is_named(
     assert "titles_are_short (1 row)" in str(data.description)
     assert ["titles_are_short"] == data.metadata["failed_checks"].value
     assert not agency.published_file.exists()
-
-
-def test_a_run_without_changes_publishes_nothing(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        there = make_account(sandbox.base_url, tmp_path)
-        metadata = []
-        for _ in range(2):
-            result = dg.materialize([landing, published], resources={"account": there})
-            metadata.append(result.asset_materializations_for_node("published")[0].metadata)
-            if not metadata[1:]:
-                before = Warehouse(tmp_path).published.stat()
-
-    assert ["published", "unchanged"] == [each["outcome"].value for each in metadata]
-    assert metadata[0]["data_as_of"] != metadata[1]["data_as_of"]
-    assert "models" not in metadata[1]
-    after = Warehouse(tmp_path).published.stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)

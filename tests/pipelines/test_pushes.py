@@ -134,9 +134,9 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     assert Path(shown["report"]).exists()
     assert len(shown["batch"]) > 5
     lines = [each.data for each in shown["problems_table"].records]
-    assert {(3, "several_emails", "email"), (3, "ambiguous_date", "date_of_birth")} == {
+    assert [(3, "several_emails", "email")] == [
         (line["row"], line["code"], line["column"]) for line in lines
-    }
+    ]
     assert all(line["message"] and line["fix"] for line in lines)
     assert "Some rows need corrections: 1 created, 1 invalid." in kept
     assert [] == [each for each in (*PERSONAL, KEY) if each in kept]
@@ -168,7 +168,6 @@ def test_invalid_push_configuration_fails_with_a_message(
         "map.toml does not exist": {"mapping_file": "map.toml"},
         "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
         "'DD/DD' is not a date format": {"date_format": "DD/DD"},
-        "'guess' is not a policy for unconfirmed rows.": {"unconfirmed": "guess"},
     }
     defaults = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():

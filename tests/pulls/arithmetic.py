@@ -14,8 +14,8 @@ from email.utils import formatdate
 from math import ceil
 from typing import Any
 
-from connector import Client
 from connector.catalog import CATALOG
+from connector.client.client import Client
 from connector.client.messages import Request, Response
 from connector.errors_api import NoAnswer
 
@@ -78,7 +78,7 @@ class ComputedClient(Client):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._connections = ComputedConnection(  # type: ignore[assignment]
+        self._session = ComputedConnection(  # type: ignore[assignment]
             self.candidates_count, self.candidates_changed
         )
 

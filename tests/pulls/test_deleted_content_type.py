@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from connector.operations.verify import verify
-from connector.pulls import resource_pull
+from connector.pulls import pull as stream_pull
 from connector.pulls.outcome import PullReport, describe_row_difference
-from connector.pulls.resource_pull import PullOptions, PullResult
+from connector.pulls.reading import PullOptions, PullResult
 from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
-from connector.warehouse.pull_commands import Steps
 from tests.support.agency import differences, published, pulled, rows, settings_of
 
 CONTENT = ("content_types", "content_items")
@@ -69,7 +68,7 @@ def test_many_items_of_a_deleted_type_wait_until_deletions_are_accepted(tmp_path
         found = differences(sandbox, published(tmp_path))
 
     assert ("partial", False, 0, 90) == content_item_counts(kept)
-    assert "list_shrank" == kept.resources["content_items"].error_code
+    assert "deletions_held" == kept.resources["content_items"].error_code
     assert ("done", True, 30, 60) == content_item_counts(accepted)
     assert [] == found
 
@@ -87,15 +86,15 @@ def test_a_404_page_of_a_proxy_deletes_no_content_items(tmp_path: Path) -> None:
 def test_a_resource_is_not_verified_after_two_pulls_with_wrong_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = resource_pull.pull
+    whole = stream_pull.run
 
-    def pull_with_wrong_total(*arguments: Any) -> Steps[PullResult]:
-        found = yield from whole(*arguments)
+    async def pull_with_wrong_total(*arguments: Any) -> PullResult:
+        found = await whole(*arguments)
         return replace(found, total=found.total - 1)
 
     with Sandbox(counts={"jobs": 5}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
-        monkeypatch.setattr(resource_pull, "pull", pull_with_wrong_total)
+        monkeypatch.setattr(stream_pull, "run", pull_with_wrong_total)
         first, second = (pulled(sandbox, tmp_path, "jobs").resources["jobs"] for _ in range(2))
         monkeypatch.undo()
         last = pulled(sandbox, tmp_path, "jobs").resources["jobs"]

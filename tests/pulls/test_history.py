@@ -15,7 +15,7 @@ from unittest.mock import patch
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, Stream
+from connector.warehouse.stream import Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, rows
 from tests.support.clock import Clock

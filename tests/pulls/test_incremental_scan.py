@@ -10,10 +10,8 @@ from typing import Literal
 
 import pytest
 
-from connector.pulls.listing import predict_boundary
-from connector.warehouse.pull_commands import Bookmark, Commit, LandedRow
+from connector.warehouse.stream import Bookmark, Commit
 from tests.simulation.checkers import find_differences
-from tests.simulation.harness import START
 from tests.simulation.mirror import KillPoint, Mirror
 from tests.simulation.scenario import ORDINARY, PullScenario
 from tests.simulation.world import PullWorld
@@ -121,14 +119,6 @@ def test_a_change_that_becomes_visible_two_minutes_late_is_read() -> None:
 
 
 # -- records of one date ---------------------------------------------------------------------------
-
-
-def test_loaded_records_with_equal_dates_count_as_ordered() -> None:
-    row, older = LandedRow(START), LandedRow(START - timedelta(days=1))
-    floor, future = START + timedelta(seconds=1), START + timedelta(days=1)
-
-    assert 0 == predict_boundary([row, row, row, older, older], floor, future)
-    assert 2 == predict_boundary([row, older, row, older, older], floor, future)
 
 
 @pytest.mark.parametrize("ties", ["stable", "random"])

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from connector.errors import WarehouseError
-from connector.publishing.publication import publish
+from connector.models.publish import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, Stream
+from connector.warehouse.stream import Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, settings_of
 from tests.support.clock import Time

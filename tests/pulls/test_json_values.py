@@ -7,9 +7,8 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from connector.ledger.alert_states import AlertRecord
-from connector.operations.alert_check import AlertCheck
-from connector.pulls.cost_estimate import estimate_cost
+from connector.operations.problems import Problem
+from connector.pulls.plan import estimate_cost
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_of
@@ -21,10 +20,9 @@ def test_results_convert_to_json_values(tmp_path: Path) -> None:
         settings = settings_of(sandbox, tmp_path)
         pulled = asyncio.run(pull(settings, ["candidates"])).as_json()
         plan = asyncio.run(estimate_cost(settings, ["candidates"], every=timedelta(hours=1)))
-    record = AlertRecord("pull_failed", "", START, START, "opened", START, "Title", "What", "Next")
-    alerts = AlertCheck("acme", (record,)).as_json()
+    problem = Problem("pull_failed", "Title", "What", "Next", START).as_json()
 
     assert {"anomalies", "month"} <= pulled.keys()
-    assert START.isoformat() == alerts["alerts"][0]["since"]
-    for each in (pulled, plan.as_json(), alerts):
+    assert START.isoformat() == problem["since"]
+    for each in (pulled, plan.as_json(), problem):
         assert each == json.loads(json.dumps(each))

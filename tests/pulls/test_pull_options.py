@@ -13,7 +13,7 @@ from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.operations.verify import VerifyReport, verify
 from connector.pulls.outcome import PullReport
-from connector.pulls.resource_pull import PullOptions
+from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, rows, settings_of

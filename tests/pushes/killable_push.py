@@ -1,7 +1,7 @@
 """Pushes and undos in separate processes that can be killed.
 
 A child process numbers its kill points: each commit of the journal or the warehouse, once it is on
-disk, and each network call, before and after. It can be killed at any of them.
+disk, and each step of a request that httpcore reports. It can be killed at any of them.
 """
 
 from __future__ import annotations
@@ -12,21 +12,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import aiohttp
 
 from connector.sandbox.server import Sandbox
 from tests.support.command import variables
 from tests.support.processes import ChildResult, ForkServer, kill_this_process, serve_forks
-
-STEPS = (
-    *("connection_create_start", "connection_create_end", "connection_reuseconn"),
-    *("request_headers_sent", "request_chunk_sent", "request_end", "response_chunk_received"),
-)
-"""Steps of a request, as aiohttp names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +107,7 @@ def record_kill_points(kill_at: int | None) -> list[dict[str, Any]]:
     """Patch the connector so that it adds each kill point to the returned list and kills the
     process at the point of the number `kill_at`.
     """
-    from connector.client import connection  # noqa: PLC0415
+    from connector.client import session  # noqa: PLC0415
     from connector.ledger import ledger  # noqa: PLC0415
     from connector.warehouse import warehouse  # noqa: PLC0415
 
@@ -139,27 +130,17 @@ def record_kill_points(kill_at: int | None) -> list[dict[str, Any]]:
 
         return transaction
 
-    class Tracing(aiohttp.TraceConfig):
-        """Trace configuration that counts each step reported by aiohttp."""
+    tracing = session._Attempt.trace
 
-        def __init__(self) -> None:
-            super().__init__()
-            for step in STEPS:
-                getattr(self, f"on_{step}").append(partial(self._trace, step))
-
-        async def _trace(self, step: str, session: Any, context: Any, parameters: Any) -> None:
-            if step == "request_headers_sent":
-                begun[0] += parameters.method != "GET"
-            pass_step(step)
-
-    closing = connection.StreamedResponse.close
-
-    def close(self: Any) -> None:
-        closing(self)
-        pass_step("answer_read")
+    async def trace(self: Any, event: str, info: Mapping[str, Any]) -> None:
+        await tracing(self, event, dict(info))
+        if event == "http11.send_request_headers.started":
+            self.is_write = info["request"].method != b"GET"
+        elif event == "http11.send_request_headers.complete":
+            begun[0] += self.is_write
+        pass_step(event)
 
     vars(ledger)["transaction"] = count_calls(vars(ledger)["transaction"], "journal")
     vars(warehouse)["transaction"] = count_calls(vars(warehouse)["transaction"], "warehouse")
-    setattr(connection.StreamedResponse, "close", close)  # noqa: B010
-    vars(aiohttp)["TraceConfig"] = Tracing
+    setattr(session._Attempt, "trace", trace)  # noqa: B010
     return passed

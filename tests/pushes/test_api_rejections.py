@@ -113,7 +113,7 @@ def test_only_the_corrected_row_of_a_file_is_sent_again(tmp_path: Path) -> None:
 
 
 def test_a_rejected_status_keeps_the_created_record_as_not_applied(tmp_path: Path) -> None:
-    with Sandbox(behaviours={"update_choices": "declared"}) as sandbox:
+    with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         rows = [make_create(2, status="withdrawn")]
         first, second = pusher.push(rows), pusher.push(rows)

@@ -181,7 +181,7 @@ def test_a_held_row_reports_whether_an_answer_was_received(
 ) -> None:
     pusher.sandbox.faults.add(ANSWERS[answer_text], method="POST")
 
-    report = pusher.push(make_creates(1), PushPolicy(unconfirmed="hold"))
+    report = pusher.push(make_creates(1), PushPolicy())
 
     (problem,) = list_rows(report)[0].problems
     assert f"the row was sent and {answer_text}, but its record is not found" == problem.message

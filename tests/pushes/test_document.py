@@ -12,7 +12,7 @@ from connector.pushes.options import PushOptions
 from connector.pushes.push_row import DOUBTS, UNANSWERED
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
-from connector.spreadsheet.problems import PROBLEMS, WARNINGS
+from connector.spreadsheet.problems import PROBLEMS, REMARKS, WARNINGS
 from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 from tests.support.command import call, variables
@@ -45,7 +45,7 @@ def test_every_row_state_is_documented_with_its_next_states() -> None:
 
 
 def test_every_problem_code_and_warning_is_documented() -> None:
-    for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS)):
+    for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS), ("Remark", REMARKS)):
         (table,) = (each for each in parse_tables(PAGE) if each.header[0] == heading)
         assert [(f"`{code}`", text) for code, text in known.items()] == [
             (f"`{row[heading].strip('`')}`", row["Meaning and cure"])

@@ -110,7 +110,7 @@ def test_a_push_that_died_before_archiving_is_continued(
     taken = Inbox(tmp_path / "data").claim("candidates", "people.csv", found.digest)
     file_to_push = PushFile("candidates", taken.path, "create")
     manner = PushRunOptions(applies=True, pulls=False, output=taken.report_draft)
-    (died,) = asyncio.run(push(settings_of(sandbox, tmp_path), [file_to_push], manner))
+    died = asyncio.run(push(settings_of(sandbox, tmp_path), file_to_push, manner))
     spent = len(sandbox.log)
 
     look = scan_twice(tmp_path)

@@ -157,7 +157,7 @@ def test_the_same_file_with_another_policy_starts_a_new_batch(tmp_path: Path) ->
         with open_journal(ledger, "a") as journal:
             first = journal.create_batch(plan, PushPolicy())
         with open_journal(ledger, "b") as journal:
-            second = journal.create_batch(plan, PushPolicy("retry"))
+            second = journal.create_batch(plan, PushPolicy(overwrite=True))
 
             assert ("a", "b") == (first, second)
             assert ["b", "a"] == [each.batch for each in journal.batches()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from connector.ledger.push_plan import PushPolicy
 from connector.pulls.outcome import Progress
@@ -162,58 +161,16 @@ def test_a_record_committed_after_the_settle_time_is_not_duplicated(tmp_path: Pa
     assert list_rows(third)[0].record_id == list_rows(fourth)[0].record_id
 
 
-def test_a_lost_create_is_repeated_with_the_retry_policy(tmp_path: Path) -> None:
+def test_equal_records_of_others_make_a_lost_create_ambiguous(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = make_sequential_pusher(sandbox, tmp_path)
-        sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(make_creates(1), PushPolicy("retry"))
-        made = list_emails(sandbox)
-
-    assert {2: "created"} == map_outcomes(report)
-    assert ["GET", "POST", "GET", "GET", "POST", "GET"] == [
-        each.method for each in sandbox.log if each.path == CANDIDATES
-    ]
-    assert ["ann2@example.com"] == made
-
-
-def test_a_duplicate_caused_by_a_retry_is_reported(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = make_sequential_pusher(sandbox, tmp_path)
-        sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES, nth=1)
-        began = len(sandbox.log)
-
-        def release(_: Any) -> None:
-            posts = [each for each in sandbox.log[began:] if each.method == "POST"]
-            lists = [each for each in sandbox.log[began:] if each.method == "GET"]
-            if (len(posts), len(lists)) == (1, 3):
-                # After the last search and before the second attempt.
-                sandbox.store.create("candidates", dict(make_create(2).fields))
-
-        sandbox.between = release
-        report = pusher.push(make_creates(1), PushPolicy("retry"))
+        sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
+        sandbox.between = create_equal_record_at(1)
+        report = pusher.push(make_creates(1))
         made = sandbox.store.records("candidates")
 
-    assert {2: "created_twice"} == map_codes(report)
-    assert {*made} == {*(list_rows(report)[0].problems[0].found or "").split(", ")}
-
-
-def test_a_marker_distinguishes_the_pushed_record_from_an_equal_one(tmp_path: Path) -> None:
-    results = []
-    for marker in ("notes", None):
-        with Sandbox() as sandbox:
-            pusher = make_sequential_pusher(sandbox, tmp_path / str(marker))
-            sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
-            sandbox.between = create_equal_record_at(1)
-            report = pusher.push(make_creates(1), PushPolicy(marker_field=marker))
-            made = sandbox.store.records("candidates")
-            results.append((map_outcomes(report)[2], list_rows(report)[0].code, len(made)))
-            if marker:
-                adopted = made[list_rows(report)[0].record_id or ""]
-                digest = list_rows(report)[0].batch and adopted["notes"].split(":")[1]
-                assert adopted["notes"] == f"import:{digest}:2"
-                assert 12 == len(digest)
-
-    assert [("created", "found_after_doubt", 2), ("held", "several_matches", 2)] == results
+    assert ({2: "held"}, {2: "several_matches"}) == (map_outcomes(report), map_codes(report))
+    assert 2 == len(made)
 
 
 def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
@@ -221,7 +178,7 @@ def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
         pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
         sandbox.between = create_equal_record_at(0, phone="other")
-        report = pusher.push(make_creates(1), PushPolicy("retry"))
+        report = pusher.push(make_creates(1), PushPolicy())
 
     assert {2: "held"} == map_outcomes(report)
     assert {2: "look_alike"} == map_codes(report)

@@ -11,7 +11,7 @@ from connector.cli.push import push
 from connector.errors import ConnectorError, Misused, UnknownName
 from connector.ledger.push_plan import PushPolicy
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.spreadsheet.cells import CellOptions
+from connector.spreadsheet.targets import CellOptions
 from pipelines.pushes import PushConfig
 
 
@@ -32,12 +32,7 @@ def test_the_push_command_and_the_push_job_have_the_same_options() -> None:
 
 def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
     options = PushOptions(
-        "create",
-        date_format="DD/MM/YYYY",
-        decimal="comma",
-        content_type="news",
-        unconfirmed="retry",
-        resend=True,
+        "create", date_format="DD/MM/YYYY", decimal="comma", content_type="news", resend=True
     )
     file_to_push = options.push_file("jobs", tmp_path / "x.csv")
     assert file_to_push.saved is not None
@@ -46,7 +41,7 @@ def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
         file_to_push.parent,
         options.push_file("content_items", tmp_path).parent,
     )
-    assert PushPolicy(unconfirmed="retry", resend=True) == options.policy()
+    assert PushPolicy(resend=True) == options.policy()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +50,6 @@ def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
         (PushOptions("insert"), UnknownName, "'insert' is not a mode"),
         (PushOptions("create", decimal=","), UnknownName, "',' is not a decimal sign"),
         (PushOptions("create", date_format="D/D"), Misused, "'D/D' is not a date format"),
-        (PushOptions("create", unconfirmed="guess"), UnknownName, "'guess' is not a policy"),
     ],
 )
 def test_contradictory_push_options_are_rejected_with_an_action(

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import gc
 import json
 import subprocess
 import sys
-import tracemalloc
-from collections.abc import Callable
 from datetime import date
-from functools import partial
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 from openpyxl import Workbook, load_workbook
 
 from connector.errors import WarehouseError
-from connector.ledger import journal as journal_module
-from connector.ledger import journal_writer
-from connector.pushes import dry_run as foresee
 from connector.pushes import spill_file as kept
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.spill_file import SpillFile
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet import check, row_reader
-from connector.spreadsheet import delimited as encoding
-from connector.spreadsheet import source_file as source
 from connector.spreadsheet.table import open_table
-from connector.warehouse.warehouse import Warehouse
 from tests.repository import ROOT
-from tests.support.agency import rows, settings_at, settings_of
+from tests.support.agency import settings_at, settings_of
 from tests.support.command import call, variables
 
 FEW, MANY = 2_000, 4_000
@@ -53,8 +41,7 @@ def preview_creates(folder: Path, count: int) -> PushReport:
     """Preview a file of `count` creates; every tenth is invalid."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
     push_file = PushFile("candidates", write_creates(folder, count), "create")
-    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
-    return report
+    return asyncio.run(push(settings, push_file, PushRunOptions()))
 
 
 def write_creates(folder: Path, count: int) -> Path:
@@ -70,63 +57,11 @@ def write_creates(folder: Path, count: int) -> Path:
     return path
 
 
-def measure_peak(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
-    """Return the result of `work` and the peak of its memory in bytes.
-
-    The garbage collector ignores older objects, so they do not delay collecting the new ones.
-    """
-    gc.collect()
-    gc.freeze()
-    tracemalloc.start()
-    try:
-        return work(), tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        gc.unfreeze()
-
-
 def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
     """Apply a file of `count` creates with a budget of two requests, which suffices for one row."""
     push_file = PushFile("candidates", write_creates(folder, count), "create")
     manner = PushRunOptions(applies=True, pulls=False)
-    (report,) = asyncio.run(push(settings_of(sandbox, folder), [push_file], manner, budget=2))
-    return report
-
-
-@pytest.fixture
-def use_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read files and the journal in small portions, so that memory kept per row becomes visible."""
-    for module, name, small in (
-        (kept, "MEMORY_BYTES", 4_000),
-        (kept, "_LINES_AT_ONCE", 50),
-        (kept, "_READ_BYTES", 4_000),
-        (check, "BATCH_ROWS", 100),
-        (row_reader, "_CELLS_REMEMBERED", 50),
-        (foresee, "BATCH_ROWS", 100),
-        (encoding, "_CHUNK_BYTES", 4_000),
-        (source, "_PIECE_BYTES", 4_000),
-        (journal_module, "ROWS_AT_ONCE", 50),
-        (journal_writer, "VALUES_AT_ONCE", 50),
-    ):
-        monkeypatch.setattr(module, name, small)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("use_small_portions")
-def test_a_preview_keeps_no_rows_in_memory(tmp_path: Path) -> None:
-    def peak(count: int) -> int:
-        report, peak = measure_peak(partial(preview_creates, Path(mkdtemp(dir=tmp_path)), count))
-
-        assert {"create": count - count // 10, "invalid": count // 10} == report.counts
-        # One request per row, and one search of the newest records.
-        assert count - count // 10 + 1 == report.preview.requests
-        assert [(number, "invalid") for number in range(2, count + 2, 10)] == list_row_outcomes(
-            report
-        )
-        return peak
-
-    preview_creates(tmp_path, 20)
-    _assert_growth(peak, GROWTH_BYTES_MAX)
+    return asyncio.run(push(settings_of(sandbox, folder), push_file, manner, budget=2))
 
 
 def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
@@ -136,26 +71,13 @@ def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
         return [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
 
 
-def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
-    """Assert that the peak memory, by the number of rows, grows by at most `bytes_max` per row.
-
-    Other work of the process can only raise a peak, so the least of up to three counts.
-    """
-    few, many = peak(FEW), peak(MANY)
-    for _ in range(2):
-        if many - few > bytes_max * (MANY - FEW):
-            few, many = min(few, peak(FEW)), min(many, peak(MANY))
-    assert many - few <= bytes_max * (MANY - FEW), (few, many)
-
-
 def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path: Path) -> None:
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
     path = write_creates(tmp_path, 20)
 
     def preview(path: Path, **options: Any) -> PushReport:
         push_file = PushFile("candidates", path, "create")
-        (report,) = asyncio.run(push(settings, [push_file], PushRunOptions(**options)))
-        return report
+        return asyncio.run(push(settings, push_file, PushRunOptions(**options)))
 
     some, every = preview(path), preview(path, report_rows="all")
     good = tmp_path / "good.csv"
@@ -178,8 +100,7 @@ def test_rows_of_a_file_and_its_corrected_report_are_pushed_once(tmp_path: Path)
         def run(path: Path, **options: Any) -> PushReport:
             push_file = PushFile("candidates", path, "create")
             manner = PushRunOptions(pulls=False, **options)
-            (report,) = asyncio.run(push(settings, [push_file], manner))
-            return report
+            return asyncio.run(push(settings, push_file, manner))
 
         report = run(path).file
         assert report is not None
@@ -247,7 +168,7 @@ def test_the_report_of_invalid_rows_keeps_their_cells(tmp_path: Path, *, is_work
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([head, *lines])
     push_file = PushFile("candidates", path, "create")
-    (report,) = asyncio.run(push(settings, [push_file], PushRunOptions()))
+    report = asyncio.run(push(settings, push_file, PushRunOptions()))
     assert report.file is not None
     there, read = open_table(path), open_table(report.file)
 
@@ -278,35 +199,6 @@ def test_a_preview_does_not_import_pandas(tmp_path: Path) -> None:
         )
         output = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
         assert "True False\n" == output
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("use_small_portions")
-def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
-    def peak(count: int) -> int:
-        # One sandbox per folder, because records of another folder are not created again.
-        with Sandbox() as sandbox:
-            home = Path(mkdtemp(dir=tmp_path))
-            report, peak = measure_peak(partial(apply_creates, sandbox, home, count))
-            folder = settings_of(sandbox, home).folder
-
-        wrong = count // 10
-        counts = {"created": 1, "not_sent": count - wrong - 1, "invalid": wrong}
-        assert counts == report.counts
-        found = list_row_outcomes(report)
-        assert list(range(2, count + 2)) == [number for number, _ in found]
-        assert found == [(row.number, row.outcome) for row in report.results]
-        shown = rows(
-            Warehouse(folder).published, "SELECT number, outcome FROM push.rows ORDER BY number"
-        )
-        assert [(row.number, row.outcome) for row in report.results] == [
-            (row["number"], row["outcome"]) for row in shown
-        ]
-        return peak
-
-    with Sandbox() as sandbox:
-        apply_creates(sandbox, tmp_path / "warm", 20)
-    _assert_growth(peak, SENT_BYTES_MAX)
 
 
 def test_a_spill_file_returns_the_stored_values_in_order(

@@ -199,7 +199,7 @@ def test_an_unreachable_server_leaves_no_row_in_doubt(tmp_path: Path) -> None:
 
     assert ("failed", 1) == (first.outcome, first.exit_status)
     assert first.error is not None
-    assert "unreachable" == first.error.code
+    assert "connection_refused" == first.error.code
     assert {"not_sent": 3} == count_outcomes(first)
     assert {"created": 3} == count_outcomes(second)
 

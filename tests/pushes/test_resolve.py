@@ -9,7 +9,6 @@ import pytest
 
 from connector.errors import Misused, UnknownName
 from connector.errors_api import NotFound
-from connector.ledger.push_plan import PushPolicy
 from connector.pulls.run import pull
 from connector.pushes.batch import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage
@@ -18,12 +17,10 @@ from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     create_lead,
-    list_emails,
     list_rows,
     list_writes,
     make_conversion,
     make_create,
-    make_creates,
     make_update,
     map_outcomes,
 )
@@ -75,6 +72,20 @@ def test_the_user_resolves_each_held_row(tmp_path: Path) -> None:
     assert ["screening"] * 3 == [
         made[row.record_id or ""]["status"] for row in list_rows(report)[:3]
     ]
+
+
+def test_a_refusal_of_a_row_sent_again_does_not_hide_the_record_of_its_first_request(
+    tmp_path: Path,
+) -> None:
+    with Sandbox(behaviours={"duplicate_emails": "refused"}) as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        batch = push_held_rows(pusher, 2)
+        sandbox.apply_delayed_effects()
+        report = pusher.resolve(batch, 2, "resend")
+        made = [*sandbox.store.records("candidates")]
+
+    assert {2: "created"} == map_outcomes(report)
+    assert made == [list_rows(report)[0].record_id]
 
 
 def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
@@ -215,24 +226,3 @@ def test_written_records_are_loaded_immediately(tmp_path: Path) -> None:
     assert 2 == len(history)
     assert [{"resource": "leads", "reason": "pushed"}] == queued
     assert [] == differ
-
-
-def test_a_marker_field_that_cannot_contain_a_marker_is_rejected(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path)
-        for name, message in (
-            ("rating", "cannot contain a marker"),
-            ("email", "cannot contain a marker"),
-            ("marker", "is not a field of candidates"),
-            ("phone", "row 2 has a value for it"),
-        ):
-            with pytest.raises(Misused, match=message):
-                pusher.push(make_creates(1), PushPolicy(marker_field=name))
-        assert [] == sandbox.log
-        report = pusher.push(make_creates(2), PushPolicy(marker_field="notes"))
-        made = sandbox.store.records("candidates")
-        assert 2 == len(list_emails(sandbox)) == len(list_writes(sandbox))
-
-    marks = [made[row.record_id or ""]["notes"].split(":") for row in report.rows]
-    assert ["import", "import"] == [mark[0] for mark in marks]
-    assert ["2", "3"] == [mark[2] for mark in marks]

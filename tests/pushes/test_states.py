@@ -32,7 +32,7 @@ def test_a_row_in_doubt_is_planned_again_only_after_an_explicit_event() -> None:
         event for state in IN_DOUBT for event, to in TRANSITIONS[state].items() if to == "planned"
     }
 
-    assert {"unsent", "begun", "unapplied", "retried", "resent"} == back
+    assert {"unsent", "begun", "unapplied", "resent"} == back
 
 
 def test_an_event_that_is_not_allowed_in_a_state_raises() -> None:

@@ -21,7 +21,7 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import SheetRow
-from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
+from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import CANDIDATES, Pusher, list_writes, make_create
 
@@ -46,7 +46,7 @@ def test_updates_without_a_difference_send_no_write(tmp_path: Path) -> None:
                 writer.writerow((id, name, each["employment_type"]))
         push_file = PushFile("candidates", path, "update")
         manner = PushRunOptions(applies=True, pulls=False, reports=False)
-        (report,) = asyncio.run(push(pusher.settings, [push_file], manner))
+        report = asyncio.run(push(pusher.settings, push_file, manner))
 
         assert {"updated": CHANGED, "unchanged": ROWS - CHANGED} == report.counts
         put = {each.path.removeprefix(f"{CANDIDATES}/") for each in sandbox.log}
@@ -82,12 +82,12 @@ def test_each_row_of_a_pushed_file_is_checked_once(
             PushFile("candidates", path, "create"),
         )
         manner = PushRunOptions(applies=True, reports=False)
-        (first,) = asyncio.run(push(settings, [push_file], manner))
+        first = asyncio.run(push(settings, push_file, manner))
         assert ({"created": 2, "duplicate": 1}, [2, 3, 4]) == (first.counts, checked)
         path.write_text(path.read_text().replace(people[1] + "\n", ""))
-        asyncio.run(push(settings, [push_file], manner))
+        asyncio.run(push(settings, push_file, manner))
         checked.clear()
-        (again,) = asyncio.run(push(settings, [push_file], manner))
+        again = asyncio.run(push(settings, push_file, manner))
 
     assert ({"unchanged": 2}, [2, 3], 0) == (again.counts, checked, again.requests)
 

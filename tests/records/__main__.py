@@ -31,6 +31,8 @@ RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
     "sandbox": lambda folder, _: {"sandbox-tables": tables.record_sandbox(folder)},
     "cells": lambda *_: {"cells": outcomes.record_cells()},
     "rows": lambda folder, _: {"rows": outcomes.record_rows(folder)},
+    "nightly": lambda folder, _: {"nightly": outcomes.record_nightly(folder)},
+    "removal": lambda folder, _: {"removal": outcomes.record_removal(folder)},
 }
 """Functions that make records, each in an empty folder and with a number of processes."""
 

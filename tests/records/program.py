@@ -6,6 +6,8 @@ functions below that run one simulated pull or push.
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import httpx
+from dagster import DagsterInstance
 
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
@@ -42,6 +46,12 @@ START = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 """Monday on which the recorded accounts are loaded for the first time."""
 
 COMMAND = str(Path(sys.executable).parent / "connector")
+DAGSTER = (
+    "import tests.pipelines.unsynced; from importlib.metadata import entry_points as e;"
+    " (c,) = e(group='console_scripts', name='dagster'); c.load()()"
+)
+"""Program of Dagster's command. Its databases do not wait for the disk."""
+
 PUBLISHED = "recruitment.duckdb"
 
 CLOCK = ROOT / "tests" / "records" / "fixed_clock"
@@ -53,6 +63,7 @@ class Account:
     """An account of a sandbox whose clock, like the command's, shows `now`."""
 
     folder: Path
+    builds_models: bool = True
     sandbox: Sandbox = field(init=False)
     now: datetime = START
 
@@ -61,18 +72,23 @@ class Account:
         """Path of the data folder."""
         return self.folder / "data"
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """The account's settings as environment variables."""
+        return {
+            "CONNECTOR_BASE_URL": self.sandbox.base_url,
+            "CONNECTOR_API_KEY": self.sandbox.key,
+            "CONNECTOR_DATA_DIR": str(self.data),
+            "CONNECTOR_MODELS": "on" if self.builds_models else "off",
+        }
+
     def run(self, *arguments: str | Path, expects: tuple[int, ...] = (0,)) -> str:
         """Run the command as a process, and return its output.
 
         Raises:
             AssertionError: The exit status is none of `expects`.
         """
-        environ = {
-            "CONNECTOR_BASE_URL": self.sandbox.base_url,
-            "CONNECTOR_API_KEY": self.sandbox.key,
-            "CONNECTOR_DATA_DIR": str(self.data),
-        }
-        return run_command(*arguments, environ=environ, now=self.now, expects=expects)
+        return run_command(*arguments, environ=self.environ, now=self.now, expects=expects)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request to the sandbox as another user, and return its JSON document."""
@@ -93,9 +109,11 @@ class Account:
 
 
 @contextmanager
-def open_account(folder: Path, counts: Mapping[str, int]) -> Iterator[Account]:
+def open_account(
+    folder: Path, counts: Mapping[str, int], *, builds_models: bool = True
+) -> Iterator[Account]:
     """Start a sandbox with these numbers of records, for an account in this folder."""
-    account = Account(folder)
+    account = Account(folder, builds_models)
     account.sandbox = Sandbox(counts=counts, rate_limit=10**6, clock=lambda: account.now)
     with account.sandbox:
         yield account
@@ -109,18 +127,21 @@ def run_demo(folder: Path) -> None:
 def run_command(
     *arguments: str | Path,
     environ: Mapping[str, str],
-    now: datetime,
+    now: datetime | None = None,
     expects: tuple[int, ...] = (0,),
+    command: str = COMMAND,
 ) -> str:
-    """Run the command as a process with this time, and return its output.
+    """Run the command as a process, with its clock stopped at `now`, and return its output.
 
     Raises:
         AssertionError: The exit status is none of `expects`.
     """
     kept = {name: each for name, each in os.environ.items() if not name.startswith("CONNECTOR_")}
-    clock = {"FIXED_CLOCK": now.isoformat(), "PYTHONPATH": str(CLOCK), "TZ": "UTC"}
+    clock = {"TZ": "UTC"}
+    if now is not None:
+        clock |= {"FIXED_CLOCK": now.isoformat(), "PYTHONPATH": str(CLOCK)}
     done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
+        [command, *map(str, arguments)],
         env={**kept, **clock, **environ},
         cwd=ROOT,
         capture_output=True,
@@ -129,6 +150,82 @@ def run_command(
     )
     assert done.returncode in expects, f"{arguments} ended {done.returncode}:\n{done.stderr}"
     return done.stdout
+
+
+@dataclass(frozen=True)
+class ReportedRow:
+    """Result of a row of a file, as the report of its push has it."""
+
+    number: int
+    outcome: str
+    codes: tuple[str, ...]
+    id: str
+
+
+def push_file(account: Account, path: Path) -> list[ReportedRow]:
+    """Send a file of candidates to be created, and return the rows of its report."""
+    output = account.run(
+        *("push", "candidates", path, "--mode", "create", "--apply", "--json"), expects=(0, 1, 2, 3)
+    )
+    report = path.parent / json.loads(output)["report"]
+    # A report has the delimiter of its file.
+    delimiter = ";" if b";" in path.read_bytes().splitlines()[0] else ","
+    with report.open(encoding="utf-8-sig", newline="") as file:
+        return [
+            ReportedRow(
+                int(row["_row"]),
+                row["_outcome"],
+                tuple(sorted(filter(None, row["_code"].split(", ")))),
+                row["_id"],
+            )
+            for row in csv.DictReader(file, delimiter=delimiter)
+        ]
+
+
+def count_published(account: Account, resource: str) -> int:
+    """Return the number of live records in the published file."""
+    with duckdb.connect(str(account.data / PUBLISHED), read_only=True) as connection:
+        query = f"SELECT count(*) FROM landing.{resource} WHERE _deleted_at IS NULL"
+        return int(connection.execute(query).fetchall()[0][0])
+
+
+def remove_person(account: Account, person: str) -> None:
+    """Remove a person, who was deleted on the platform, from the data folder."""
+    account.run("person", "purge", person, "--apply")
+
+
+RECORDED = ("ASSET_MATERIALIZATION", "ASSET_OBSERVATION", "STEP_FAILURE", "STEP_SKIPPED")
+"""Recorded kinds of Dagster events, besides checks and the end of the run."""
+
+
+def run_nightly_job(account: Account) -> Iterator[tuple[str, str]]:
+    """Run the nightly job with Dagster's command, and yield kind and subject of each event.
+
+    The subject is an asset, the step of a failure, or the job.
+    """
+    home = account.folder / "dagster"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
+    words = ("-c", DAGSTER, "job", "execute", "-m", "pipelines.definitions", "-a", "definitions")
+    environ = {**account.environ, "DAGSTER_HOME": str(home)}
+    run_command(*words, "-j", "nightly_pull", environ=environ, command=sys.executable)
+    with DagsterInstance.from_config(str(home)) as instance:
+        for run in instance.get_runs():
+            yield f"RUN_{run.status.value}", run.job_name
+            for log in instance.all_logs(run.run_id):
+                event = log.dagster_event
+                if event is None:
+                    continue
+                if event.event_type_value == "ASSET_CHECK_EVALUATION":
+                    check = event.asset_check_evaluation_data
+                    outcome = "passed" if check.passed else f"failed {check.check_name}"
+                    yield f"checks {outcome}", check.asset_key.to_user_string()
+                elif event.event_type_value in RECORDED:
+                    key = event.asset_key
+                    yield (
+                        event.event_type_value,
+                        key.to_user_string() if key else str(event.step_key),
+                    )
 
 
 PreviewFile = Callable[[SampleFile, Mapping[str, Any]], tuple[list[str], list[tuple[int, Any]]]]

@@ -7,30 +7,15 @@ effect of that setting.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
-import httpx
+from datetime import UTC, datetime
 
 from connector.catalog import CATALOG
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, MORNING, Open, ServedSandbox
+from tests.sandbox.world import MORNING, Open
 from tests.support.clock import Clock
 
 Check = Callable[[Open, str], None]
 MANY = {"candidates": 130}
-NEVER = "never in anybody's data"
-
-
-def check_per_page_over(open_world: Open, setting: str) -> None:
-    """Check the response to a `per_page` above 100."""
-    answer = open_world(counts=MANY).get("/candidates", per_page=101)
-    if setting in ("422", "400"):
-        assert int(setting) == answer.status_code
-        assert (setting == "422") == ("per_page" in answer.json().get("errors", {}))
-        return
-    expected = {"clamped": 100, "default": 20}[setting]
-    assert expected == len(answer.json()["data"]) == answer.json()["pagination"]["per_page"]
 
 
 def check_per_page_max(open_world: Open, setting: str) -> None:
@@ -40,16 +25,6 @@ def check_per_page_max(open_world: Open, setting: str) -> None:
     assert int(setting) == len(answer["data"]) == answer["pagination"]["per_page"]
     assert -(-130 // int(setting)) == answer["pagination"]["total_pages"]
     assert min(20, int(setting)) == world.get("/candidates").json()["pagination"]["per_page"]
-
-
-def check_page_invalid(open_world: Open, setting: str) -> None:
-    """Check the response to page 0 with an invalid `per_page`."""
-    answer = open_world(counts=MANY).get("/candidates", page=0, per_page="x")
-    if setting == "refused":
-        assert (422, {"page", "per_page"}) == (answer.status_code, set(answer.json()["errors"]))
-    else:
-        pagination = answer.json()["pagination"]
-        assert (1, 20) == (pagination["page"], pagination["per_page"])
 
 
 def check_page_past_end(open_world: Open, setting: str) -> None:
@@ -62,11 +37,6 @@ def check_page_past_end(open_world: Open, setting: str) -> None:
         assert ([], 8) == (answer.json()["data"], answer.json()["pagination"]["page"])
     else:
         assert world.get("/candidates", page=7).json() == answer.json()
-
-
-def check_pages_of_nothing(open_world: Open, setting: str) -> None:
-    """Check the number of pages of an empty list."""
-    assert int(setting) == open_world().get("/jobs").json()["pagination"]["total_pages"]
 
 
 def check_total(open_world: Open, setting: str) -> None:
@@ -95,27 +65,6 @@ def check_sorting(open_world: Open, setting: str) -> None:
     assert (setting == "ignored") == (plain == sorted_)
 
 
-def check_unknown_sort(open_world: Open, setting: str) -> None:
-    """Check the response to an undocumented sort field and to an undocumented order."""
-    world = open_world(counts=MANY)
-    for name, query in (("sort", {"sort": "phone"}), ("order", {"order": "sideways"})):
-        answer = world.get("/candidates", **query)
-        if setting == "refused":
-            assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
-        else:
-            assert world.get("/candidates").json() == answer.json()
-
-
-def check_content_type_sort(open_world: Open, setting: str) -> None:
-    """Check the response to a sort of content types, which the API does not document."""
-    world = open_world(counts={"content_types": 4})
-    answer = world.get("/content-types", sort="name", order="desc")
-    if setting == "refused":
-        assert (422, {"sort", "order"}) == (answer.status_code, set(answer.json()["errors"]))
-    else:
-        assert world.get("/content-types").json() == answer.json()
-
-
 def check_ties(open_world: Open, setting: str) -> None:
     """Check the order of records with equal timestamps in two reads."""
     world = open_world()
@@ -127,94 +76,6 @@ def check_ties(open_world: Open, setting: str) -> None:
     )
     assert set(first) == set(second)
     assert (setting == "stable") == (first == second)
-
-
-def check_unknown_filter_value(open_world: Open, setting: str) -> None:
-    """Check the response to a filter by a status that does not exist."""
-    answer = open_world(counts=MANY).get("/candidates", status=NEVER)
-    if setting == "refused":
-        assert (422, ["status"]) == (answer.status_code, list(answer.json()["errors"]))
-    else:
-        expected = {"empty": 0, "ignored": 130}[setting]
-        assert expected == answer.json()["pagination"]["total"]
-
-
-def check_unknown_parameter(open_world: Open, setting: str) -> None:
-    """Check the response to an undocumented parameter; all documented ones are accepted."""
-    world = open_world(counts=MANY)
-    answer = world.get("/candidates", updated_since="2024-01-01")
-    if setting == "refused":
-        assert (422, ["updated_since"]) == (answer.status_code, list(answer.json()["errors"]))
-    else:
-        assert 130 == answer.json()["pagination"]["total"]
-    every: dict[str, str | int] = {"page": 1, "per_page": 5, "status": "placed", "search": "a"}
-    every |= {"sort": "email", "order": "asc"}
-    assert 200 == world.get("/candidates", **every).status_code
-
-
-def check_search(open_world: Open, setting: str) -> None:
-    """Check which fields a search covers."""
-    world = open_world()
-    record = {"first_name": "Quentin", "email": "q@z.example", "notes": "likes zebras"}
-    world.store.insert("candidates", record)
-
-    def found(text: str) -> int:
-        count: int = world.get("/candidates", search=text).json()["pagination"]["total"]
-        return count
-
-    assert 1 == found("QUENT")
-    assert (setting != "names") == bool(found("z.example"))
-    assert (setting == "all") == bool(found("zebra"))
-    assert 0 == found("first_name")
-
-
-def create_three_bookings(open_world: Open) -> Callable[..., str]:
-    """Create bookings 0, 1 and 2; return a function from two dates to the numbers found."""
-    world = open_world()
-    for number, (start, end) in enumerate(((10, 12), (11, 14), (12, 16))):
-        world.store.insert(
-            "bookings",
-            {
-                "title": str(number),
-                "start_datetime": datetime(2026, 5, start, 9, tzinfo=UTC),
-                "end_datetime": datetime(2026, 5, end, 9, tzinfo=UTC),
-                "created_at": datetime(2026, 4, 10 + number, tzinfo=UTC),
-            },
-        )
-
-    def found(start: str, end: str) -> str:
-        items = world.get("/bookings", start_date=start, end_date=end).json()["data"]
-        return "".join(sorted(each["title"] for each in items))
-
-    return found
-
-
-def check_booking_dates(open_world: Open, setting: str) -> None:
-    """Check which date of a booking the date filter uses."""
-    found = create_three_bookings(open_world)
-    assert ("01" if setting == "start_datetime" else "") == found("2026-05-10", "2026-05-11")
-    expected = {"start_datetime": "2", "end_datetime": "01", "each": "", "created_at": ""}
-    assert expected[setting] == found("2026-05-12", "2026-05-14")
-    assert ("1" if setting == "each" else "01") == {
-        "start_datetime": found("2026-05-10", "2026-05-11"),
-        "end_datetime": found("2026-05-12", "2026-05-15"),
-        "each": found("2026-05-11", "2026-05-15"),
-        "created_at": found("2026-04-10", "2026-04-11"),
-    }[setting]
-
-
-def check_booking_bounds(open_world: Open, setting: str) -> None:
-    """Check if a date filter includes its first and last day."""
-    expected = {"inclusive": "012", "exclusive": "1"}[setting]
-    assert expected == create_three_bookings(open_world)("2026-05-10", "2026-05-12")
-    world = open_world()
-    first = datetime(2026, 5, 10, tzinfo=UTC)
-    for moment in (first, first + timedelta(days=1, microseconds=-1)):
-        world.store.insert("bookings", {"start_datetime": moment})
-    whole = world.list_ids("/bookings", start_date="2026-05-10", end_date="2026-05-10")
-    assert {"inclusive": 2, "exclusive": 0}[setting] == len(whole)
-    assert 0 == len(world.list_ids("/bookings", end_date="2026-05-09"))
-    assert 0 == len(world.list_ids("/bookings", start_date="2026-05-11"))
 
 
 def check_content_type_items(open_world: Open, setting: str) -> None:
@@ -244,15 +105,6 @@ def check_timestamp_precision(open_world: Open, setting: str) -> None:
     assert expected == world.list_ids("/candidates")[:2]
 
 
-def check_timestamp_suffix(open_world: Open, setting: str) -> None:
-    """Check the time zone suffix of every timestamp."""
-    world = open_world(counts={"jobs": 3})
-    end = {"Z": "Z", "offset": "+00:00", "none": ""}[setting]
-    for item in world.get("/jobs").json()["data"]:
-        assert item["created_at"][26:] == end
-        assert world.get(f"/jobs/{item['id']}").json()["data"]["updated_at"][26:] == end
-
-
 def check_nulls(open_world: Open, setting: str) -> None:
     """Check if details and list items omit a field without a value."""
     world = open_world()
@@ -271,39 +123,6 @@ def check_extra_fields(open_world: Open, setting: str) -> None:
     expected = {"workspace_id"} if setting == "shown" else set()
     assert expected == set(shown) - set(CATALOG["jobs"].fields)
     assert expected == set(item) - set(CATALOG["jobs"].fields)
-
-
-def collect_error_bodies(world: ServedSandbox) -> list[tuple[int, Any]]:
-    """Send four requests that fail, and return the status and the JSON body of each response."""
-    stranger = {"Authorization": "Bearer nobody"}
-    answers: list[httpx.Response] = [
-        world.call("POST", "/jobs", content=b"["),
-        world.call("GET", "/jobs", headers=stranger),
-        world.get(f"/jobs/{ABSENT_ID}"),
-        world.call("PATCH", "/jobs"),
-    ]
-    return [(each.status_code, each.json()) for each in answers]
-
-
-def check_error_bodies(open_world: Open, setting: str) -> None:
-    """Check the fields of error bodies; those of a 422 are always as documented."""
-    world = open_world()
-    expected = {"full": ["error", "message"], "message": ["message"], "empty": []}[setting]
-    bodies = collect_error_bodies(world)
-    assert [400, 401, 404, 405] == [status for status, _ in bodies]
-    assert all(expected == list(body) for _, body in bodies)
-    refused = world.call("POST", "/jobs", json={}).json()
-    assert ["error", "message", "errors"] == list(refused)
-
-
-def check_unknown_paths(open_world: Open, setting: str) -> None:
-    """Check the content type of the 404 for an unknown path; that of a missing record is JSON."""
-    world = open_world()
-    answer = world.http.get("/api/v2/jobs")
-    assert 404 == answer.status_code
-    kind = {"json": "application/json", "html": "text/html; charset=utf-8"}[setting]
-    assert kind == answer.headers["content-type"]
-    assert "not_found" == world.get(f"/jobs/{ABSENT_ID}").json()["error"]
 
 
 def check_rate_window(open_world: Open, setting: str) -> None:
@@ -327,18 +146,6 @@ def check_rate_window(open_world: Open, setting: str) -> None:
     clock.pass_time(seconds=1)
     after = {"aligned": (200, 1, 53), "first_request": (200, 2, 60), "sliding": (200, 0, 30)}
     assert after[setting] == figures()
-
-
-def check_rate_headers(open_world: Open, setting: str) -> None:
-    """Check which responses have the three rate limit headers."""
-    world = open_world()
-    names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
-    for answer, shown in (
-        (world.get("/jobs"), setting != "never"),
-        (world.get(f"/jobs/{ABSENT_ID}"), setting == "always"),
-        (world.http.get("/nowhere"), setting == "always"),
-    ):
-        assert [shown] * 3 == [name in answer.headers for name in names]
 
 
 def check_month_reset(open_world: Open, setting: str) -> None:

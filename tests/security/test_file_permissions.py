@@ -35,13 +35,16 @@ def test_every_created_file_is_private_to_its_owner(tmp_path: Path) -> None:
             pushed = ["push", "candidates", str(people), "--mode", "create", "--apply"]
             assert 0 == call(pushed, environ).status
             assert 0 == call(["backup", str(tmp_path / "kept" / "here")], environ).status
-            call(["erase", "ann@new.example", "--apply"], environ)
+            id = next(iter(sandbox.store.records("candidates")))
+            sandbox.store.delete("candidates", id)
+            assert 0 == call(["pull", "candidates"], environ).status
+            assert 0 == call(["person", "purge", id, "--apply"], environ).status
             assert 0 == call(["status"], environ).status
     finally:
         os.umask(former)
 
     made = {path.name for path in tmp_path.rglob("*")}
-    assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb", "receipts"} <= made
+    assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= made
     assert {} == find_wide_modes(tmp_path)
 
 

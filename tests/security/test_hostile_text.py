@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +15,10 @@ import openpyxl
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.messages import Response, build_get_request
-from connector.client.response_parsing import response_error
+from connector.client.messages import Response, build_get_request, response_error
 from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
-from tests.report.document import Document
 from tests.support.command import KEY, CommandResult, call, variables
 
 COUNTS = {"jobs": 6, "candidates": 12, "companies": 3, "bookings": 6, "leads": 4}
@@ -105,7 +104,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
             (("pull",), environ),
             (push, environ),
             ((*push, "--apply", "--json"), environ),
-            (("whereis", "ann@new.example"), environ),
+            (("person", "find", "ann@new.example"), environ),
             (("undo", "last", "--apply"), environ),
             (("pull", "--reverify", "40", "--json", "--debug"), with_models),
             (("status",), with_models),
@@ -117,7 +116,6 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
             ((*template, plain, "--out", str(folder / "new.csv")), environ),
             ((*template, odd, "--out", str(folder / "odd.csv")), environ),
             (("publish", "--parquet", str(folder / "parquet"), "--schema", "marts"), with_models),
-            (("alerts",), environ),
         ):
             results.append(call(words, environment))
             is_refused = "odd.csv" in words[-1]
@@ -136,13 +134,15 @@ def test_hostile_text_is_escaped_on_the_terminal(hostile_run: HostileRun) -> Non
 @pytest.mark.slow
 def test_hostile_text_is_escaped_in_the_report(hostile_run: HostileRun) -> None:
     text = (hostile_run.folder / "report.html").read_text(encoding="utf-8")
-    page = Document.parse(text)
+    tags: list[tuple[str, list[tuple[str, str | None]]]] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.append((tag, attrs))  # type: ignore[method-assign]
+    parser.feed(text)
 
     assert "&lt;script&gt;alert(1)" in text
-    assert [] == list(page.root.descendants("script", "img", "iframe"))
-    assert [] == [
-        e for e in page.root.descendants() for name in e.attributes if name.startswith("on")
-    ]
+    assert {"html", "table"} <= {tag for tag, _ in tags}
+    assert not {"script", "img", "iframe"} & {tag for tag, _ in tags}
+    assert [] == [name for _, attrs in tags for name, _ in attrs if name.startswith("on")]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from connector.errors import SettingsError
 from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
-from tests.client.calls import get_endpoint, make_client
+from tests.client.calls import make_client
 from tests.client.peer import Peer, found
 from tests.support.command import call, variables
 from tests.support.tls import PEM, make_server_context
@@ -67,7 +67,7 @@ def test_a_configured_proxy_is_used_and_sees_only_encrypted_data() -> None:
     async def act() -> None:
         async with TunnelProxy() as proxy, Peer(found, tls=make_server_context()) as peer:
             async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
-                assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
+                assert "5d1c" == (await client.detail("jobs", "5d1c")).id
             assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
             assert "authorization" in peer.requests[0].headers
         assert b"planted" not in proxy.seen
@@ -80,7 +80,7 @@ def test_unencrypted_requests_do_not_use_the_proxy() -> None:
     async def act() -> None:
         async with TunnelProxy() as proxy, Peer(found) as peer:
             async with make_client(peer.base_url, proxy=proxy.address) as client:
-                await get_endpoint(client, "jobs").get("5d1c")
+                await client.detail("jobs", "5d1c")
             assert [] == proxy.asked
             assert 1 == len(peer.requests)
 
@@ -95,7 +95,7 @@ def test_a_proxy_that_rejects_the_connection_is_reported() -> None:
         ):
             async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 with pytest.raises(Unreachable):
-                    await get_endpoint(client, "jobs").get("5d1c")
+                    await client.detail("jobs", "5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())

@@ -11,7 +11,7 @@ import pytest
 from connector.client.client import Client
 from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
-from tests.client.calls import KEY, get_endpoint, make_client
+from tests.client.calls import KEY, make_client
 from tests.client.peer import Peer, found
 from tests.support.tls import PEM
 
@@ -29,8 +29,8 @@ def test_an_expired_certificate_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=make_server_tls(EXPIRED)) as peer:
             async with make_client(peer.base_url, ca_file=EXPIRED) as client:
-                with pytest.raises(Unreachable, match="certificate has expired"):
-                    await get_endpoint(client, "jobs").get("5d1c")
+                with pytest.raises(Unreachable, match="has expired; this machine"):
+                    await client.detail("jobs", "5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
@@ -47,7 +47,7 @@ def test_an_outdated_tls_version_is_refused() -> None:
         async with Peer(found, tls=context) as peer:
             async with make_client(peer.base_url, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="cannot be reached"):
-                    await get_endpoint(client, "jobs").get("5d1c")
+                    await client.detail("jobs", "5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
@@ -66,10 +66,10 @@ def test_a_certificate_of_the_configured_authority_is_accepted(tmp_path: Path) -
                 async with client:
                     if environ is given:
                         with pytest.raises(Unreachable) as caught:
-                            await get_endpoint(client, "jobs").get("5d1c")
+                            await client.detail("jobs", "5d1c")
                         assert "CONNECTOR_CA_FILE" in caught.value.action
                     else:
-                        assert "5d1c" == (await get_endpoint(client, "jobs").get("5d1c")).id
+                        assert "5d1c" == (await client.detail("jobs", "5d1c")).id
             assert 1 == len(peer.requests)
 
     asyncio.run(act())

@@ -151,8 +151,8 @@ def test_the_systemd_service_is_sandboxed() -> None:
 def test_a_pull_that_needs_a_review_starts_the_failure_hook() -> None:
     # Only exit status 0 is a success, so that a pull that ends with 3 or 4 is noticed.
     assert "SuccessExitStatus" not in UNIT
-    assert ["connector-alert.service"] == re.findall(r"^OnFailure=(.+)$", UNIT, re.MULTILINE)
-    assert '/^OnFailure=/d" $units/connector-alert.service' in GUIDE
+    assert ["connector-watch.service"] == re.findall(r"^OnFailure=(.+)$", UNIT, re.MULTILINE)
+    assert '/^OnFailure=/d"' in GUIDE
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

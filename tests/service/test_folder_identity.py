@@ -105,7 +105,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     assert "other_workspace" in called.err
     assert other_workspace.base_url in called.err
     assert "CONNECTOR_DATA_DIR" in called.err
-    assert "--moved-to" in called.err
+    assert "--accept-move" in called.err
     assert before == other_workspace.log
     assert COUNTS["candidates"] == count_published_candidates(data)
 
@@ -143,15 +143,12 @@ def test_a_workspace_that_moved_is_accepted_by_its_new_address(
 ) -> None:
     moved = sandbox.base_url.replace("127.0.0.1", "localhost")
     environ = variables(moved, data)
-    wrong = call(["doctor", "--moved-to", other_workspace.base_url], environ)
     refused = call(["pull", "jobs"], environ)
-    accepted = call(["doctor", "--moved-to", f"{moved}/", "--json"], environ)
+    accepted = call(["doctor", "--accept-move"], environ)
     pulled = call(["pull", "jobs"], environ)
 
-    assert 1 == wrong.status
-    assert 2 == refused.status
-    assert "ok" == read_checks(accepted)["moved"]["state"]
-    assert moved in read_checks(accepted)["moved"]["found"]
+    assert (2, 0) == (refused.status, accepted.status)
+    assert f"now belongs to {moved}" in accepted.err
     assert 0 == pulled.status
     assert 2 == call(["pull", "jobs"], variables(sandbox.base_url, data)).status
 
@@ -160,10 +157,10 @@ def test_another_workspace_is_not_accepted_as_the_one_that_moved(
     data: Path, other_workspace: Sandbox
 ) -> None:
     environ = variables(other_workspace.base_url, data)
-    called = call(["doctor", "--moved-to", other_workspace.base_url, "--json"], environ)
+    called = call(["doctor", "--accept-move"], environ)
 
-    assert 1 == called.status
-    assert "failed" == read_checks(called)["moved"]["state"]
+    assert 2 == called.status
+    assert "Nothing was changed" in called.err
     assert 2 == call(["pull"], environ).status
 
 
@@ -240,7 +237,7 @@ def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
     push = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
     assert 0 == call(push, environ).status
     assert 0 == call(["pull"], environ).status
-    jobs, before = len(sandbox.store.records("jobs")), len(sandbox.log)
+    before = len(sandbox.log)
     fault(data / "ledger.sqlite", other_folder)
     backups = data.parent / "backups"
 
@@ -249,23 +246,10 @@ def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
         assert 1 == called.status, command
         assert "ledger.sqlite" in called.err
         assert "restore" in called.err
-        assert "--new-ledger" in called.err
+        assert "Do not push earlier files again" in called.err or fault is replace_with_other_file
     assert 1 == call(["status", "--check"], environ).status
     assert before == len(sandbox.log)
-    assert "failed" == read_checks(call(["doctor", "--json"], environ))["ledger"]["state"]
-
-    renewed = call(["doctor", "--new-ledger", "--json"], environ)
-    found = read_checks(renewed)["new ledger"]
-    assert "warning" == found["state"]
-    assert "1 pushed file" in found["found"]
-    assert "1 created record" in found["found"]
-    too_early = call(push, environ)
-    assert 0 == call(["pull"], environ).status
-    for again in (too_early, call(push, environ)):
-        assert 1 == again.status
-        assert "restored_unpulled" in again.err
-        assert "--resend" in again.err
-    assert jobs == len(sandbox.store.records("jobs"))
+    assert "failed" == read_checks(call(["doctor", "--json"], environ))["files"]["state"]
 
 
 @pytest.mark.parametrize("fault", first_fast(FAULTS))
@@ -313,29 +297,6 @@ def test_history_is_not_taken_from_a_published_file_of_another_folder(
     assert not (data / "work.duckdb").exists()
 
 
-@pytest.mark.slow
-def test_a_new_ledger_keeps_the_counted_requests(data: Path, sandbox: Sandbox) -> None:
-    environ = variables(sandbox.base_url, data)
-    before = call(["status", "--json"], environ).object["month"]["used"]
-    (data / "ledger.sqlite").unlink()
-    call(["doctor", "--new-ledger"], environ)
-    after = call(["status", "--json"], environ).object["month"]["used"]
-
-    assert before <= after
-    assert 0 == call(["pull"], environ).status
-
-
-@pytest.mark.slow
-def test_the_option_new_ledger_leaves_a_valid_ledger_unchanged(
-    data: Path, sandbox: Sandbox
-) -> None:
-    before = (data / "ledger.sqlite").stat().st_ino
-    called = call(["doctor", "--new-ledger", "--json"], variables(sandbox.base_url, data))
-
-    assert "ok" == read_checks(called)["new ledger"]["state"]
-    assert before == (data / "ledger.sqlite").stat().st_ino
-
-
 # -- Version ---------------------------------------------------------------------------------------
 
 
@@ -366,80 +327,3 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
     assert checkout_commit(tmp_path / "nowhere") is None
     assert f"connector, version {full_version()}" == shown.out.strip()
     assert program_version() in shown.out
-
-
-# -- Folders without an account --------------------------------------------------------------------
-
-
-def write_project(folder: Path, **addresses: str) -> dict[str, str]:
-    """Write a project file with these accounts, and return the environment for its commands."""
-    lines = ['data_dir = "data"', 'models = "off"']
-    for name, address in addresses.items():
-        lines += [f"[accounts.{name}]", f'base_url = "{address}"', 'api_key_file = "key"']
-    (folder / "key").write_text(KEY)
-    (folder / "key").chmod(0o600)
-    file = folder / "connector.toml"
-    file.write_text("\n".join(lines))
-    return {"CONNECTOR_CONFIG": str(file)}
-
-
-def read_folder_check(environ: dict[str, str], account: str) -> tuple[str, str, str]:
-    """Return state, finding and action of the check `folders` of `doctor` for an account."""
-    found = read_checks(call(["doctor", "--account", account, "--json"], environ))["folders"]
-    return found["state"], found["found"], found["action"]
-
-
-@pytest.mark.slow
-def test_doctor_shows_how_to_rename_a_folder_to_its_account(
-    tmp_path: Path, sandbox: Sandbox, other_workspace: Sandbox
-) -> None:
-    old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
-    environ = write_project(tmp_path, old=sandbox.base_url)
-    assert 0 == call(["pull", "--account", "old"], environ).status
-    environ = write_project(tmp_path, other=other_workspace.base_url, new=sandbox.base_url)
-
-    state, found, action = read_folder_check(environ, "other")
-
-    assert "warning" == state
-    assert f"the folder {old} does not belong to a configured account" in found
-    assert f"{sandbox.base_url}, the workspace of new" in found
-    assert f"Rename {old} to {new}, or remove it." == action
-    old.rename(new)
-    assert "ok" == read_folder_check(environ, "new")[0]
-    pulled = call(["pull", "--account", "new", "--json"], environ)
-    assert 0 == pulled.object["resources"]["candidates"]["new"]
-    assert COUNTS["candidates"] == count_published_candidates(new)
-
-
-@pytest.mark.slow
-def test_doctor_reports_two_folders_of_the_same_account(tmp_path: Path, sandbox: Sandbox) -> None:
-    for name in ("old", "new"):
-        environ = write_project(tmp_path, **{name: sandbox.base_url})
-        assert 0 == call(["pull", "jobs", "--account", name], environ).status
-
-    state, _, action = read_folder_check(environ, "new")
-
-    old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
-    assert "warning" == state
-    assert f"new uses {new}, so remove {old}." in action
-    assert f"move {new} away and rename {old} to it" in action
-
-
-@pytest.mark.parametrize("is_damaged", [False, True])
-def test_doctor_names_no_account_for_a_folder_of_an_unknown_workspace(
-    tmp_path: Path, sandbox: Sandbox, other_workspace: Sandbox, is_damaged: bool
-) -> None:
-    old = tmp_path / "data" / "old"
-    environ = write_project(tmp_path, old=other_workspace.base_url)
-    assert 0 == call(["pull", "jobs", "--account", "old"], environ).status
-    if is_damaged:
-        (old / "ledger.sqlite").write_bytes(b"damaged" * 1000)
-    environ = write_project(tmp_path, new=(other_workspace if is_damaged else sandbox).base_url)
-
-    state, found, action = read_folder_check(environ, "new")
-
-    assert ("warning", f"the folder {old} does not belong to a configured account") == (
-        state,
-        found,
-    )
-    assert f"Add the account of {old} to connector.toml, or remove the folder." == action

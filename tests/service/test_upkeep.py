@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 from collections.abc import Iterator
@@ -13,20 +14,18 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
-from connector.ledger.person import Person
 from connector.operations.backup import make_backup
-from connector.operations.doctor import DoctorCheck, _folder_and_settings_checks, _run_checks
-from connector.operations.restore import RestoreOptions, restore
+from connector.operations.doctor import DoctorCheck, diagnose
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.pull_commands import Bookmark, Commit, Stream
 from connector.warehouse.runs import Run, begin_run, write_run
+from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call, variables
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 ADDRESS = "https://acme.example"
+NOBODY = "http://127.0.0.1:9"
 
 
 def load_folder_settings(folder: Path, **more: str) -> Settings:
@@ -34,12 +33,10 @@ def load_folder_settings(folder: Path, **more: str) -> Settings:
     return load_settings({}, {**variables(ADDRESS, folder / "data"), **more}, folder)
 
 
-def run_upkeep_checks(
-    settings: Settings, now: datetime = NOW, **environ: str
-) -> dict[str, DoctorCheck]:
-    """Return the upkeep checks of `doctor` at a time and with these variables, by name."""
-    checks = _folder_and_settings_checks(settings, environ, now)
-    return {each.name: each for each in _run_checks(checks)}
+def run_upkeep_checks(settings: Settings) -> dict[str, DoctorCheck]:
+    """Return the checks of `doctor` by name, without those of the API."""
+    checks = asyncio.run(diagnose(settings)).checks
+    return {each.name: each for each in checks}
 
 
 def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:
@@ -63,85 +60,56 @@ def open_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_upkeep_checks_of_a_new_account_only_miss_alerts(tmp_path: Path) -> None:
-    checks = run_upkeep_checks(load_folder_settings(tmp_path))
+def test_upkeep_checks_of_a_new_account_only_miss_notifications(tmp_path: Path) -> None:
+    checks = run_upkeep_checks(load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY))
 
-    assert ["alerts"] == [name for name, each in checks.items() if each.state != "ok"], checks
-    assert [
-        *("versions", "room", "permissions", "backup", "folders", "leftovers", "erasures"),
-        *("alerts", "schedules", "proxy"),
-    ] == list(checks)
+    found = {name: each.state for name, each in checks.items() if each.state != "ok"}
+    assert {"notifications": "warning", "address": "failed"} == {
+        name: state for name, state in found.items() if name not in ("key", "limits")
+    }
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
-    settings = load_folder_settings(tmp_path)
+    settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
     write_verified_work_file(settings, NOW)
     with Ledger(settings.folder) as ledger:
         ledger.read_uses()
 
     assert "there is no backup" == run_upkeep_checks(settings)["backup"].found
-    made = make_backup(settings, tmp_path / "backups", now=lambda: NOW)
-    fresh, old = run_upkeep_checks(settings), run_upkeep_checks(settings, NOW + timedelta(days=9))
+    make_backup(settings, tmp_path / "b", now=lambda: datetime.now(UTC) - timedelta(days=9))
+    old = run_upkeep_checks(settings)["backup"]
+    made = make_backup(settings, tmp_path / "b")
+    fresh = run_upkeep_checks(settings)["backup"]
     made.file.unlink()
-    gone = run_upkeep_checks(settings)
+    gone = run_upkeep_checks(settings)["backup"]
 
-    states = [each["backup"].state for each in (fresh, old, gone)]
-    assert ["ok", "warning", "warning"] == states
-    assert str(made.file) in fresh["backup"].found
-    assert "does not exist" in gone["backup"].found
-    assert "connector backup" in (old["backup"].action or "")
-
-
-def test_leftover_files_of_restores_are_reported(tmp_path: Path) -> None:
-    settings = load_folder_settings(tmp_path)
-    write_verified_work_file(settings, NOW)
-    made = make_backup(settings, tmp_path / "backups", keep=None, now=lambda: NOW)
-    restored = restore(settings, made.file, RestoreOptions(replaces=True))
-    assert restored.aside is not None
-
-    left = run_upkeep_checks(settings)["leftovers"]
-    shutil.rmtree(restored.aside)
-    gone = run_upkeep_checks(settings)["leftovers"]
-
-    assert ("warning", True) == (left.state, str(restored.aside) in left.found)
-    assert "Delete the files" in (left.action or "")
-    assert "ok" == gone.state
+    assert ["warning", "ok", "warning"] == [each.state for each in (old, fresh, gone)]
+    assert str(made.file) in fresh.found
+    assert "does not exist" in gone.found
+    assert "connector backup" in (old.action or "")
 
 
-def test_an_interrupted_erasure_is_reported(tmp_path: Path) -> None:
-    settings = load_folder_settings(tmp_path)
+def test_an_interrupted_purge_is_reported(tmp_path: Path) -> None:
+    settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
     settings.make_folder()
-    with Ledger(settings.folder) as ledger:
-        person = Person(emails=frozenset(("a@b.example",)))
-        Erasures(ledger).begin_erasure("erasure-1", [person], [[]], {}, NOW)
+    with Ledger(settings.folder) as ledger, ledger.writing() as connection:
+        connection.execute("INSERT INTO purges (at, ids) VALUES ('2026-11-01', '[\"a\", \"b\"]')")
 
-    check = run_upkeep_checks(settings)["erasures"]
+    check = run_upkeep_checks(settings)["purges"]
 
-    assert ("warning", True) == (check.state, "erase --apply" in (check.action or ""))
-    assert "a@b.example" not in check.found
+    assert ("warning", "2 people must be purged again") == (check.state, check.found)
+    assert "person purge --apply" in (check.action or "")
 
 
-def test_unreachable_alert_sinks_are_a_warning_without_the_secret_token(tmp_path: Path) -> None:
-    with open_port() as port:
-        there = load_folder_settings(
-            tmp_path, CONNECTOR_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/T0KEN"
-        )
-        assert "ok" == run_upkeep_checks(there)["alerts"].state
-    nobody = {
-        "CONNECTOR_ALERT_WEBHOOK": f"http://127.0.0.1:{port}/T0KEN",
-        "CONNECTOR_ALERT_EMAIL_TO": "ann@acme.example",
-        "CONNECTOR_ALERT_EMAIL_FROM": "connector@acme.example",
-        "CONNECTOR_ALERT_EMAIL_HOST": "127.0.0.1",
-        "CONNECTOR_ALERT_EMAIL_PORT": str(port),
-        "CONNECTOR_ALERT_EMAIL_SECURITY": "none",
-    }
-    check = run_upkeep_checks(load_folder_settings(tmp_path, **nobody))["alerts"]
+def test_an_address_for_notifications_is_checked_without_showing_it(tmp_path: Path) -> None:
+    there = load_folder_settings(
+        tmp_path, CONNECTOR_NOTIFY_URLS="json://127.0.0.1:9/T0KEN", CONNECTOR_BASE_URL=NOBODY
+    )
+    check = run_upkeep_checks(there)["notifications"]
 
-    assert "warning" == check.state
-    assert "the webhook" in check.found
-    assert "the mail server" in check.found
-    assert "T0KEN" not in check.found + str(check.action)
+    assert "ok" == check.state
+    assert "T0KEN" not in check.found
 
 
 def test_doctor_all_checks_every_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +135,9 @@ def test_status_check_prints_one_line_and_sets_the_exit_status(tmp_path: Path) -
     assert not (tmp_path / "data").exists()
     settings = load_folder_settings(tmp_path)
     write_verified_work_file(settings, datetime.now(UTC) - timedelta(days=3))
-    fresh = call(["status", "--check", "--json", "--max-age", "10d"], environ)
-    old = call(["status", "--check", "--max-age", "2d"], environ)
+    shutil.copyfile(settings.folder / "work.duckdb", settings.folder / "recruitment.duckdb")
+    fresh = call(["status", "--check", "--json"], environ | {"CONNECTOR_MAX_AGE": "10d"})
+    old = call(["status", "--check"], environ | {"CONNECTOR_MAX_AGE": "2d"})
     settings.folder.joinpath("work.duckdb").write_bytes(b"nothing of ours")
     broken = call(["status", "--check"], environ)
 
@@ -178,4 +147,4 @@ def test_status_check_prints_one_line_and_sets_the_exit_status(tmp_path: Path) -
     assert 1 == len(broken.out.splitlines())
     assert "not a DuckDB database" in broken.out
     assert "(unnamed): " in old.out
-    assert "Not verified" in old.out
+    assert "The published file is older than 2d" in old.out

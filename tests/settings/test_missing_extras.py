@@ -11,7 +11,7 @@ import pytest
 from connector import extras
 from connector.extras import install_extra
 
-EXTRAS = ("page", "report")
+EXTRAS = ("notify", "report")
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

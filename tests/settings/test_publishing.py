@@ -37,7 +37,7 @@ def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: P
     [
         ("candidates.note", "no field of candidates (did you mean 'notes'?). Allowed: id, "),
         ("candidate.notes", "no resource (did you mean 'candidates'?). Allowed: "),
-        ("mart.dim_jobs.title", "SCHEMA.TABLE.COLUMN; 'mart.dim_jobs.title' is neither"),
+        ("mart.dim_jobs.title", "SCHEMA.TABLE.COLUMN, not 'mart.dim_jobs.title'"),
     ],
 )
 def test_unknown_excluded_schemas_or_columns_are_refused(

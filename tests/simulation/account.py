@@ -1,4 +1,4 @@
-"""Simulated accounts: pulls, pushes, undo, erasures, lost files and restores in random order.
+"""Simulated accounts: pulls, pushes, undo, purges, lost files and restores in random order.
 
 Everything is real: the sandbox behind a socket, the data folder with its files, the functions that
 the commands call. After each random step, the promises about people, rows and history are compared
@@ -14,20 +14,17 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from connector.errors import ConnectorError, Misused
-from connector.operations.backup import make_backup
-from connector.operations.folder_identity import replace_ledger
-from connector.operations.restore import RestoreOptions, restore
-from connector.privacy.erase import erase, remove_suppression
+from connector.operations.backup import make_backup, restore
+from connector.privacy import purge
 from connector.pushes.dry_run import PushFile
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
-from tests.simulation.agency import MARK, PERSONAL, RESOURCES, ErasablePerson, SimulatedAgency
+from tests.simulation.agency import RESOURCES, ErasablePerson, SimulatedAgency
 from tests.simulation.harness import BrokenPromise, Trace
 from tests.support.agency import SandboxAccount, open_read_only
 
@@ -47,8 +44,7 @@ class AccountSimulation(SandboxAccount):
         super().__init__(sandbox, folder)
         self.chance = random.Random(seed)
         self.agency = SimulatedAgency(sandbox, self.chance)
-        self.erased: dict[str, ErasablePerson] = {}
-        self.released: dict[str, ErasablePerson] = {}
+        self.purged: dict[str, ErasablePerson] = {}
         self.backups: list[Path] = []
         self.requests = 0
         self._trace = trace
@@ -68,11 +64,8 @@ class AccountSimulation(SandboxAccount):
             self.push_new_candidates: 2,
             self.push_notes: 2,
             self.undo_last_push: 3,
-            self.erase_person: 3,
-            self.lift_suppression: 0.5,
+            self.purge_person: 3,
             self.lose_work_file: 1,
-            self.lose_ledger: 1,
-            self.empty_ledger: 0.5,
             self.back_up: 1,
             self.restore_backup: 1,
         }
@@ -106,21 +99,15 @@ class AccountSimulation(SandboxAccount):
             raise BrokenPromise("pull", f"a pull ended {report.outcome}: {report.as_json()}")
 
     def push_new_candidates(self) -> None:
-        """Push two new candidates, perhaps twice, and perhaps with a row about an erased person."""
+        """Push two new candidates, perhaps twice."""
         rows = [self.agency.draw_person("candidates") for _ in range(2)]
-        refused = self.chance.choice([*self.erased.values(), None])
-        if refused is not None:
-            rows.append({**self.agency.draw_person("candidates"), "email": refused.email})
         path = self._write_spreadsheet(rows, HEADINGS)
-        before = self.emails().count(refused.email) if refused is not None else 0
         for _ in range(1 + self.chance.randrange(2)):
             self._push_file(PushFile("candidates", path, mode="create"), len(rows))
-        if refused is not None and self.emails().count(refused.email) > before:
-            raise BrokenPromise("erasure", "a row about an erased person was created")
         there = self.sandbox.store.records("candidates")
         ids = {record["email"]: id for id, record in there.items()}
         for row in rows:
-            if row["email"] in ids and (refused is None or row["email"] != refused.email):
+            if row["email"] in ids:
                 self.agency.remember_person("candidates", ids[row["email"]], row)
 
     def push_notes(self) -> None:
@@ -138,26 +125,22 @@ class AccountSimulation(SandboxAccount):
         except Misused as error:
             self._log(f"refused: {error}")
 
-    def erase_person(self) -> None:
-        """Erase a random person, and check the records of all others."""
-        people = [e for id, e in self.agency.people.items() if id not in self.agency.permanent_ids]
+    def purge_person(self) -> None:
+        """Delete a random person, pull and purge, and check the records of all others."""
+        there = {each: self.sandbox.store.records(each) for each in ("candidates", "leads")}
+        people = [e for e in self.agency.people.values() if e.id in there[e.resource]]
+        if not people:
+            return
         person = self.chance.choice(people)
+        self._log(f"purge {person.resource} {person.id}")
+        # A person who was never loaded cannot be purged.
+        self.pull_all()
+        self.sandbox.store.delete(person.resource, person.id)
+        self.pull_all()
         before = self._read_versions("work.duckdb")
-        known = any(id == person.id for _, id, _ in before)
-        asked = self.chance.choice((person.email, person.id)) if known else person.email
-        self._log(f"erase {person.resource} {person.id} by {asked}")
-        if erase(self.settings, asked, applies=True).receipts:
-            # A person who is in no file is not erased, and may be loaded by the next pull.
-            self.erased[person.id] = person
-            self.released.pop(person.id, None)
+        asyncio.run(purge(self.settings, [person.id], applies=True))
+        self.purged[person.id] = person
         self._check_other_records(before, person)
-
-    def lift_suppression(self) -> None:
-        """Allow a random erased person to be loaded again."""
-        if self.erased:
-            person = self.chance.choice(sorted(self.erased.values(), key=lambda each: each.id))
-            remove_suppression(self.settings, person.email)
-            self.released[person.id] = self.erased.pop(person.id)
 
     def lose_work_file(self) -> None:
         """Delete the work file and pull. Every published version must still be published."""
@@ -170,94 +153,49 @@ class AccountSimulation(SandboxAccount):
                 "history", f"history lost {len(lost)} versions of {len(seen)} with the work file"
             )
 
-    def lose_ledger(self) -> None:
-        """Delete the ledger, replace it as the error advises, and pull."""
-        for each in self.data.glob("ledger.sqlite*"):
-            each.unlink()
-        self._replace_ledger()
-        self.pull_all()
-
-    def empty_ledger(self) -> None:
-        """Truncate the ledger to zero bytes, as a full disk does, replace it, and pull."""
-        for each in self.data.glob("ledger.sqlite*"):
-            each.unlink()
-        (self.data / "ledger.sqlite").touch()
-        self._replace_ledger()
-        self.pull_all()
-
-    def _replace_ledger(self) -> None:
-        """Replace the missing ledger. Its loss must be noticed if a work file exists."""
-        if (
-            replace_ledger(self.settings, datetime.now(UTC)) is None
-            and (self.data / "work.duckdb").exists()
-        ):
-            raise BrokenPromise("ledger", "a lost ledger was not noticed")
-
     def back_up(self) -> None:
         """Make a backup in a new folder."""
         made = make_backup(self.settings, self.folder / f"backup-{len(self.backups)}")
         self.backups.append(made.file)
 
     def restore_backup(self) -> None:
-        """Restore a random backup, if there is one."""
+        """Restore a random backup, if there is one, pull, and repeat later purges."""
         if self.backups:
-            source = self.chance.choice(self.backups)
-            done = restore(self.settings, source, RestoreOptions(replaces=True))
-            if done.error is not None:
-                raise BrokenPromise("restore", f"a restore ended with {done.error}")
+            former = self.data.with_name(f"former-{self.requests}")
+            self.data.rename(former)
+            restore(self.settings, self.chance.choice(self.backups), former)
+            self.pull_all()
+            asyncio.run(purge(self.settings, [], applies=True))
 
     # -- checks -----------------------------------------------------------------------------------
 
     def _check_after_step(self) -> None:
-        """Check that no email is duplicated, and that no file contains an erased person."""
-        for resource, id, name, text in self.agency.list_texts():
-            if MARK in text:
-                raise BrokenPromise(
-                    "erasure", f"the platform has {text!r} in {resource} {id} {name}"
-                )
+        """Check that no email is duplicated, and that no file contains a purged person."""
         if doubled := [each for each, count in Counter(self.emails()).items() if count > 1]:
             raise BrokenPromise("push", f"created twice: {doubled}")
-        emails = {person.email for person in self.erased.values()}
+        emails = {person.email for person in self.purged.values()}
         for file in FILES:
             for record in self._read_records_and_bodies(file) if emails else ():
                 if found := emails & {str(value).lower() for value in record.values()}:
                     raise BrokenPromise(
-                        "erasure", f"{file} contains {found} of an erased person: {record}"
+                        "purge", f"{file} contains {found} of a purged person: {record}"
                     )
 
     def _check_other_records(self, before: set[Version], person: ErasablePerson) -> None:
-        """Check that an erasure changed only the person's records and the texts of their bookings.
+        """Check that a purge changed only the person's records and their past bookings.
 
-        `before` are the versions in the work file before the erasure.
+        `before` are the versions in the work file before the purge.
         """
         after = self._read_versions("work.duckdb")
         if {each[:2] for each in after} != {each[:2] for each in before}:
-            raise BrokenPromise("erasure", "records came or went with an erasure")
+            raise BrokenPromise("purge", "records came or went with a purge")
         for resource, id, text in before - after:
-            record = json.loads(text)
-            if id != person.id and not any(
-                self._is_allowed_change(resource, record, json.loads(each), person)
-                for there, other, each in after
-                if (there, other) == (resource, id)
-            ):
-                raise BrokenPromise("erasure", f"{person.id}: {resource} {id} changed: {text}")
-
-    def _is_allowed_change(
-        self,
-        resource: str,
-        record: Mapping[str, Any],
-        after: Mapping[str, Any],
-        person: ErasablePerson,
-    ) -> bool:
-        """Return True if an erasure of `person` may change `record` to `after`."""
-        is_theirs = resource == "bookings" and record.get("candidate_id") == person.id
-        return all(
-            after.get(name) == value or (is_theirs and name in ("title", "internal_notes"))
-            for name, value in record.items()
-        )
+            about = json.loads(text).get("candidate_id") if resource == "bookings" else id
+            if about != person.id:
+                raise BrokenPromise("purge", f"{person.id}: {resource} {id} changed: {text}")
 
     def _check_published_file(self) -> None:
-        """Check that the published file equals the platform, except for erased people."""
+        """Check that the published file equals the platform."""
         with open_read_only(self.data / "recruitment.duckdb") as connection:
             for resource in RESOURCES:
                 rows = connection.execute(
@@ -276,18 +214,9 @@ class AccountSimulation(SandboxAccount):
     def _check_published_record(
         self, resource: str, id: str, record: Mapping[str, Any], landed: Mapping[str, Any]
     ) -> None:
-        """Compare a published record with the platform's; an erased person's fields are null."""
+        """Compare a published record with the platform's."""
         for name, value in record.items():
-            found = landed.get(name)
-            if id in self.erased and name in PERSONAL[resource]:
-                if found is not None:
-                    raise BrokenPromise(
-                        "published file", f"{resource} {id} {name} of an erased person: {found!r}"
-                    )
-                continue
-            about = record.get("candidate_id") if resource == "bookings" else id
-            is_excused = about in self.erased or about in self.released
-            if found != value and not (is_excused and found is None):
+            if (found := landed.get(name)) != value:
                 raise BrokenPromise(
                     "published file",
                     f"{resource} {id} {name} is {found!r}, the platform has {value!r}",

@@ -18,7 +18,6 @@ from connector.sandbox.server import Sandbox
 RESOURCES = ("companies", "candidates", "bookings", "leads")
 """Resources that are pulled, in this order."""
 
-MARK = "[erased]"
 
 TITLES = ("UX/UI Designer", "C/C++ Developer", "Recruiter", "Night/day shift lead")
 EMPLOYERS = ("Ernst & Young / EY", "Baker Tilly", "Northwind", "A/B Logistics")

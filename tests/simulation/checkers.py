@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from connector.warehouse.pull_commands import Bookmark, Commit, floor_of
+from connector.warehouse.stream import Bookmark, Commit, floor_of
 from tests.simulation.harness import BrokenPromise
 from tests.simulation.mirror import Mirror, parse_timestamp
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from connector.warehouse.pull_commands import Commit, FoundDetail, Stream
+from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.versions import SECOND, HistoryEdits, RecordState, Version, VersionEnd
 from connector.warehouse.warehouse import Warehouse
 from tests.simulation.twin import SimulatedServer, TwinServer

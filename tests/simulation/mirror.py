@@ -8,33 +8,37 @@ receives each command and answer, and `check_commit` is called with each commit.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from connector.catalog.field import parse_datetime
-from connector.catalog.resource import Page, Resource
+from connector.catalog.resource import Order, Page, Resource
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
-from connector.pulls.resource_pull import PullOptions, PullResult
-from connector.warehouse import pull_commands
-from connector.warehouse.pull_commands import (
+from connector.pulls import pull
+from connector.pulls.reading import PullOptions, PullResult
+from connector.warehouse.stream import (
+    BATCH_SECONDS_MAX,
     UNREAD_AMONG,
     UNREAD_MAX,
     Bookmark,
     Commit,
     DeletionProof,
+    Event,
     FoundDetail,
     LandedRow,
     Outcome,
+    Purpose,
     UnreadableDetail,
 )
-from tests.simulation import engines
-from tests.simulation.harness import Steps, TooManySteps, Trace
+from tests.simulation.harness import TooManySteps, Trace
 from tests.simulation.history import MemoryHistory, WarehouseHistory
 from tests.simulation.world import PullWorld
+
+T = TypeVar("T")
 
 
 class PullKilled(Exception):
@@ -96,12 +100,13 @@ class Mirror:
         self.rows: dict[str, MirrorRow] = {}
         self.queue: dict[str, tuple[str, datetime | None]] = {}
         self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
-        self.events: list[pull_commands.Event] = []
+        self.events: list[Event] = []
         self.seen = ReceivedAnswers()
         self.steps = 0
         self.kill: KillPoint | None = None
         self.trace: Trace | None = None
         self.requests_max = 10**9
+        self.purpose: Purpose = "pull"
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
         self.histories: list[MemoryHistory | WarehouseHistory] = []
@@ -115,7 +120,7 @@ class Mirror:
                 raw, parse_timestamp(raw["created_at"]), parse_timestamp(raw["updated_at"]), at
             )
         proven_at = at - timedelta(seconds=1)
-        self.bookmark = replace(self.bookmark, proven_at=proven_at, total_offset=0)
+        self.bookmark = replace(self.bookmark, proven_at=proven_at, is_total_exact=True)
 
     def pull(self) -> PullEnd:
         """Pull until the engine ends, fails or is killed.
@@ -123,23 +128,12 @@ class Mirror:
         Raises:
             TooManySteps: The pull sent more than `requests_max` requests.
         """
-        steps: Steps = engines.pull(self.world.server.declaration, self.bookmark, self.options)
         self._requests_before = self.world.requests
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
+        resource = self.world.server.declaration
+        pulling = pull.run(self, self, resource, self.bookmark, self.options)
         try:
-            wanted = steps.send(None)
-            while True:
-                if self.trace is not None and isinstance(wanted, Commit):
-                    self.trace(f"{self.world.now:%H:%M:%S.%f} {_trace_line(wanted)}")
-                try:
-                    answer = self._execute(wanted)
-                except ConnectorError as error:
-                    wanted = steps.throw(error)
-                    continue
-                if self.trace is not None and not isinstance(wanted, Commit):
-                    line = f"{_trace_line(wanted)} -> {_trace_line(answer)}"
-                    self.trace(f"{self.world.now:%H:%M:%S.%f} {line}")
-                wanted = steps.send(answer)
+            pulling.send(None)
         except StopIteration as ended:
             return PullEnd(pulled=ended.value)
         except PullKilled:
@@ -147,23 +141,87 @@ class Mirror:
         except ConnectorError as error:
             return PullEnd(error=error)
         finally:
-            steps.close()
+            pulling.close()
+        raise AssertionError("the pull waits for something that is not simulated")
 
-    # -- performing -------------------------------------------------------------------------------
+    # -- The API ----------------------------------------------------------------------------------
 
-    def _execute(self, wanted: pull_commands.PullCommand[Any]) -> Any:
-        """Perform a command of the engine and return its answer."""
-        match wanted:
-            case pull_commands.ListPage(page, sort, order):
-                return self._run_step(lambda: self._list_page(page, sort, order))
-            case pull_commands.ReadRecords(ids):
-                return self._read_details(ids)
-            case Commit():
-                return self._run_step(lambda: self._apply_commit(wanted))
-            case pull_commands.SetPurpose():
-                return None
-            case _:
-                return self._run_step(lambda: self._query(wanted))
+    async def page(self, number: int, sort: str | None, order: Order) -> Page[Resource]:
+        """Request a list page, and remember it for the checks."""
+        seen: Page[Resource] = self._run_step(lambda: self._list_page(number, sort, order))
+        self._tell(f"page {number} by {sort} {order}", seen)
+        return seen
+
+    async def details(self, ids: Sequence[str]) -> dict[str, Outcome]:
+        """Read details for as long as a batch may take."""
+        outcomes = self._read_details(tuple(ids))
+        self._tell(f"details {' '.join(ids)}", outcomes)
+        return outcomes
+
+    def _tell(self, asked: str, answer: object) -> None:
+        """Trace a question and its answer."""
+        if self.trace is not None:
+            self.trace(f"{self.world.now:%H:%M:%S.%f} {asked} -> {_trace_line(answer)}")
+
+    # -- The local copy ---------------------------------------------------------------------------
+
+    async def commit(self, commit: Commit) -> None:
+        """Apply a commit as a whole."""
+        if commit == Commit():
+            return
+        if self.trace is not None:
+            self.trace(f"{self.world.now:%H:%M:%S.%f} {_trace_line(commit)}")
+        self._run_step(lambda: self._apply_commit(commit))
+
+    def _ask(self, query: Callable[[], T]) -> T:
+        """Answer a query as one step."""
+        answer: T = self._run_step(query)
+        return answer
+
+    async def rows_of(self, items: Collection[Resource]) -> dict[str, LandedRow]:
+        """Return the rows of these list items, by id."""
+        return await self.rows_by_id(tuple(item.id for item in items))
+
+    async def rows_by_id(self, ids: Sequence[str]) -> dict[str, LandedRow]:
+        """Return the rows with these ids, by id."""
+        return self._ask(lambda: {id: self._landed_row(id) for id in ids if id in self.rows})
+
+    async def differing(self, records: Collection[Resource]) -> dict[str, tuple[str, ...]]:
+        """Return the ids of responses that differ from their rows."""
+        return self._ask(lambda: {e.id: () for e in records if self._differs_from_row(e)})
+
+    async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
+        """Return live ids created strictly between two times."""
+        live = self._live_rows()
+        return self._ask(
+            lambda: frozenset(id for id, row in live if _is_between(row.created_at, after, before))
+        )
+
+    async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
+        """Return live ids, not queued, updated strictly between two times."""
+        live = self._live_unqueued_rows()
+        return self._ask(
+            lambda: frozenset(id for id, row in live if _is_between(row.updated_at, after, before))
+        )
+
+    async def undated(self, after: datetime) -> tuple[str, ...]:
+        """Return live ids without a date, or with one after this time."""
+        dated = [(id, row.updated_at) for id, row in self._live_rows() if row.read_at]
+        return self._ask(lambda: tuple(id for id, at in dated if at is None or at > after))
+
+    async def oldest(self, count: int) -> tuple[str, ...]:
+        """Return the ids read longest ago."""
+        read = sorted((row.read_at, id) for id, row in self._live_unqueued_rows() if row.read_at)
+        return self._ask(lambda: tuple(id for _, id in read[:count]))
+
+    async def count(self, before: datetime | None = None) -> int:
+        """Return the number of live rows, created before a time if one is given."""
+        live = self._live_rows()
+        return self._ask(lambda: sum(_is_between(row.created_at, None, before) for _, row in live))
+
+    async def queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
+        """Return queued ids, newest first."""
+        return self._ask(lambda: self._next_queued(count, skip))
 
     def _run_step(self, act: Callable[[], Any]) -> Any:
         """Count a step and perform it. The process may be killed before or after it."""
@@ -201,7 +259,7 @@ class Mirror:
         as the production client does.
         """
         outcomes: dict[str, Outcome] = {}
-        until = self.world.now + timedelta(seconds=pull_commands.BATCH_SECONDS_MAX)
+        until = self.world.now + timedelta(seconds=BATCH_SECONDS_MAX)
         order = list(ids)
         self.world.chance.shuffle(order)
         for id in order:
@@ -217,49 +275,6 @@ class Mirror:
             if self.world.now > until:
                 break
         return outcomes
-
-    # -- looks ------------------------------------------------------------------------------------
-
-    def _query(self, wanted: pull_commands.PullCommand[Any]) -> Any:
-        """Answer a query of the engine about rows, queue and dates of the local copy."""
-        match wanted:
-            case pull_commands.LandedRows(ids, _):
-                found: Any = {id: self._landed_row(id) for id in ids if id in self.rows}
-            case pull_commands.DifferingFields(answers):
-                found = dict.fromkeys(
-                    (each.id for each in answers if self._differs_from_row(each)), ()
-                )
-            case pull_commands.CreatedBetween(after, before):
-                live = self._live_rows()
-                found = frozenset(
-                    id for id, row in live if _is_between(row.created_at, after, before)
-                )
-            case pull_commands.UpdatedBetween(after, before):
-                live = self._live_unqueued_rows()
-                found = frozenset(
-                    id for id, row in live if _is_between(row.updated_at, after, before)
-                )
-            case pull_commands.TiedPages(per_page):
-                created = sorted(row.created_at for _, row in self._live_rows() if row.created_at)
-                pages = [created[at : at + per_page] for at in range(0, len(created), per_page)]
-                found = frozenset(n for n, page in enumerate(pages, 1) if page[0] == page[-1])
-            case pull_commands.LeastRecentlyRead(count):
-                read = sorted(
-                    (row.read_at, id) for id, row in self._live_unqueued_rows() if row.read_at
-                )
-                found = tuple(id for _, id in read[:count])
-            case pull_commands.UndatedIds(after):
-                dated = [(id, row.updated_at) for id, row in self._live_rows() if row.read_at]
-                found = tuple(id for id, at in dated if at is None or at > after)
-            case pull_commands.NextQueued(count, skip):
-                found = self._next_queued(count, skip)
-            case _:
-                assert isinstance(wanted, pull_commands.CountLive), wanted
-                live = self._live_rows()
-                found = sum(
-                    _is_between(row.created_at, None, wanted.created_before) for _, row in live
-                )
-        return found
 
     def _live_rows(self) -> list[tuple[str, MirrorRow]]:
         """Return id and row of every record that is not deleted."""
@@ -352,8 +367,6 @@ def _trace_line(value: object) -> str:
             return (
                 "{" + ", ".join(f"{key}: {_trace_line(each)}" for key, each in value.items()) + "}"
             )
-        case pull_commands.NextQueued(count, skip):
-            return f"NextQueued({count}, skip={sorted(skip)})"
         case Commit():
             parts = (
                 f"{len(value.items)} items",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.rate_limiter_simulation import run_single_client
+from tests.client.limiter_simulation import run_single_client
 from tests.simulation import ablation
 from tests.simulation import run as pull
 from tests.simulation.push import ablation as push_ablation

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Literal
 
-from connector.pulls.verification_pass import DETAILS_PER_WINDOW
+from connector.pulls.sweep import DETAILS_PER_PAGE
 from tests.simulation.account import simulate_account
 from tests.simulation.checkers import (
     check_commit,
@@ -153,7 +153,7 @@ def _check_blind_pull(world: PullWorld, mirror: Mirror, before: set[str], verdic
 def count_pulls_to_verify_all(mirror: Mirror) -> int:
     """Return the number of pulls in which re-verification reads every record once."""
     scenario, rows = mirror.world.scenario, len(mirror.rows)
-    windows = scenario.verification_requests // (DETAILS_PER_WINDOW + 1)
+    windows = scenario.verification_requests // (DETAILS_PER_PAGE + 1)
     details = scenario.verification_requests - windows
     return max(-(-rows // details), -(-rows // (scenario.per_page_max * windows)))
 

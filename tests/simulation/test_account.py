@@ -1,4 +1,4 @@
-"""Whole accounts: erasures, undo, lost files and restores among pulls and pushes."""
+"""Whole accounts: purges, undo, lost files and restores among pulls and pushes."""
 
 from __future__ import annotations
 

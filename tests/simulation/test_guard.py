@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from connector.catalog.resource import Page, Resource
-from connector.pulls.deletion_guard import MassDeletionGuard
-from connector.pulls.resource_pull import PullOptions, PullResult
-from connector.warehouse.pull_commands import DeletionProof, Outcome
+from connector.pulls.reading import PullOptions, PullResult
+from connector.warehouse.stream import DeletionProof, Outcome
 from tests.simulation.checkers import check_commit, find_differences, find_not_deleted
-from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import ORDINARY, PullScenario
 from tests.simulation.world import PullWorld
@@ -41,16 +39,18 @@ def _change_records(mirror: Mirror, count: int = 1) -> None:
     mirror.world.changes.create_record(is_late_allowed=False)
 
 
+def _loaded(mirror: Mirror) -> dict[str, bool]:
+    """Return for each loaded record whether it is deleted."""
+    return {id: row.is_deleted for id, row in mirror.rows.items()}
+
+
 def _pull_accepting_deletions(mirror: Mirror) -> PullResult:
     """Pull with `--accept-deletes`, and return the result."""
     mirror.options = PullOptions(accepts_deletes=True)
     return _pull_an_hour_later(mirror)
 
 
-def test_a_list_that_shrank_holds_back_only_its_deletions() -> None:
-    """New and changed records are loaded. The bookmark stays until the user accepts the deletions,
-    because records that are no longer listed may have changed.
-    """
+def test_a_list_that_shrank_is_held_at_every_pull_and_loads_nothing() -> None:
     mirror = _load_records()
     before = mirror.bookmark.proven_at
     gone = set(sorted(mirror.world.server.created_at)[:40])
@@ -58,28 +58,43 @@ def test_a_list_that_shrank_holds_back_only_its_deletions() -> None:
         mirror.world.server.remove(id)
     _change_records(mirror)
 
-    assert "list_shrank" == _pull_an_hour_later(mirror).code
-    assert {"ghosts": gone} == find_differences(mirror)
-    assert before == mirror.bookmark.proven_at
+    loaded = _loaded(mirror)
+    for _ in range(3):
+        assert "deletions_held" == _pull_an_hour_later(mirror).code
+        assert loaded == _loaded(mirror)
+        assert before == mirror.bookmark.proven_at
     assert _pull_accepting_deletions(mirror).is_proven
     assert {} == find_differences(mirror)
 
 
+@pytest.mark.parametrize("created", [0, 40, 60])
 @pytest.mark.parametrize("sweeps", [True, False])
-def test_a_list_with_few_loaded_records_counts_as_another_list(sweeps: bool) -> None:
-    mirror = _load_records()
-    gone = set(mirror.world.server.created_at)
-    for id in gone:
+@pytest.mark.parametrize(("loaded", "deleted"), [(60, 60), (60, 50), (6, 6)])
+def test_another_list_is_held_however_many_records_it_has(
+    loaded: int, deleted: int, sweeps: bool, created: int
+) -> None:
+    mirror = _load_records(loaded)
+    for id in sorted(mirror.world.server.created_at)[:deleted]:
         mirror.world.server.remove(id)
-    # With an unchanged total, only a sweep detects the other list.
-    for _ in range(len(gone) + (not sweeps)):
+    for _ in range(created):
         mirror.world.changes.create_record(is_late_allowed=False)
     mirror.options = PullOptions(sweeps=sweeps)
+    before = _loaded(mirror)
 
-    assert "list_unfamiliar" == _pull_an_hour_later(mirror).code
-    assert {"ghosts": gone} == find_differences(mirror)
+    for _ in range(3):
+        assert "deletions_held" == _pull_an_hour_later(mirror).code
+        assert before == _loaded(mirror)
     assert _pull_accepting_deletions(mirror).is_proven
     assert {} == find_differences(mirror)
+
+
+def test_deletions_are_counted_over_pulls_that_verify_nothing() -> None:
+    mirror = _load_records(60)
+    mirror.bookmark = replace(mirror.bookmark, deletions=15)
+    for id in sorted(mirror.world.server.created_at)[:15]:
+        mirror.world.server.remove(id)
+
+    assert "deletions_held" == _pull_an_hour_later(mirror).code
 
 
 def test_many_records_listed_but_reported_deleted_are_held_back() -> None:
@@ -93,25 +108,12 @@ def test_many_records_listed_but_reported_deleted_are_held_back() -> None:
     mirror.world.read_detail = read  # type: ignore[method-assign]
     pulled = _pull_an_hour_later(mirror)
 
-    assert ("details_gone", set()) == (pulled.code, find_not_deleted(mirror))
+    assert ("deletions_held", set()) == (pulled.code, find_not_deleted(mirror))
     assert not any(row.is_deleted for row in mirror.rows.values())
     assert find_differences(mirror).keys() == {"stale"}
     mirror.world.read_detail = whole  # type: ignore[method-assign]
     assert _pull_an_hour_later(mirror).is_proven
     assert {} == find_differences(mirror)
-
-
-def test_many_deletions_wait_until_the_records_leave_the_list() -> None:
-    guard = MassDeletionGuard(100, 100)
-    gone = {f"{number}": DeletionProof(START) for number in range(30)}
-
-    assert {} == guard.release_if_few(gone)
-    guard.defer()
-    assert guard.refusal is not None
-    assert "deletions_waiting" == guard.refusal.code
-    guard.held |= gone
-    assert gone == guard.release_all()
-    assert guard.refusal is None
 
 
 def test_an_empty_list_of_a_broken_server_deletes_nothing() -> None:
@@ -136,6 +138,6 @@ def test_a_list_becomes_empty_only_after_deletions_are_accepted() -> None:
     for id in sorted(mirror.world.server.created_at):
         mirror.world.server.remove(id)
 
-    assert "list_shrank" == _pull_an_hour_later(mirror).code
+    assert "deletions_held" == _pull_an_hour_later(mirror).code
     assert _pull_accepting_deletions(mirror).is_proven
     assert {} == find_differences(mirror)

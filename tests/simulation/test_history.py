@@ -73,7 +73,7 @@ def listed_versions_get_fields_of_the_last_detail(patch: pytest.MonkeyPatch) -> 
     [
         (dates_count_as_exact, "B"),
         (details_complete_every_listed_version, "killed-load"),
-        (listed_versions_get_fields_of_the_last_detail, "killed-load"),
+        (listed_versions_get_fields_of_the_last_detail, "unsorted-updated"),
     ],
 )
 def test_a_fault_in_the_history_rules_is_detected(

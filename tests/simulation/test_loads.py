@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from connector.pulls.first_load import SWEEPS_MAX
+from connector.pulls.scan import ATTEMPTS_MAX
 from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import Mirror, PullKilled
 from tests.simulation.run import run
@@ -91,7 +91,7 @@ def test_an_interrupted_load_with_equal_dates_needs_one_quiet_pull(cut_at: int, 
     assert ended.pulled.is_proven
     assert {} == find_differences(mirror)
     # Each detail once, details of records that tied pages hide again, and the lists.
-    assert world.requests - before <= 600 + 600 // 2 + 2 * 6 * SWEEPS_MAX
+    assert world.requests - before <= 600 + 600 // 2 + 2 * 6 * ATTEMPTS_MAX
 
 
 @pytest.mark.parametrize(("name", "seed"), [("E", 656), ("flaky-small", 259), ("flaky-small", 579)])

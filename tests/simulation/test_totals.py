@@ -23,7 +23,7 @@ def _make_mirror(records: int, total_offset: int) -> Mirror:
 
 def test_a_late_deletion_is_found_although_the_total_is_one_too_high() -> None:
     """A record is deleted at the end of a first load, so that the loaded rows equal the wrong
-    total. The same pull finds the deletion, and the next one sends two requests.
+    total. The same pull finds the deletion, and the next one compares all pages again.
     """
     mirror = _make_mirror(25, total_offset=1)
     world = mirror.world
@@ -39,7 +39,7 @@ def test_a_late_deletion_is_found_although_the_total_is_one_too_high() -> None:
     before = world.requests
     world.pass_time(3600)
     mirror.pull()
-    assert 2 == world.requests - before
+    assert 2 + 3 == world.requests - before
 
 
 @pytest.mark.parametrize("total_offset", [-1, 0, 1])
@@ -72,7 +72,7 @@ def test_earlier_failures_with_wrong_totals_are_exact(name: str, seed: int) -> N
 
 
 @pytest.mark.slow
-def test_one_deletion_costs_at_most_eight_requests() -> None:
+def test_one_deletion_costs_at_most_nine_requests() -> None:
     mirror = Mirror(
         PullWorld(0, replace(_QUIET, records=0, per_page_max=100)), check_commit=check_commit
     )
@@ -93,4 +93,4 @@ def test_one_deletion_costs_at_most_eight_requests() -> None:
         spent.append(world.requests - before)
 
     assert {} == find_differences(mirror)
-    assert 8 == max(spent), spent
+    assert 9 == max(spent), spent

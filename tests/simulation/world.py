@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from connector.catalog.resource import Page, Resource
-from connector.client.answer_fit import misfit_of_id
+from connector.client.fit import misfit_of_id
 from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.churn import RandomChanges
 from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.scenario import PullScenario

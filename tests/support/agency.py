@@ -198,8 +198,7 @@ class SandboxAccount:
     def push(self, file: PushFile, *, pulls: bool = True) -> PushReport:
         """Push a file and return the report. `pulls` selects a pull before the push."""
         options = PushRunOptions(applies=True, pulls=pulls, reports=False)
-        (report,) = asyncio.run(push(self.settings, [file], options))
-        return report
+        return asyncio.run(push(self.settings, file, options))
 
     def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         """Write a spreadsheet with the keys of the rows as headings."""

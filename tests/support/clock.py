@@ -12,6 +12,7 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.client.client import Client, Limits
 from connector.pulls.outcome import PullReport
+from connector.pulls.reading import FEWEST_REQUESTS, PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.support.agency import published, rows, settings_of
@@ -98,6 +99,7 @@ def pulled(
     limits: Limits | None = None,
     key: str | None = None,
     base_url: str | None = None,
+    options: PullOptions = FEWEST_REQUESTS,
 ) -> PullReport:
     """Pull in simulated time, and return the report.
 
@@ -110,7 +112,8 @@ def pulled(
     settings = settings_of(sandbox, folder, key)
     if base_url is not None:
         settings = replace(settings, base_url=replace(settings.base_url, value=base_url))
-    return asyncio.run(pull(settings, resources, now=time.local_now, connect=connect))
+    running = pull(settings, resources, options=options, now=time.local_now, connect=connect)
+    return asyncio.run(running)
 
 
 def pull_until_done(

@@ -25,11 +25,11 @@ from connector.warehouse.duckdb_file import (
     transaction,
     wal_path,
 )
-from connector.warehouse.pull_commands import Commit, Event, FoundDetail, Stream
 from connector.warehouse.runs import Run, begin_run, finish_resource_run, last_runs
 from connector.warehouse.state import report_notices, write_notice
+from connector.warehouse.stream import Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.alerts.agency import DONE
+from tests.problems.agency import DONE
 from tests.repository import ROOT
 from tests.support.agency import rows
 

@@ -8,7 +8,7 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail, Stream
+from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 from tests.warehouse.versions import (

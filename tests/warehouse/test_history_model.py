@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.catalog.candidate import Candidate
-from connector.warehouse.pull_commands import Commit, DeletionProof, FoundDetail
+from connector.warehouse.stream import Commit, DeletionProof, FoundDetail
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import seeds
 from tests.support.agency import rows

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from connector.warehouse.landing import HistoryTable
-from connector.warehouse.pull_commands import Commit, DeletionProof
+from connector.warehouse.stream import Commit, DeletionProof
 from connector.warehouse.versions import VersionEnd
 from connector.warehouse.warehouse import Warehouse
 from tests.tiers import first_fast

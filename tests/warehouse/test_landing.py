@@ -16,18 +16,10 @@ from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.job import Job
 from connector.errors import NotAWarehouse, WarehouseBusy
-from connector.warehouse import pull_commands
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.landing import LandedCounts
-from connector.warehouse.pull_commands import (
-    Bookmark,
-    Commit,
-    DeletionProof,
-    Event,
-    FoundDetail,
-    Stream,
-)
 from connector.warehouse.state import read_bookmark, read_resource_state
+from connector.warehouse.stream import Bookmark, Commit, DeletionProof, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 
@@ -89,10 +81,10 @@ def test_new_changed_and_deleted_records_are_counted_with_one_row_per_id(
     )
     assert LandedCounts() == commit_records(warehouse, gone={"1": DeletionProof(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
-    assert 2 == warehouse.query(CANDIDATES, pull_commands.CountLive())
+    assert 2 == warehouse.query(CANDIDATES, lambda rows: rows.count_live())
     # A record that is read again after it was held for deleted lives again.
     assert LandedCounts(changed=1) == commit_records(warehouse, make_candidate("1"))
-    assert 3 == warehouse.query(CANDIDATES, pull_commands.CountLive())
+    assert 3 == warehouse.query(CANDIDATES, lambda rows: rows.count_live())
 
 
 def test_listed_records_are_queued_until_their_details_are_committed(warehouse: Warehouse) -> None:
@@ -105,10 +97,12 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
     fates = warehouse.commit(JOBS, Commit(items=items), "run-1", NOW)
 
     assert LandedCounts(listed=3) == fates
-    assert ("j3", "j2") == warehouse.query(JOBS, pull_commands.NextQueued(2))
-    assert ("j2", "j1") == warehouse.query(JOBS, pull_commands.NextQueued(5, frozenset({"j3"})))
-    between = pull_commands.CreatedBetween(items[0].created_at, items[2].created_at)
-    assert frozenset({"j2"}) == warehouse.query(JOBS, between)
+    assert ("j3", "j2") == warehouse.query(JOBS, lambda rows: rows.queued(2, frozenset()))
+    assert ("j2", "j1") == warehouse.query(JOBS, lambda rows: rows.queued(5, frozenset({"j3"})))
+    first, last = items[0].created_at, items[2].created_at
+    assert frozenset({"j2"}) == warehouse.query(
+        JOBS, lambda rows: rows.created_between(first, last)
+    )
     detail = FoundDetail(Job({**items[2].raw, "description": "d"}), NOW)
     assert LandedCounts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
     assert 2 == warehouse.read(read_resource_state, "jobs").pending
@@ -119,9 +113,8 @@ def test_content_types_have_separate_queues(warehouse: Warehouse) -> None:
     warehouse.commit(posts, Commit(enqueue={"i1": "differs"}), "run-1", NOW)
     warehouse.commit(pages, Commit(enqueue={"i2": "differs"}), "run-1", NOW)
 
-    assert ("i1",) == warehouse.query(posts, pull_commands.NextQueued(5))
-    assert ("i2",) == warehouse.query(pages, pull_commands.NextQueued(5))
-    assert 1 == warehouse.query(posts, pull_commands.CountQueued())
+    assert ("i1",) == warehouse.query(posts, lambda rows: rows.queued(5, frozenset()))
+    assert ("i2",) == warehouse.query(pages, lambda rows: rows.queued(5, frozenset()))
 
 
 def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:
@@ -157,7 +150,7 @@ def test_records_with_equal_dates_are_not_newer_than_each_other(warehouse: Wareh
         make_candidate("c", updated_at=later),
     )
     found = warehouse.query(
-        CANDIDATES, pull_commands.UpdatedBetween(datetime.fromisoformat(tied), NOW)
+        CANDIDATES, lambda rows: rows.updated_between(datetime.fromisoformat(tied), NOW)
     )
 
     assert frozenset("c") == found
@@ -211,4 +204,4 @@ def test_the_process_that_has_the_file_open_is_named(warehouse: Warehouse) -> No
         pass
     process.communicate()
 
-    assert 0 == warehouse.query(JOBS, pull_commands.CountLive())
+    assert 0 == warehouse.query(JOBS, lambda rows: rows.count_live())

@@ -9,7 +9,7 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.warehouse.pull_commands import FoundDetail, Stream
+from connector.warehouse.stream import FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 

@@ -17,8 +17,10 @@ from connector.client.messages import (
     build_delete_request,
     build_get_request,
     build_update_request,
+    read_deleted,
+    read_record,
+    read_written,
 )
-from connector.client.response_parsing import read_deleted, read_record, read_written
 from connector.errors_api import InDoubt, UnreadableAnswer
 
 CANDIDATES, LEADS = CATALOG["candidates"], CATALOG["leads"]

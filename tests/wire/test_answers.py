@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog import CATALOG
+from connector.client.limiter import RateHeaders
 from connector.client.messages import (
     Request,
     Response,
@@ -20,10 +21,12 @@ from connector.client.messages import (
     build_get_request,
     build_list_request,
     rate_headers,
+    read_deleted,
+    read_list,
+    read_record,
+    read_written,
     served_at,
 )
-from connector.client.rate_limiter import RateHeaders
-from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
 from connector.errors import ConnectorError
 from connector.errors_api import InDoubt, UnreadableAnswer
 

@@ -17,8 +17,8 @@ from connector.client.messages import (
     build_get_request,
     build_list_request,
     build_update_request,
+    response_error,
 )
-from connector.client.response_parsing import response_error
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Forbidden,

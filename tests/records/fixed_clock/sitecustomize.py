@@ -7,7 +7,11 @@ them.
 
 import datetime as module
 import os
+import sys
 from datetime import date, datetime
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any
 
 _NOW = os.environ.get("FIXED_CLOCK", "")
@@ -54,8 +58,33 @@ class _StoppedDate(date, metaclass=_Real):
         return _StoppedDatetime.now().date()
 
 
+def _stop(is_stopped: bool) -> None:
+    for stopped, real in ((_StoppedDatetime, datetime), (_StoppedDate, date)):
+        setattr(module, real.__name__, stopped if is_stopped else real)
+
+
+class _PandasFinder(MetaPathFinder):
+    """Imports pandas with the running clock: its C classes cannot inherit from a stopped class."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name == "pandas" else None
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def run_unstopped(loaded: ModuleType) -> None:
+                _stop(False)
+                try:
+                    run(loaded)
+                finally:
+                    _stop(True)
+
+            spec.loader.exec_module = run_unstopped  # type: ignore[assignment,method-assign]
+        return spec
+
+
 if _NOW:
-    for _stopped, _real in ((_StoppedDatetime, datetime), (_StoppedDate, date)):
-        _stopped.__name__ = _stopped.__qualname__ = _real.__name__
+    for _stopped in (_StoppedDatetime, _StoppedDate):
+        _stopped.__name__ = _stopped.__qualname__ = _stopped.__mro__[1].__name__
         _stopped.__module__ = "datetime"
-        setattr(module, _real.__name__, _stopped)
+    sys.meta_path.insert(0, _PandasFinder())
+    _stop(True)

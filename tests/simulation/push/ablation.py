@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from connector.catalog.field_comparison import unapplied_fields
 from connector.catalog.resource import Resource
-from connector.client import response_parsing
+from connector.client import messages
 from connector.errors import ConnectorError
 from connector.ledger import journal_writer, push_plan
 from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import RowQueue
+from connector.ledger.push_states import TRANSITIONS, RowEvent, State
 from connector.pushes import create_lookup
 from connector.pushes import row_steps as push_create
 from connector.pushes import row_steps as push_update
 from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_from_error
 from connector.pushes.row_steps import plan_update as compare_values
-from tests.simulation.ablation import patch_source
 from tests.simulation.push import pusher
 
 
@@ -41,8 +41,9 @@ def lost_answers_count_as_failures(patch: pytest.MonkeyPatch) -> None:
 
 
 def missing_records_are_created_again(patch: pytest.MonkeyPatch) -> None:
-    """With `--unconfirmed retry`, a row is sent again without waiting."""
-    patch.setattr(PushRow, "settled_at", property(lambda row: row.attempts[0].intended_at))
+    """A row whose record is not found is sent again, as if a person had decided so."""
+    patch.setitem(cast("dict[RowEvent, State]", TRANSITIONS["settling"]), "unapplied", "planned")
+    patch.setattr(push_create, "_transition_if_not_found", lambda *_: Transition("unapplied"))
 
 
 def attempts_are_saved_after_their_answer(patch: pytest.MonkeyPatch) -> None:
@@ -72,13 +73,6 @@ def interrupted_rows_start_again(patch: pytest.MonkeyPatch) -> None:
         return 0
 
     patch.setattr(JournalWriter, "mark_interrupted_rows", recover)
-
-
-def incomplete_searches_are_trusted(patch: pytest.MonkeyPatch) -> None:
-    """A record counts as absent after a search that did not read the whole list."""
-    patch_source(
-        patch, push_create, "_transition_if_not_found", ("not sighting.is_complete", "False")
-    )
 
 
 def records_of_other_rows_are_accepted(patch: pytest.MonkeyPatch) -> None:
@@ -145,21 +139,6 @@ def changes_by_others_are_overwritten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(push_update, "plan_update", compare)
 
 
-def a_rejected_retry_is_final(patch: pytest.MonkeyPatch) -> None:
-    """A rejected second attempt is final, although the first may have created the record."""
-    whole = push_create.create
-
-    def create(row: PushRow) -> Any:
-        was, row.is_in_doubt = row.is_in_doubt, False
-        ended = yield from whole(row)
-        row.is_in_doubt = row.is_in_doubt or was
-        return ended
-
-    from connector.pushes import row_steps  # noqa: PLC0415
-
-    patch.setattr(row_steps, "_CARRIES_OUT", {**row_steps._CARRIES_OUT, "create": create})
-
-
 def every_row_has_another_fingerprint(patch: pytest.MonkeyPatch) -> None:
     """Every row has a different fingerprint, so equal rows are not recognized."""
     whole = push_plan.fingerprint
@@ -182,7 +161,7 @@ def the_sent_body_differs(patch: pytest.MonkeyPatch) -> None:
 
 def any_response_is_accepted(patch: pytest.MonkeyPatch) -> None:
     """The record of a response is accepted without a check."""
-    patch.setattr(response_parsing, "_describe_mismatch", lambda *_: None)
+    patch.setattr(messages, "_describe_mismatch", lambda *_: None)
     known_records_are_accepted(patch)
 
 
@@ -197,8 +176,7 @@ def known_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
 
 SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "lost_answers_count_as_failures": ("losses", "P5"),
-    "missing_records_are_created_again": ("retry", "P5"),
-    "incomplete_searches_are_trusted": ("retry-crowded", "P5"),
+    "missing_records_are_created_again": ("losses", "P5"),
     "attempts_are_saved_after_their_answer": ("crashes", "P1"),
     "interrupted_rows_start_again": ("crashes", "P5"),
     "records_of_other_rows_are_accepted": ("siblings", "report"),
@@ -209,7 +187,6 @@ SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "every_row_has_another_fingerprint": ("other-file", "P5"),
     "rows_of_one_record_run_in_parallel": ("nameless", "report"),
     "changes_by_others_are_overwritten": ("edited", "conflict"),
-    "a_rejected_retry_is_final": ("retry-hidden-unique", "report"),
     "the_sent_body_differs": ("quiet", "P8"),
     "any_response_is_accepted": ("crossed", "report"),
     "known_records_are_accepted": ("crossed-siblings", "report"),

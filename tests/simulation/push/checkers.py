@@ -139,16 +139,15 @@ class PushChecks:
         """Check that an applied row had an effect, and that a create names its own record."""
         key = (row.batch, row.number)
         mine = [write for write in writes if write.operation == row.operation]
-        foreign = "twin" in self.world.scenario.others and not self.world.scenario.marker_field
         if key in self.decided:
             return  # The user decided.
-        if not mine and not (row.operation == "create" and foreign):
+        if not mine:
             raise BrokenPromise(
                 "report", f"row {row.number} is {row.outcome} and never had an effect"
             )
         if row.operation == "create":
             ids = {write.record_id for write in mine}
-            if row.record_id not in ids and not foreign:
+            if row.record_id not in ids:
                 raise BrokenPromise(
                     "report", f"row {row.number} names a record that is not its own"
                 )

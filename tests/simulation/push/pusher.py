@@ -25,22 +25,16 @@ from connector.client.messages import (
     build_convert_request,
     build_create_request,
     build_update_request,
+    read_written,
+    response_error,
     served_at,
 )
-from connector.client.response_parsing import read_written, response_error
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import SCHEMA
-from connector.ledger.push_plan import (
-    BlockedRow,
-    Problem,
-    PushPlan,
-    PushPolicy,
-    RowQueue,
-    marker_of,
-)
+from connector.ledger.push_plan import BlockedRow, Problem, PushPlan, PushPolicy, RowQueue
 from connector.ledger.push_states import FOR_A_PERSON
 from connector.ledger.sqlite_file import transaction
 from connector.pushes.push_row import (
@@ -58,7 +52,7 @@ from connector.pushes.push_row import (
     WaitUntil,
     answer_from_error,
 )
-from connector.warehouse.pull_commands import UnreadableDetail
+from connector.warehouse.stream import UnreadableDetail
 from tests.simulation import engines
 from tests.simulation.harness import Steps, TooManySteps
 from tests.simulation.push.world import PushWorld
@@ -179,10 +173,7 @@ class PushProcess:
     def _start_steps(self, row: PendingRow) -> Steps:
         """Return the steps of a row: the program's generator or coroutine."""
         batch = self._batch(row.key[0])
-        marker = marker_of(batch.terms, batch.digest, row.key[1])
-        return engines.run_row(
-            declaration(row.task.resource), row.task, batch.terms, marker, row.status
-        )
+        return engines.run_row(declaration(row.task.resource), row.task, batch.terms, row.status)
 
     def _run_rows(self, batch: str) -> None:
         """Run the rows of a batch in random order, as many in parallel as the scenario has

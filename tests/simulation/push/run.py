@@ -67,7 +67,7 @@ class PushPlay:
         self.ledger = MemoryLedger()
         self.checks = PushChecks(world, self.ledger)
         self._verdict, self._processes = verdict, 0
-        self.policy = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
+        self.policy = PushPolicy()
         self.plan = plan
 
     def run(self) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from connector.ledger.push_plan import DoubtPolicy
-
 WriteFault = Literal[
     "limited",
     "unreachable",
@@ -55,8 +53,6 @@ class PushScenario:
     others_max: int = 12
     rows: tuple[int, int] = (1, 4)
     connections: int = 3
-    policy: DoubtPolicy = "hold"
-    marker_field: str | None = None
     resource: Literal["candidates", "leads", "content_items"] = "candidates"
     operations: tuple[str, ...] = ("create", "create", "afterwards", "update")
     behaviours: Mapping[str, str] = field(default_factory=dict)
@@ -140,13 +136,6 @@ SCENARIOS: Mapping[str, PushScenario] = {
         own_clock_ahead=600.0,
         has_date=False,
     ),
-    "crossed-retry": PushScenario(
-        "answers show other records, and rows are sent again after the waiting time",
-        {name: share for name, share in _CROSSED.items() if name != "late far"},
-        crossed_reads=0.1,
-        crashes=0.03,
-        policy="retry",
-    ),
     "wide": PushScenario(
         "many parallel rows", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
     ),
@@ -186,23 +175,6 @@ SCENARIOS: Mapping[str, PushScenario] = {
         others=("alike",),
         others_per_minute=4.0,
         others_max=2,
-    ),
-    "twins": PushScenario(
-        "others create the same records",
-        _LOSSES,
-        crashes=0.03,
-        others=("twin", "alike"),
-        others_per_minute=4.0,
-        others_max=2,
-    ),
-    "marked": PushScenario(
-        "others create the same records, and ours bear a mark",
-        _LOSSES,
-        crashes=0.03,
-        others=("twin", "alike"),
-        others_per_minute=4.0,
-        others_max=2,
-        marker_field="notes",
     ),
     "edits": PushScenario(
         "others change what is being updated",
@@ -267,41 +239,6 @@ SCENARIOS: Mapping[str, PushScenario] = {
     "no-date": PushScenario(
         "the server does not tell its time", _LOSSES, crashes=0.03, own_clock_ahead=600.0,
         has_date=False,
-    ),
-    "retry": PushScenario(
-        "rows are sent again after the waiting time", _SOON, crashes=0.03, policy="retry"
-    ),
-    "retry-lag": PushScenario(
-        "rows are sent again after the waiting time, and lists are late",
-        _SOON,
-        crashes=0.03,
-        policy="retry",
-        lag_seconds_max=60.0,
-    ),
-    "retry-crowded": PushScenario(
-        "rows are sent again after the waiting time, and others create more than a search covers",
-        _SOON,
-        crashes=0.03,
-        policy="retry",
-        per_page=1,
-        others=("create",),
-        others_per_minute=6.0,
-        others_max=50,
-        rows=(1, 2),
-    ),
-    "retry-unique": PushScenario(
-        "rows are sent again after the waiting time, and emails are unique",
-        _SOON,
-        crashes=0.03,
-        policy="retry",
-        behaviours={"duplicate_emails": "refused"},
-    ),
-    "retry-hidden-unique": PushScenario(
-        "rows are sent again after the waiting time, lists hide it for long, and emails are unique",
-        _SOON,
-        policy="retry",
-        lag_seconds_max=4000.0,
-        behaviours={"duplicate_emails": "refused"},
     ),
     "person": PushScenario("a person settles what is held", _LOSSES, crashes=0.03, person=True),
     "person-leads": PushScenario(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connector.ledger.push_plan import DoubtPolicy, PushPlan
+from connector.ledger.push_plan import PushPlan
 from connector.ledger.push_states import Operation, Task
 from tests.simulation.harness import Chooser, Trace, Verdict
 from tests.simulation.push.chance import Chance
@@ -26,17 +26,14 @@ class PushShape:
     """Rows of a tiny file, and the numbers of kills and faults that may happen."""
 
     rows: tuple[str, ...]
-    policy: DoubtPolicy
     kills: int
     faults: int
 
     @classmethod
     def parse(cls, text: str) -> PushShape:
-        """Parse a shape like `create+same/hold/1/0`: rows, policy, kills and faults."""
-        rows, policy, kills, faults = text.split("/")
-        assert policy in ("hold", "retry"), policy
-        named: DoubtPolicy = "hold" if policy == "hold" else "retry"
-        return cls(tuple(rows.split("+")), named, int(kills), int(faults))
+        """Parse a shape like `create+same/1/0`: rows, kills and faults."""
+        rows, kills, faults = text.split("/")
+        return cls(tuple(rows.split("+")), int(kills), int(faults))
 
 
 class TapeChance(Chance):
@@ -72,12 +69,11 @@ class TapeChance(Chance):
 def play(shape: str, chooser: Chooser, trace: Trace | None = None) -> str | None:
     """Push one tiny file with the chooser's decisions; return what is wrong, or None."""
     start = PushShape.parse(shape)
-    faults = {name: 0.5 for name in FAULTS if start.policy == "hold" or name != "late far"}
+    faults = dict.fromkeys(FAULTS, 0.5)
     scenario = PushScenario(
         "every tiny file",
         faults,
         crashes=0.5,
-        policy=start.policy,
         connections=2,
         resource="leads" if "convert" in start.rows else "candidates",
         operations=("create",),
@@ -122,14 +118,13 @@ def _make_task(world: PushWorld, kind: str, number: int) -> Task:
 
 
 SHAPES = (
-    "create/hold/2/1",
-    "create/hold/1/2",
-    "afterwards/hold/1/1",
-    "update/hold/2/1",
-    "convert/hold/2/1",
-    "create/retry/1/2",
-    "create+same/hold/1/1",
-    "create+alike/hold/1/1",
-    "create+update/hold/1/0",
+    "create/2/1",
+    "create/1/2",
+    "afterwards/1/1",
+    "update/2/1",
+    "convert/2/1",
+    "create+same/1/1",
+    "create+alike/1/1",
+    "create+update/1/0",
 )
 """Shapes that `--tiny all` explores."""

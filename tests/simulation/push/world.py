@@ -18,14 +18,14 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
-from connector.client.answer_fit import misfit_of_id
+from connector.client.fit import misfit_of_id
 from connector.client.messages import Request, Response
 from connector.errors_api import InDoubt, Unreachable
 from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
-from connector.warehouse.pull_commands import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.harness import START, LateWrite, WorldClock
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (
@@ -169,13 +169,10 @@ class PushWorld(WorldClock):
                 self.store.remove(self.scenario.resource, gone)
         elif act == "edit" and ids:
             self.edit_as_other_user(ids[self.chance.pick(len(ids))])
-        elif act in ("alike", "twin") and self.bodies:
+        elif act == "alike" and self.bodies:
             body = dict(self.bodies[self.chance.pick(len(self.bodies))])
-            # Other users do not write our marker.
-            body.pop(self.scenario.marker_field or "", None)
-            if act == "alike":
-                # A field that every row sends, so that the record matches no row.
-                body["last_name"] = f"Elsewhere {self._names}"
+            # A field that every row sends, so that the record matches no row.
+            body["last_name"] = f"Elsewhere {self._names}"
             self.insert_as_other_user(body)
         self._trace(f"others: {act}")
 
@@ -261,9 +258,7 @@ class PushWorld(WorldClock):
                 answer = self.store.convert(name, write.path.split("/")[-2])
         except Rejection as rejection:
             write.status = rejection.status
-            return self._make_response(
-                rejection.status, rejection.error_body(self.store.behaviours)
-            )
+            return self._make_response(rejection.status, rejection.error_body())
         assert answer.body is not None
         write.status, write.committed_at = answer.status, self.now
         write.record_id = answer.record["id"]

@@ -121,7 +121,8 @@ def find_affected_rows(kind: str, at: int) -> range:
 class PreviewResult:
     """Result of a preview: rows by how they would be sent, and codes of questions and errors.
 
-    `sent` are fields of rows without a warning, `warned` the emails of rows with one. Questions or
+    `sent` are fields of rows without a warning or remark, `warned` the emails of the others.
+    Questions or
     an error keep the whole file from being sent.
     """
 
@@ -148,8 +149,8 @@ def preview_text(path: Path, text: str) -> PreviewResult:
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
     questions = (*table.questions, *lost.questions(), *ask_about_warnings(0, table, columns))
     return PreviewResult(
-        tuple(fields for row, fields in tasks if not row.warnings),
-        tuple(str(fields.get("email")) for row, fields in tasks if row.warnings),
+        tuple(fields for row, fields in tasks if not (row.warnings or row.remarks)),
+        tuple(str(fields.get("email")) for row, fields in tasks if row.warnings or row.remarks),
         tuple(each.code for each in questions if each.stops),
     )
 

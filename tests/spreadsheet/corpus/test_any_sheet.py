@@ -19,7 +19,7 @@ from connector.catalog import CATALOG
 from connector.catalog.field import Kind
 from connector.errors import ConnectorError
 from connector.settings.model import Settings
-from connector.spreadsheet.target_columns import TargetColumn, target_columns
+from connector.spreadsheet.targets import TargetColumn, target_columns
 from tests.spreadsheet.corpus.cases import HEAD, person_cells
 from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_ods, make_workbook
 from tests.spreadsheet.corpus.judge import preview_file
@@ -326,6 +326,7 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
     results = list(seen.results)
     assert len(results) == len(rows)
     warned = {each.number for each in results if each.warnings}
+    said = " ".join(seen.notices)  # A remark names its column.
     tasks = {each.number: each for each in seen.rows.tasks}
     for result, row in zip(results, rows, strict=True):
         task = tasks.get(result.number)
@@ -334,5 +335,9 @@ def test_every_value_sent_without_a_warning_is_what_a_user_reads(
         sent = {**task.fields, **task.afterwards}
         for column, cell in zip(columns, row, strict=True):
             value = sent.get(column.key)
-            if value is not None:
-                assert value in cell.allowed_values(kind), (column.key, value, cell)
+            if value is not None and f"Column {column.key!r}, " not in said:
+                allowed = cell.allowed_values(kind)
+                # A national number gets the code of the default country.
+                if column.key in ("phone", "mobile"):
+                    allowed += tuple(f"+44{e[1:]}" for e in allowed if str(e).startswith("0"))
+                assert value in allowed, (column.key, value, cell)

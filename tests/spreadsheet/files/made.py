@@ -77,7 +77,11 @@ def make_workbook_parts(
     ]
     names = f'xmlns="{MAIN}" xmlns:r="{RELATED}"'
     return {
-        "[Content_Types].xml": "<Types/>",
+        "[Content_Types].xml": (
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+            '<Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-'
+            'officedocument.spreadsheetml.sheet.main+xml"/></Types>'
+        ),
         "_rels/.rels": make_relationships_part(
             make_relationship("r1", "officeDocument", "xl/workbook.xml")
         ),

@@ -11,7 +11,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.table import open_table
-from connector.spreadsheet.template_sheet import TemplateColumn, write_template
+from connector.spreadsheet.template import TemplateColumn, write_template
 from tests.spreadsheet.files.made import list_cells
 from tests.spreadsheet.files.reported import list_sheet_cells
 from tests.support.errors import has_code

@@ -15,7 +15,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.target_columns import PushTarget, push_target
+from connector.spreadsheet.targets import PushTarget, push_target
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,18 @@ def parse_csv(content: bytes, delimiter: str) -> ValuesTable:
     return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
+@dataclass(frozen=True)
+class NamedId:
+    """A user or a lead status."""
+
+    id: str
+    name: str = ""
+    records: int = 0
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+
 @dataclass
 class InMemoryLanding:
     """Loaded records by resource, and the fields of the content type `posts`.
@@ -56,6 +68,7 @@ class InMemoryLanding:
     records: Mapping[str, Sequence[LandedRecord]] = field(default_factory=dict)
     fields: Sequence[ContentTypeField] | None = None
     queries: int = 0
+    known: Mapping[str, Sequence[NamedId]] = field(default_factory=dict)
 
     def find_ids(
         self,
@@ -82,6 +95,19 @@ class InMemoryLanding:
             )
             for wanted in values
         ]
+
+    def list_texts(self, resource: str, fields: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return id and texts of the live records that have all these fields."""
+        live = [each.record for each in self.records.get(resource, ()) if not each.is_deleted]
+        return [
+            (record["id"], *(record[name] for name in fields))
+            for record in live
+            if all(record.get(name) for name in fields)
+        ]
+
+    def known_ids(self, field: str) -> Sequence[NamedId]:
+        """Return the users or lead statuses."""
+        return self.known.get(field, ())
 
     def landed_records(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded rows with these ids, including deleted ones."""

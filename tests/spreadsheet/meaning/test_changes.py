@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from connector.ledger.push_states import LandedRecord, Task
-from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
+from connector.spreadsheet.targets import CellOptions, ColumnPolicy
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,
@@ -34,7 +34,7 @@ ANNA: Mapping[str, Any] = {
     "city": "Leeds",
     "phone": None,
 }
-LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "4960001"}
+LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "0161 496 0001"}
 SAID = make_landing(
     candidates=[
         ANNA,
@@ -83,6 +83,19 @@ def test_an_update_has_only_the_fields_that_differ() -> None:
     assert {"email": "Anna@people.example"} == get_task(found).identity
 
 
+def test_an_update_takes_no_email_of_another_record_or_row() -> None:
+    taken, first, second = check_updates(
+        {"id": "c1", "email": "Twin@people.example"},
+        {"id": "c4", "email": "new@people.example"},
+        {"id": "c5", "email": "NEW@people.example"},
+    )
+    assert [("duplicate", None), (None, "update"), ("duplicate", None)] == [
+        (each.outcome, each.task and each.task.operation) for each in (taken, first, second)
+    ]
+    codes = [[problem.code for problem in each.problems] for each in (taken, second)]
+    assert [["duplicate_in_warehouse"], ["duplicate_in_file"]] == codes
+
+
 def test_a_row_without_changes_is_unchanged() -> None:
     found = check_updates({"id": "c1", "city": "Leeds", "phone": ""})
 
@@ -93,8 +106,8 @@ def test_a_row_without_changes_is_unchanged() -> None:
 @pytest.mark.parametrize(
     ("policy", "changes"),
     [
-        ("overwrite", {"city": ("Leeds", "York"), "phone": (None, "0161 4960")}),
-        ("fill", {"phone": (None, "0161 4960")}),
+        ("overwrite", {"city": ("Leeds", "York"), "phone": (None, "+441614960001")}),
+        ("fill", {"phone": (None, "+441614960001")}),
         ("never", {}),
     ],
 )
@@ -103,7 +116,7 @@ def test_the_policy_of_a_column_limits_its_changes(
 ) -> None:
     options = CellOptions(policy=policy)
     saved = SavedMap("candidates", {"city": ("city", options), "phone": ("phone", options)})
-    (found,) = check_updates({"id": "c1", "city": "York", "phone": "0161 4960"}, saved=saved)
+    (found,) = check_updates({"id": "c1", "city": "York", "phone": "0161 496 0001"}, saved=saved)
 
     assert changes == found.changes
     assert (None if changes else "unchanged") == found.outcome
@@ -205,9 +218,9 @@ def test_conditions_of_an_update_consider_the_existing_record() -> None:
 
 
 def test_a_record_known_only_from_lists_is_not_compared() -> None:
-    found = check_updates({"id": "c2", "phone": "4960002"})
+    found = check_updates({"id": "c2", "phone": "0161 496 0002"})
 
-    assert {"phone": "4960002"} == get_task(found[0]).fields
+    assert {"phone": "+441614960002"} == get_task(found[0]).fields
     assert [(2, "city", "record_not_read")] == list_problems(
         check_updates({"id": "c2", "city": "York"})
     )
@@ -245,9 +258,10 @@ def test_an_upsert_updates_existing_records_and_creates_others() -> None:
 
 
 def test_an_upsert_by_another_field_creates_no_duplicate() -> None:
-    landing = make_landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "4960001"}])
+    landing = make_landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "0161 496 0001"}])
     rows = make_table(
-        {**CANDIDATE, "phone": "4960002"}, {**CANDIDATE, "phone": "4960001", "first_name": "Z"}
+        {**CANDIDATE, "phone": "0161 496 0002"},
+        {**CANDIDATE, "phone": "0161 496 0001", "first_name": "Z"},
     )
     found = check_table(rows, make_target(mode="upsert", match=["phone"]), landing)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import Misused, WarehouseError
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions
 
 FULL = SavedMap(
     "candidates",
@@ -68,24 +68,24 @@ def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None
     ("text", "message", "allowed"),
     [
         ("resource = 'people'", "resource is 'people'", "'candidates'"),
-        ("columns = {}", "resource is missing", "'candidates'"),
+        ("columns = {}", "resource is missing", "required"),
         ("resource = 'jobs'\ncolour = 1", "unknown key: colour", "columns"),
         ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "DD/MM/YYYY"),
-        ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.', ','"),
+        ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.' or ','"),
         ("resource = 'jobs'\ntimezone = 'London'", "timezone is 'London'", "Europe/London"),
-        ("resource = 'jobs'\nheader_row = 0", "header_row is 0", "from 1"),
+        ("resource = 'jobs'\nheader_row = 0", "header_row is 0", "or equal to 1"),
         ("resource = 'jobs'\nignored = 'a'", "ignored is 'a'", "list"),
-        ("resource = 'jobs'\ncolumns = 1", "columns is 1", "table"),
-        ("resource = 'jobs'\n[columns]\na = 1", r"columns\.a is 1", "table"),
+        ("resource = 'jobs'\ncolumns = 1", "columns is 1", "dictionary"),
+        ("resource = 'jobs'\n[columns]\na = 1", r"columns\.a is 1", "string"),
         (
             "resource = 'jobs'\n[columns.a]\npolicy = 'fill'",
             r"columns\.a\.field is missing",
-            "text",
+            "required",
         ),
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\npolicy = 'maybe'",
             r"columns\.a\.policy is 'maybe'",
-            "'overwrite', 'fill', 'append', 'never'",
+            "'overwrite', 'fill', 'append' or 'never'",
         ),
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\nvalue = 1",
@@ -95,7 +95,7 @@ def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\nwhole_numbers = 'yes'",
             r"whole_numbers is 'yes'",
-            "true or false",
+            "boolean",
         ),
         ("resource = \n[columns]", "is not TOML.*line 1", "line"),
         ("a" * 1_000_001, "not TOML: the file is too large", "line"),

@@ -16,8 +16,8 @@ from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.target_columns import comparison_text, natural_key, push_target
-from connector.spreadsheet.template_sheet import template_columns
+from connector.spreadsheet.targets import comparison_text, natural_key, push_target
+from connector.spreadsheet.template import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 from tests.spreadsheet.meaning.messy import make_messy_file

@@ -1,0 +1,340 @@
+"""HTTP session: sends a request once, and says if anything of it may have left this machine.
+
+Nothing is repeated or redirected here, no cookie is kept, and no proxy or password comes from the
+environment. The client decides about the next attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import ssl
+import zlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import certifi
+import httpcore
+from pydantic import SecretStr
+
+from connector.client.messages import Request, Response, doubt_error, parse_json
+from connector.errors import Misused, SettingsError
+from connector.errors_api import (
+    AnswerTooLarge,
+    InDoubt,
+    NoAnswer,
+    NotTheApi,
+    Unreachable,
+    UnreadableAnswer,
+)
+from connector.log import MASK, encoded_forms
+
+IDLE_SECONDS_MAX = 5.0
+"""Idle time after which a connection is not used again: the server may be closing it, which would
+leave a write in doubt.
+"""
+
+CONNECT_SECONDS_MAX = 10.0
+"""Time for making a connection, and for its TLS handshake, as parts of the deadline."""
+
+HEADERS_MAX = 200
+"""More header lines than this are not an answer of this API."""
+
+_HEADERS = (
+    ("Accept", "application/json"),
+    ("Accept-Encoding", "gzip"),
+    ("Content-Type", "application/json"),  # With every request (API 5.1).
+    ("User-Agent", "recruitment-connector"),
+)
+
+_FAILURES = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    OSError,  # httpcore passes errors of an established TLS connection on as they are.
+)
+
+
+def _silence_transport_logs() -> None:
+    """Keep the details of requests out of every log, whatever level the program sets.
+
+    The log of httpcore has the headers of answers, which may repeat the key. A filter holds where a
+    level would be changed by `basicConfig` or a debugger.
+    """
+    for part in ("connection", "http11", "proxy"):
+        logging.getLogger(f"httpcore.{part}").addFilter(
+            lambda record: record.levelno >= logging.WARNING
+        )
+
+
+_silence_transport_logs()
+
+
+class HttpSession:
+    """Connections to one workspace.
+
+    Args:
+        base_url: Address before `/api/v1`.
+        key: Bearer token, which no error contains.
+        count: Number of idle connections that are kept. The caller limits those in use.
+        deadline_seconds: Limit of an attempt from its first byte to its last.
+        body_bytes_max: Limit of an unpacked answer.
+        ca_file: An additional certificate authority. Verification is never turned off.
+        proxy: Proxy for `https` addresses. It sees only the host.
+
+    Raises:
+        SettingsError: The file has no certificates.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: SecretStr,
+        *,
+        count: int,
+        deadline_seconds: float,
+        body_bytes_max: int,
+        ca_file: Path | None = None,
+        proxy: str | None = None,
+    ) -> None:
+        self._base, self._key = urlsplit(base_url), key
+        self._host = (self._base.hostname or "").encode("idna")
+        self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
+        self._is_closed = False
+        # The transport of httpx without its client: redirects, cookies, proxies of the environment
+        # and authentication are impossible instead of turned off, and a request costs half.
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=_create_ssl_context(ca_file),
+            # httpcore loses the place of a request that is cancelled while it waits for a
+            # connection (encode/httpcore#1093). So none ever waits in its pool.
+            max_connections=None,
+            max_keepalive_connections=count,
+            keepalive_expiry=IDLE_SECONDS_MAX,
+            # What is not encrypted never goes through a proxy, which would see the key.
+            proxy=httpcore.Proxy(proxy) if proxy and self._base.scheme == "https" else None,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections. A closed session cannot be used again."""
+        self._is_closed = True
+        await self._pool.aclose()
+
+    async def exchange(self, request: Request) -> Response:
+        """Send the request once and return the answer, with any status.
+
+        Raises:
+            Unreachable: Nothing was sent.
+            Misused: Nothing was sent, and the request can never be sent.
+            NoAnswer: No complete answer to a read arrived.
+            NotTheApi: The answer to a read is not an answer of this API.
+            InDoubt: A write may have been applied.
+        """
+        if self._is_closed:
+            raise Misused(f"{request.method_and_path} was not sent: the client is closed")
+        attempt = _Attempt()
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                return await self._send(request, attempt)
+        except NotTheApi as error:
+            if request.is_read:
+                raise
+            raise doubt_error(request, error) from None
+        except _FAILURES as error:
+            if isinstance(error, httpcore.LocalProtocolError) and not attempt.has_sent_headers:
+                reason = f"{request.method_and_path} cannot be sent: {self._mask(str(error))}"
+                raise Misused(reason) from None
+            if not attempt.has_begun:
+                raise self._unreachable(error) from None
+            reason = self._describe(error, "no complete answer")
+            lost = NoAnswer if request.is_read else InDoubt
+            raise lost(request.method_and_path, reason) from None
+
+    async def _send(self, request: Request, attempt: _Attempt) -> Response:
+        """Send the request and read the answer. Raises `AnswerTooLarge` beyond the limits."""
+        answer = await self._pool.handle_async_request(self._build(request, attempt))
+        try:
+            if len(answer.headers) > HEADERS_MAX:
+                raise AnswerTooLarge(
+                    request.method_and_path, f"answered with more than {HEADERS_MAX} headers"
+                )
+            headers = _join_headers(answer.headers)
+            encoding = headers.get("content-encoding", "")
+            body = await read_body(answer.aiter_stream(), encoding, self._body_bytes_max)
+        except OverflowError as error:
+            raise AnswerTooLarge(request.method_and_path, f"answered with {error}") from None
+        except ValueError as error:
+            raise UnreadableAnswer(request.method_and_path, f"answered with {error}") from None
+        finally:
+            await answer.aclose()
+        return self._without_key(Response(answer.status, headers, body))
+
+    def _build(self, request: Request, attempt: _Attempt) -> httpcore.Request:
+        """Return the request as httpcore sends it; `attempt` follows its progress."""
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        # Two steps have this limit. httpcore closes the socket after a step that takes too long,
+        # but not if the deadline interrupts a TLS handshake.
+        connect_seconds = min(CONNECT_SECONDS_MAX, self._deadline_seconds / 2)
+        path = f"{self._base.path.rstrip('/')}{request.path}{query}"
+        headers = [
+            ("Host", self._base.netloc),
+            *_HEADERS,
+            ("Authorization", f"Bearer {self._key.get_secret_value()}"),
+        ]
+        if request.body is not None or request.method == "POST":
+            headers.append(("Content-Length", str(len(request.body or b""))))
+        return httpcore.Request(
+            request.method,
+            httpcore.URL(
+                scheme=self._base.scheme.encode(),
+                host=self._host,
+                port=self._base.port,
+                target=path.encode(),
+            ),
+            headers=headers,
+            content=request.body,
+            extensions={"trace": attempt.trace, "timeout": {"connect": connect_seconds}},
+        )
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        """Return the error for an address that was not reached, with the cause as its code."""
+        code, reason = _cause(error, self._base.hostname or "")
+        reason = reason or self._describe(error, "no connection")
+        return Unreachable(f"{self._base.geturl()} cannot be reached: {reason}", code=code)
+
+    def _describe(self, error: Exception, missing: str) -> str:
+        """Return the error in a few words; `missing` names what did not arrive in time."""
+        if isinstance(error, TimeoutError | httpcore.TimeoutException):
+            return f"{missing} in time, of {self._deadline_seconds:g} s"
+        return self._mask(str(error)) or type(error).__name__
+
+    def _mask(self, text: str) -> str:
+        """Return the text without the key, in each of its encoded forms."""
+        for form in encoded_forms(self._key.get_secret_value()):
+            text = text.replace(form, MASK)
+        return text
+
+    def _without_key(self, answer: Response) -> Response:
+        """Return the answer with the key masked if it is an error, because errors are printed."""
+        if 200 <= answer.status < 300:
+            return answer
+        headers = {name: self._mask(value) for name, value in answer.headers.items()}
+        try:
+            # Written again, so that no escape hides the key. Text that is not JSON is never shown.
+            body = self._mask(json.dumps(parse_json(answer.body))).encode()
+        except ValueError:
+            body = answer.body
+        return Response(answer.status, headers, body)
+
+
+class _Attempt:
+    """Progress of one attempt, by the trace of httpcore.
+
+    `has_begun` is False as long as certainly no byte of the request was sent. A tunnel through a
+    proxy is a request of its own, and no part of the attempt.
+    """
+
+    has_begun = has_sent_headers = False
+
+    async def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Record one step. httpcore calls this before and after each step."""
+        if event == "http11.send_request_headers.started":
+            self.has_begun |= info["request"].method != b"CONNECT"
+        elif event == "http11.send_request_headers.complete":
+            self.has_sent_headers = self.has_begun
+
+
+def _join_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers by their names in lower case; repeated ones are joined."""
+    joined: dict[str, str] = {}
+    for raw_name, raw_value in raw:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode(errors="replace")
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
+
+
+async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) -> bytes:
+    """Return the unpacked body. At most `bytes_max` bytes are in memory.
+
+    Args:
+        parts: The body as it arrives.
+        encoding: The answer's `Content-Encoding`. Requests accept only gzip.
+        bytes_max: Limit of the unpacked body.
+
+    Raises:
+        OverflowError: The unpacked body is larger.
+        ValueError: The compression is another one than gzip, damaged or incomplete.
+    """
+    if encoding not in ("", "identity", "gzip"):
+        raise ValueError("a body with an unknown compression")
+    unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else None
+    body, is_empty = bytearray(), True
+    async for part in parts:
+        is_empty = False
+        try:
+            # One byte more than the limit is enough to know: a bomb is never unpacked.
+            room = bytes_max - len(body) + 1
+            body += part if unpacking is None else unpacking.decompress(part, room)
+        except zlib.error:
+            raise ValueError("damaged gzip data") from None
+        if len(body) > bytes_max:
+            raise OverflowError(f"more than {bytes_max} bytes")
+    if unpacking is not None and not is_empty and not unpacking.eof:
+        raise ValueError("incomplete gzip data")
+    return bytes(body)
+
+
+_CERTIFICATE_NOT_YET_VALID, _CERTIFICATE_EXPIRED = 9, 10
+_CERTIFICATE_OTHER_HOST = (62, 64)
+"""Codes of OpenSSL for a certificate of another host name or address."""
+
+
+def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | None]:
+    """Return a code and a text for the cause of a failed connection; None where it has none."""
+    while error is not None:
+        match error:
+            case httpcore.ProxyError():
+                return "proxy_refused", f"the proxy refused: {error}"
+            case ssl.SSLCertVerificationError():
+                return _certificate_fault(error, host)
+            case socket.gaierror():
+                return "name_not_resolved", f"the name {host} was not found ({error.strerror})"
+            case ConnectionRefusedError():
+                return "connection_refused", f"{host} refused the connection"
+        error = error.__cause__ or error.__context__
+    return None, None
+
+
+def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:
+    """Return a code and a text for a certificate that was not accepted."""
+    if error.verify_code in (_CERTIFICATE_NOT_YET_VALID, _CERTIFICATE_EXPIRED):
+        is_expired = error.verify_code == _CERTIFICATE_EXPIRED
+        state = "has expired" if is_expired else "is not valid yet"
+        clock = f"this machine's clock shows {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        return "certificate_expired", f"the certificate of {host} {state}; {clock}"
+    if error.verify_code in _CERTIFICATE_OTHER_HOST:
+        code, fault = "certificate_of_another_host", f"the certificate is not for {host}"
+    else:
+        code, fault = "certificate_untrusted", f"the certificate of {host} is not trusted"
+    return code, f"{fault} ({error.verify_message})"
+
+
+@cache
+def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
+    """Return a context that trusts the default certificate authorities and those in the file.
+
+    Cached, because loading is slow. Raises `SettingsError` if the file cannot be read.
+    """
+    context = ssl.create_default_context(cafile=certifi.where())
+    try:
+        if ca_file is not None:
+            context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"{ca_file} cannot be read as certificates: {error}") from None
+    return context

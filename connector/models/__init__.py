@@ -1,0 +1,1 @@
+"""Models: SQL tables for analysts, their checks, the published file and its exports."""

@@ -1,0 +1,353 @@
+"""Exports of the published file: relations of DuckDB, Parquet files, and an Excel workbook."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.fs
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.styles import Font
+from openpyxl.utils import get_column_letter
+
+from connector.atomic_files import sync_folder, write_atomically
+from connector.errors import Misused, UnknownName, WarehouseError
+from connector.settings.model import load_settings
+from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
+from connector.warehouse.published_file import (
+    list_tables,
+    open_read_only,
+    read_table,
+    require_published,
+    tables_in,
+    to_arrow,
+    write_parquet,
+)
+from connector.warehouse.runs import read_own_publication
+from connector.warehouse.warehouse import Warehouse
+
+# -- Queries ---------------------------------------------------------------------------------------
+# The result is read whole and the file is closed before the relation is returned, so that no
+# notebook that stays open keeps an old file on the disk.
+
+
+def read(table: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
+    """Return a table of the published file as a relation of DuckDB.
+
+    `read(...).df()` is a pandas frame, `.to_arrow_table()` an Arrow table, `.pl()` a polars frame
+    and `.fetchall()` a list of tuples. Times are in UTC.
+
+    Args:
+        table: Name of the table as `SCHEMA.TABLE`.
+        account: Name of the account. Settings are read from the environment and the project file.
+
+    Raises:
+        UnknownName: There is no such table. The message has the nearest name.
+        NothingPublished: There is no published file.
+        SettingsError: A setting is invalid.
+    """
+    return _to_relation(read_table(_find_published_file(account), table))
+
+
+def sql(query: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
+    """Return the result of a query of the published file, as `read` does.
+
+    Raises the errors of `read`, and `Misused` with DuckDB's message if it refuses the query.
+    """
+    return _to_relation(to_arrow(_find_published_file(account), query))
+
+
+def _to_relation(rows: pa.Table) -> duckdb.DuckDBPyRelation:
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection.from_arrow(rows)
+
+
+def _find_published_file(account: str | None) -> Path:
+    settings = load_settings({"account": account})
+    return require_published(Warehouse(settings.folder).published)
+
+
+# -- Parquet ---------------------------------------------------------------------------------------
+
+MANIFEST = "publication.json"
+"""File that identifies the folder of an export; it names the publication and the tables."""
+
+
+def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, ...]:
+    """Write the tables and views of the schemas (default: all) as Parquet; return their names.
+
+    They become `TARGET/SCHEMA/TABLE.parquet` and replace an earlier export. A folder is replaced as
+    a whole; in `s3://BUCKET/PREFIX`, one object after the other, and the manifest last.
+
+    Raises `UnknownName` for an unknown schema, `Misused` for a folder that no export created,
+    `NothingPublished`, and another `WarehouseError`.
+    """
+    found = list_tables(require_published(file))
+    known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
+    for schema in schemas:
+        if schema not in known:
+            raise UnknownName("schema of the published file", schema, known)
+    wanted = [each for each in found if not schemas or each.partition(".")[0] in schemas]
+    paths = dict(zip(wanted, _relative_paths(wanted), strict=True))
+    if target.startswith("s3://"):
+        with tempfile.TemporaryDirectory() as made:
+            _write_tables(file, Path(made), paths)
+            _upload(Path(made), target)
+        return tuple(wanted)
+    folder = Path(target)
+    with convert_errors(folder):
+        is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+        is_filled = folder.is_dir() and any(folder.iterdir())
+        if is_other or (is_filled and not (folder / MANIFEST).is_file()):
+            message = f"{folder} already exists and was not created by an export"
+            raise Misused(message, action="Choose another folder with --parquet.")
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # `mkdtemp` makes it accessible only to the owner.
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            _write_tables(file, draft, paths)
+            aside = draft.with_name(f"{draft.name}.old")
+            if folder.exists():
+                folder.rename(aside)
+            draft.rename(folder)
+            shutil.rmtree(aside, ignore_errors=True)
+            sync_folder(folder.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return tuple(wanted)
+
+
+def _write_tables(file: Path, folder: Path, paths: Mapping[str, str]) -> None:
+    """Write the tables and the manifest, readable only by the owner and synced to the disk."""
+    targets = {table: folder / path for table, path in paths.items()}
+    for each in {target.parent for target in targets.values()}:
+        each.mkdir(mode=0o700)
+    write_parquet(file, targets)
+    row = read_own_publication(file)
+    manifest = {
+        "publication": row.publication if row else None,
+        "true_of": row.true_of.isoformat() if row and row.true_of else None,
+        "tables": paths,
+    }
+    text = json.dumps(manifest, indent=2) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    for path in (folder / MANIFEST, *targets.values()):
+        path.chmod(0o600)
+        with path.open("rb") as written:
+            os.fsync(written.fileno())
+
+
+def _relative_paths(tables: Sequence[str]) -> Iterator[str]:
+    """Yield a unique `SCHEMA/TABLE.parquet` for each table, with safe characters."""
+    taken: set[str] = set()
+    for table in tables:
+        schema, _, name = table.partition(".")
+        safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:200]
+        path, number = f"{schema}/{safe}", 1
+        while path.lower() in taken:
+            number += 1
+            path = f"{schema}/{safe}-{number}"
+        taken.add(path.lower())
+        yield f"{path}.parquet"
+
+
+def _upload(folder: Path, target: str) -> None:
+    """Copy an export to object storage, and delete the tables of an earlier one that are not in it.
+
+    The access key and the address are those of the AWS variables of the environment.
+    """
+    try:
+        store, path = pyarrow.fs.FileSystem.from_uri(target)
+        earlier = store.get_file_info(f"{path}/{MANIFEST}")
+        old: dict[str, str] = {}
+        if earlier.type is pyarrow.fs.FileType.File:
+            with store.open_input_stream(earlier.path) as stream:
+                old = json.loads(stream.read())["tables"]
+        new = {each.relative_to(folder).as_posix() for each in folder.rglob("*.parquet")}
+        for name in (*sorted(new), MANIFEST):
+            with (
+                (folder / name).open("rb") as source,
+                store.open_output_stream(f"{path}/{name}") as written,
+            ):
+                shutil.copyfileobj(source, written)
+        for name in {*old.values()} - new:
+            store.delete_file(f"{path}/{name}")
+    except (OSError, pa.ArrowException) as error:
+        message = f"the export to {target} failed: {' '.join(str(error).split())}"
+        raise WarehouseError(
+            message, action="Check the address, the network and the key."
+        ) from None
+
+
+# -- Workbook --------------------------------------------------------------------------------------
+
+ROWS_MAX = 1_048_575
+"""Maximum number of rows of a sheet, without the headings."""
+
+_TEXT_CHARACTERS_MAX = 32_767
+_DIGITS_MAX = 15
+"""Digits that Excel keeps of a number. A longer number is written as text."""
+
+_FIRST_DAY = "1900-03-01"
+"""Excel counts 29 February 1900, which did not exist. Earlier dates are written as text."""
+
+_AS_THEY_ARE = re.compile(
+    r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DOUBLE|FLOAT|DECIMAL.*|DATE|TIME"
+)
+# Characters that XML cannot contain, and texts that Excel would read as such a character.
+_ESCAPED = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Written sheet of a workbook.
+
+    Attributes:
+        table: Its table, as `schema.table`.
+        name: Its name in the workbook.
+        rows: Number of rows without the headings.
+        shortened: Number of texts, by column, that were too long for a cell.
+    """
+
+    table: str
+    name: str
+    rows: int
+    shortened: Counter[str] = field(default_factory=Counter)
+
+
+def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
+    """Write tables (`schema.table`) of the published file to a workbook, one sheet each.
+
+    An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`,
+    `NothingPublished` and another `WarehouseError`.
+    """
+    tables = [*dict.fromkeys(tables)]
+    with open_read_only(require_published(file)) as connection:
+        sheets = []
+        for table, name in zip(tables, _sheet_names(tables), strict=True):
+            sheets.append(Sheet(table, name, _count_rows(connection, table)))
+        book = Workbook(write_only=True)
+        for each in sheets:
+            _write_sheet(connection, book, each)
+        with convert_errors(path), write_atomically(path) as written:
+            book.save(written)
+    return tuple(sheets)
+
+
+def _count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
+    known = tables_in(connection)
+    if table not in known:
+        near = [each for each in known if each.startswith(f"{table.partition('.')[0]}.")]
+        raise UnknownName("table of the published file", table, near or known)
+    ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted_table(table)}").fetchall()
+    if rows > ROWS_MAX:
+        raise Misused(
+            f"{table} has {rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
+            action="Export the table with --parquet, or make a model with fewer rows.",
+        )
+    return int(rows)
+
+
+def _sheet_names(tables: Sequence[str]) -> list[str]:
+    """Return a valid and unique sheet name for each table."""
+    # Excel refuses a sheet of the name History.
+    found = ["history"]
+    for table in tables:
+        schema, _, name = table.partition(".")
+        free = start = re.sub(r"[\x00-\x1f\[\]:*?/\\']", "_", name)[:31]
+        endings = iter((f" ({schema})", *(f" {number}" for number in range(3, 99))))
+        while free.lower() in map(str.lower, found):
+            ending = next(endings)
+            free = start[: 31 - len(ending)] + ending
+        found.append(free)
+    return found[1:]
+
+
+def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Workbook, sheet: Sheet) -> None:
+    """Write a sheet with frozen headings, a filter, and columns as wide as the first rows need."""
+    source = quoted_table(sheet.table)
+    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    names = [str(name) for name, *_ in described]
+    shown = ", ".join(_column_expression(name, type) for name, type, *_ in described)
+    rows = connection.execute(f"SELECT {shown} FROM {source} LIMIT {ROWS_MAX}")
+    written = book.create_sheet(sheet.name)
+    batch = rows.fetchmany(2_000)
+    for number, name in enumerate(names, 1):
+        longest = max((len(str(row[number - 1])) for row in batch[:200]), default=0)
+        # The button of the filter covers some of the heading.
+        width = min(max(10, longest + 2, len(name) + 4), 60)
+        written.column_dimensions[get_column_letter(number)].width = width
+    written.freeze_panes = "A2"
+    written.auto_filter.ref = f"A1:{get_column_letter(len(names))}{sheet.rows + 1}"
+    headings = [WriteOnlyCell(written, _escape(name)) for name in names]
+    for each in headings:
+        each.font = Font(bold=True)
+    written.append(headings)
+    while batch:
+        for row in batch:
+            cells = zip(row, names, strict=True)
+            written.append([_cell(written, value, name, sheet.shortened) for value, name in cells])
+        batch = rows.fetchmany(2_000)
+
+
+def _column_expression(name: str, type: str) -> str:
+    """Return the SQL for a column: numbers, dates and times unchanged, other types as text."""
+    column = quoted(name)
+    if type.startswith("TIMESTAMP"):
+        return f"CAST({column} AS TIMESTAMP)"
+    return column if _AS_THEY_ARE.fullmatch(type) else f"CAST({column} AS VARCHAR)"
+
+
+def _is_exact(value: object) -> bool:
+    """Return True if Excel keeps the value: its digits, and dates from March 1900."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case int() | Decimal():
+            return len(Decimal(value).as_tuple().digits) <= _DIGITS_MAX
+        case date():
+            return value.isoformat() >= _FIRST_DAY
+    return value is None or isinstance(value, time)
+
+
+def _cell(sheet: Any, value: Any, column: str, counts: Counter[str]) -> object:
+    """Return a cell with the value, or with its text if Excel would change the value."""
+    if _is_exact(value):
+        return value
+    text = str(value)
+    escaped = _escape(text)
+    # Excel counts UTF-16 units; a character has one or two.
+    if len(escaped.encode("utf-16-le")) // 2 > _TEXT_CHARACTERS_MAX:
+        counts[column] += 1
+        ending = f" [shortened: {len(text):,} characters]"
+        kept = text[: _TEXT_CHARACTERS_MAX - len(ending)]
+        while (
+            len((escaped := _escape(kept) + ending).encode("utf-16-le")) // 2 > _TEXT_CHARACTERS_MAX
+        ):
+            # Escaped characters and pairs take more room.
+            kept = kept[: len(kept) * 9 // 10]
+    if not text.startswith(_FORMULA):
+        return escaped
+    cell = WriteOnlyCell(sheet, "")
+    cell.value, cell.data_type, cell.quotePrefix = escaped, "s", True
+    return cell
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"_x{ord(found.group()):04X}_", text)

@@ -1,0 +1,354 @@
+"""Personal columns, and a copy of the draft in which they are hashed or left out.
+
+The copy is a new file, written table by table, because a column that is dropped in place leaves its
+bytes in the file. Views become tables, because their source columns may be missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from pydantic import SecretStr
+
+from connector.catalog import CATALOG
+from connector.errors import UnknownName
+from connector.models.project import Node, Project
+from connector.models.runner import (
+    TableColumns,
+    describe,
+    read_columns,
+    source_names,
+    tables_read_by,
+)
+from connector.settings.model import Settings, Treatment
+from connector.warehouse.duckdb_file import (
+    STORAGE_VERSION,
+    convert_errors,
+    literal,
+    open_file,
+    quoted,
+    quoted_table,
+    transaction,
+)
+from connector.warehouse.schema import Column
+
+_RECORD = "_record"
+"""Column with the API's response as received."""
+
+_PERSONAL_TEXTS = {
+    "push.batches": {"file"},
+    "push.attempts": {"body", "reason"},
+    "push.problems": {"message", "received", "found", "allowed", "fix"},
+    "push.before_images": {"record"},
+}
+"""Personal columns of the connector's own tables: typed texts, and received records."""
+
+_CONTENT_VIEWS = "marts.content_"
+_SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
+"""Types of flags and counts. Columns of other types may contain names, birthdays or salaries."""
+
+ColumnKey = tuple[str, str]
+"""Column: its table as `schema.table`, and its name."""
+
+# -- Personal columns ------------------------------------------------------------------------------
+
+
+def personal_columns(
+    project: Project, columns: TableColumns, connection: duckdb.DuckDBPyConnection | None = None
+) -> frozenset[ColumnKey]:
+    """Return the personal columns of all tables.
+
+    A column of `landing` and `history` is personal if the catalog declares its field so. A column
+    of a model is personal if
+
+    - its entry in the schema file says `meta: {personal: true}`, or
+    - the entry does not say it, and the model reads a personal column of the same name, or
+    - it has no entry and is no count or flag. A staging model's column needs no entry if the model
+      reads it under the same name, and neither does an own model's id that is passed on unchanged.
+
+    Args:
+        project: Models in the file.
+        columns: Columns of the file.
+        connection: Connection to the file, to compare ids with those of the tables that a model
+            reads. Without it, an id counts as passed on if such a table has it.
+    """
+    made = {node.table: node for node in project.nodes.values() if node.kind != "seed"}
+    found = {
+        (table, each.name)
+        for table, some in columns.items()
+        for each in some
+        if table not in made and _is_personal_in_source(table, each.name)
+    }
+    lowered = {(table, name.lower()) for table, name in found}
+    for table, node in made.items():
+        entries = node.entry.named
+        read = tables_read_by(node, columns)
+        for each in columns.get(table, ()):
+            sources = [
+                (source, column.name)
+                for source in read
+                for column in columns[source]
+                if column.name.lower() in source_names(each.name)
+            ]
+            is_personal = any((source, name.lower()) in lowered for source, name in sources)
+            if each.name not in entries and each.type not in _SAFE_TYPES and not is_personal:
+                is_personal = not _is_passed_on(node, each, sources, connection)
+            declared = entries[each.name].meta.personal if each.name in entries else None
+            if is_personal if declared is None else declared:
+                found.add((table, each.name))
+                lowered.add((table, each.name.lower()))
+    return frozenset(found)
+
+
+def _is_passed_on(
+    node: Node,
+    column: Column,
+    sources: Collection[ColumnKey],
+    connection: duckdb.DuckDBPyConnection | None,
+) -> bool:
+    """Return True if an undeclared column has only values of the columns that the model reads."""
+    if node.schema == "staging" and not node.is_own:
+        return bool(sources)
+    if not node.is_own or not (column.name == "id" or column.name.endswith("_id")):
+        return False
+    if connection is None:
+        return bool(sources)
+    name = quoted(column.name)
+    for source, its_name in sources:
+        others = f"SELECT {quoted(its_name)} FROM {quoted_table(source)}"
+        query = f"SELECT {name} FROM {quoted_table(node.table)} WHERE {name} IS NOT NULL"
+        if connection.execute(f"({query} EXCEPT {others}) LIMIT 1").fetchone() is None:
+            return True
+    return False
+
+
+def _is_personal_in_source(table: str, column: str) -> bool:
+    """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
+    schema, _, name = table.partition(".")
+    is_view = table.startswith(_CONTENT_VIEWS)
+    if schema in ("landing", "history") or is_view:
+        # A view of a content type has the type's own fields, which may contain any data.
+        resource = "content_items" if is_view else name
+        fields = CATALOG[resource].fields if resource in CATALOG else {}
+        is_own_field = is_view and column not in fields
+        is_declared = column in fields and fields[column].personal is not None
+        return column == _RECORD or is_declared or is_own_field
+    if table in _PERSONAL_TEXTS:
+        return column in _PERSONAL_TEXTS[table]
+    # The connector's own tables, and seeds. Seeds only contain what colleagues may see.
+    return schema not in ("sync", "push", "seeds")
+
+
+@dataclass(frozen=True, slots=True)
+class UndeclaredColumn:
+    """Model or column of the user's folder without an entry in a schema file.
+
+    `column` is None for a model without an entry. `is_masked` is True if the column counts as
+    personal.
+    """
+
+    table: str
+    column: str | None
+    file: Path
+    is_masked: bool
+
+    @property
+    def sentence(self) -> str:
+        """Warning about the missing entry."""
+        if self.column is None:
+            return f"{self.table} is not listed in a schema.yml next to {self.file}."
+        masked = " The connector treats it as personal: publish_personal = drop or hash masks it."
+        text = f"{self.table}.{self.column} ({self.file}) is not declared in a schema.yml."
+        return text + masked * self.is_masked
+
+
+def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
+    """Return the user's models and columns without an entry, in build order."""
+    own = [each for each in project.nodes.values() if each.is_own and each.kind != "seed"]
+    if not own:
+        return ()
+    columns = describe(project)
+    personal = personal_columns(project, columns)
+    found: list[UndeclaredColumn] = []
+    for node in own:
+        if not node.entry.name:
+            found.append(UndeclaredColumn(node.table, None, node.path, is_masked=False))
+        known = [each.name for each in columns.get(node.table, ())]
+        names = [each for each in known if each not in node.entry.named]
+        found += [
+            UndeclaredColumn(node.table, name, node.path, (node.table, name) in personal)
+            for name in names
+        ]
+    return tuple(found)
+
+
+# -- Mask ------------------------------------------------------------------------------------------
+
+_TOKEN_BLOCK_BYTES = 64
+TOKEN_CHARACTERS = 32
+"""Number of characters of a hash in hexadecimal digits: half of an HMAC with SHA-256."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Rules of a masked copy.
+
+    Attributes:
+        personal: Keep, drop or hash personal columns.
+        key: Key of the hashes; None if nothing is hashed.
+        without: Schemas, tables, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN` to leave out.
+    """
+
+    personal: Treatment
+    key: SecretStr | None
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Mask | None:
+        """Return the mask; None if all is published. Raises `SettingsError` without a hash key."""
+        personal, without = settings.publish_personal.value, settings.publish_without.value
+        is_plain = personal == "keep" and not without
+        return None if is_plain else cls(personal, settings.hash_key(), without)
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """Resource and field of each `RESOURCE.FIELD`."""
+        split = [(name.partition(".")[0], name.partition(".")[2]) for name in self.without]
+        return [(r, field) for r, field in split if r in CATALOG and field in CATALOG[r].fields]
+
+    def left_out(self) -> set[ColumnKey]:
+        """Return the columns to leave out.
+
+        `RESOURCE.FIELD` leaves out the columns of landing and history, and the texts of `push`
+        that may contain its values.
+        """
+        split = [name.rpartition(".")[::2] for name in self.without]
+        found = {(table, column) for table, column in split if "." in table}
+        for resource, field in self.fields:
+            found |= {(f"{schema}.{resource}", field) for schema in ("landing", "history")}
+            found |= {(table, name) for table, some in _PERSONAL_TEXTS.items() for name in some}
+        return found
+
+    def check_names(self, project: Project) -> None:
+        """Raise `UnknownName` for a table or column to leave out that does not exist."""
+        fields = {".".join(each) for each in self.fields}
+        for name in self.without:
+            if "." not in name or name in fields or name.startswith(_CONTENT_VIEWS):
+                continue
+            columns = describe(project)
+            schema, table, *column = name.split(".", 2)
+            known = {each.name for each in columns.get(f"{schema}.{table}", ())}
+            if not known:
+                near = [each for each in columns if each.startswith(f"{schema}.")]
+                raise UnknownName("table in publish_without", f"{schema}.{table}", near)
+            if column and column[0] not in known:
+                what = f"column of {schema}.{table} in publish_without"
+                raise UnknownName(what, column[0], sorted(known))
+
+    def clear_fields(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Set each `RESOURCE.FIELD` to null, and remove it from the received records.
+
+        This is done before the models are built, so that no model can contain the values.
+        """
+        with transaction(connection):
+            for resource, field in self.fields:
+                removed = literal(json.dumps({field: None}))
+                for schema in ("landing", "history"):
+                    connection.execute(
+                        f"UPDATE {schema}.{quoted(resource)} SET {quoted(field)} = NULL, "
+                        f"{_RECORD} = json_merge_patch({_RECORD}, {removed})"
+                    )
+
+
+def write_masked(draft: Path, copy: Path, mask: Mask, project: Project) -> None:
+    """Write a masked copy of a draft, which does not change, to a new file.
+
+    Raises a `WarehouseError`, for example if the disk is full.
+    """
+    with open_file(draft) as connection, convert_errors(copy):
+        storage = f"STORAGE_VERSION '{STORAGE_VERSION}'"
+        connection.execute(f"ATTACH {literal(str(copy))} AS masked ({storage})")
+        copy.chmod(0o600)
+        if mask.key is not None:
+            _set_hash_key(connection, mask.key)
+        columns = read_columns(connection, project)
+        is_kept = mask.personal == "keep"
+        personal = frozenset() if is_kept else personal_columns(project, columns, connection)
+        abouts = connection.execute(
+            "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() "
+            "WHERE database_name = current_database() UNION ALL "
+            "SELECT schema_name || '.' || view_name, comment FROM duckdb_views() "
+            "WHERE database_name = current_database() AND NOT internal ORDER BY ALL"
+        ).fetchall()
+        left_out = mask.left_out()
+        for table, about in abouts:
+            if not {table.partition(".")[0], table} & {*mask.without}:
+                kept = [each for each in columns[table] if (table, each.name) not in left_out]
+                shown = [*_shown_columns(table, kept, mask, personal)]
+                _copy_table(connection, table, about, shown)
+        connection.execute("CHECKPOINT masked")
+        connection.execute("DETACH masked")
+
+
+def _shown_columns(
+    table: str, columns: Collection[Column], mask: Mask, personal: Collection[ColumnKey]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, expression and comment of each column of the copy."""
+    for each in columns:
+        name = quoted(each.name)
+        if (table, each.name) not in personal:
+            yield name, name, each.comment
+        # Received records are too long to be compared, and texts about a row join with nothing.
+        elif mask.personal == "hash" and each.name != _RECORD and table not in _PERSONAL_TEXTS:
+            comment = f"{each.comment} The value is replaced by a hash.".strip()
+            yield name, _hash_expression(name), comment
+
+
+def _copy_table(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    about: str | None,
+    columns: Collection[tuple[str, str, str]],
+) -> None:
+    """Copy the columns of a table with their comments, in one transaction; none if it has none."""
+    if not columns:
+        return
+    target = f"masked.{quoted_table(table)}"
+    shown = ", ".join(f"{expression} AS {name}" for name, expression, _ in columns)
+    with transaction(connection):
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.partition('.')[0])}")
+        connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted_table(table)}")
+        comments = [f"COMMENT ON TABLE {target} IS {literal(about or '')}"]
+        comments += [
+            f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}"
+            for name, _, text in columns
+            if text
+        ]
+        connection.execute(";".join(comments))
+
+
+def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
+    """Set the two pads of the HMAC key (RFC 2104) as variables, to keep them out of statements."""
+    plain = key.get_secret_value().encode()
+    if len(plain) > _TOKEN_BLOCK_BYTES:
+        plain = hashlib.sha256(plain).digest()
+    plain = plain.ljust(_TOKEN_BLOCK_BYTES, b"\0")
+    for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
+        connection.execute(f"SET VARIABLE {name} = ?::BLOB", [bytes(b ^ byte for b in plain)])
+
+
+def _hash_expression(name: str) -> str:
+    """Return the SQL for the hash of a column's value: the first half of an HMAC with SHA-256.
+
+    DuckDB computes it, because a Python function would be called for each value. Null stays null,
+    and an empty text stays empty, to show that the field was empty.
+    """
+    text = f"CAST({name} AS VARCHAR)"
+    inner = f"unhex(sha256(getvariable('inner_pad') || encode({text})))"
+    whole = f"sha256(getvariable('outer_pad') || {inner})"
+    return f"CASE WHEN {text} = '' THEN '' ELSE left({whole}, {TOKEN_CHARACTERS}) END"

@@ -1,0 +1,236 @@
+"""Publication of the loaded rows: copy, build, check and replace the published file.
+
+The work file is only locked during the copy. A crash leaves the old file or the new one: the draft
+is invisible until the rename, and a leftover draft is overwritten. Two publishers run one after the
+other, so that the later one publishes the later state.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.log import new_id
+from connector.models.mask import Mask, write_masked
+from connector.models.project import Project, load_project
+from connector.models.runner import MEMORY_MAX, BuildResult, Watch, build
+from connector.models.seeds import AUDIT, find_unmapped, maps_any_value
+from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
+from connector.settings.model import Settings
+from connector.warehouse.duckdb_file import convert_errors, hold_lock, open_file, transaction
+from connector.warehouse.runs import Publication, write_publication
+from connector.warehouse.warehouse import Warehouse
+from connector.warehouse.work_file import (
+    begin_publication,
+    record_publication,
+    remove_draft,
+    replace_published,
+)
+
+LOCK_FILE = "publishing.lock"
+
+WAIT_SECONDS = 900.0
+"""Seconds that a publisher waits for another; longer than any normal build."""
+
+
+@contextmanager
+def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Hold the folder's exclusive lock for publications, which ends with the process.
+
+    Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` if the folder cannot
+    be written to.
+    """
+    path = folder / LOCK_FILE
+    with convert_errors(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(path, time.monotonic() + wait_seconds))
+        except TimeoutError:
+            raise WarehouseBusy(
+                f"another process has been publishing {path} for {wait_seconds:.0f} s",
+                action="Wait for the process or stop it. Then run 'connector publish'.",
+            ) from None
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """Published file, the record of its publication, and the results of the build."""
+
+    file: Path
+    publication: Publication
+    built: BuildResult
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the publication as `--json` prints it; times as ISO 8601."""
+        row = self.publication
+        return {
+            "outcome": row.outcome,
+            "file": str(self.file),
+            "true_of": row.true_of.isoformat() if row.true_of is not None else None,
+            "models": row.models,
+            "checks": row.checks,
+            "failed_checks": list(row.failed_checks),
+            "unfilled_seeds": list(row.unfilled_seeds),
+            "personal": row.personal,
+            "bytes": row.bytes,
+            "seconds": row.seconds,
+        }
+
+
+def load_account_project(settings: Settings) -> Project:
+    """Return the shipped models with the account's own seeds and models.
+
+    Raises a `ModelError`, and `SettingsError` if the folder of own models is not a folder.
+    """
+    seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
+    if own.value is not None and not own.value.is_dir():
+        raise_invalid_value("models_folder", own.value, "a folder that exists", own.origin)
+    return load_project(seeds=seeds, own=own.value, own_schema=settings.models_schema.value)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def publish(
+    settings: Settings,
+    *,
+    run_id: str | None = None,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = _now,
+) -> PublishResult:
+    """Build the models over the loaded rows and publish the file for analysts.
+
+    Args:
+        settings: Settings of the account.
+        run_id: Id of the run that publishes.
+        watch: Called with the progress of the build.
+        now: Clock.
+
+    Raises:
+        PublishingRefused: Checks of severity error have failed.
+        ModelError: A model cannot be built.
+        WarehouseError: A file cannot be written. After every error the published file is unchanged,
+            and `sync.publications` has the reason.
+    """
+    if not Warehouse(settings.folder).exists:
+        raise WarehouseError(
+            f"no records are loaded in {settings.folder}",
+            action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
+        )
+    with publication_lock(settings.folder):
+        return _Publishing(settings, run_id, now).run(watch)
+
+
+class _Publishing:
+    """One publication, whose record `row` is in the work file from its begin to its end."""
+
+    def __init__(self, settings: Settings, run_id: str | None, now: Callable[[], datetime]) -> None:
+        warehouse = Warehouse(settings.folder)
+        self._work, self._target = warehouse.work, warehouse.published
+        self._draft = self._target.with_name(f"{self._target.name}.publishing")
+        self._masked = self._target.with_name(f"{self._target.name}.masking")
+        self._settings, self._now = settings, now
+        started_at = now()
+        self._row = Publication(
+            new_id(started_at),
+            started_at,
+            run_id=run_id,
+            personal=settings.publish_personal.value,
+            left_out=settings.publish_without.value,
+            time_zone=settings.time_zone.value,
+        )
+
+    def run(self, watch: Watch | None) -> PublishResult:
+        """Publish. After an error, remove the drafts and record the error in the work file."""
+        try:
+            built = self._publish(watch)
+        except BaseException as error:
+            with suppress(WarehouseError):
+                self._remove_drafts()
+                if isinstance(error, ConnectorError):
+                    outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
+                    self._end(outcome, error_code=error.code, message=str(error))
+                    record_publication(self._work, self._row)
+            raise
+        # It is published even if this record fails: the next publication reads it from the file.
+        with suppress(WarehouseError):
+            record_publication(self._work, self._row)
+        return PublishResult(self._target, self._row, built)
+
+    def _publish(self, watch: Watch | None) -> BuildResult:
+        self._remove_drafts()
+        is_off, mask = self._settings.models.value == "off", Mask.from_settings(self._settings)
+        project = Project({}, {}, ()) if is_off else load_account_project(self._settings)
+        if mask is not None:
+            mask.check_names(project)
+        self._row = begin_publication(self._work, self._draft, self._row, self._target)
+        with open_file(self._draft, memory=MEMORY_MAX) as connection:
+            if mask is not None:
+                mask.clear_fields(connection)
+            built = build(connection, project, watch=watch)
+            self._row = _with_results(self._row, built, _count_unfilled(connection, project))
+            if built.blocking:
+                raise PublishingRefused([(e.check.name, e.failing) for e in built.blocking])
+            self._end("published")
+            with transaction(connection):
+                write_publication(connection, self._row)
+            connection.execute("CHECKPOINT")
+        finished = self._draft
+        if mask is not None:
+            write_masked(self._draft, self._masked, mask, project)
+            remove_draft(self._draft)
+            finished = self._masked
+        self._end("published", bytes=replace_published(finished, self._target))
+        return built
+
+    def _remove_drafts(self) -> None:
+        remove_draft(self._draft)
+        remove_draft(self._masked)
+
+    def _end(self, outcome: str, **more: Any) -> None:
+        """Set the outcome, the time of the end and further fields of the record."""
+        ended = self._now()
+        seconds = (ended - self._row.started_at).total_seconds()
+        self._row = replace(self._row, outcome=outcome, ended_at=ended, seconds=seconds, **more)
+
+
+def _count_unfilled(connection: duckdb.DuckDBPyConnection, project: Project) -> dict[str, int]:
+    """Return the number of missing values of each seed that the user has not begun to fill in."""
+    if AUDIT not in (each.name for each in project.checks):
+        return {}
+    missing = find_unmapped(connection, project)
+    return {n: len(each) for n, each in missing.items() if not maps_any_value(project.nodes[n])}
+
+
+def _with_results(row: Publication, built: BuildResult, unfilled: Mapping[str, int]) -> Publication:
+    """Return the publication with the results of the checks.
+
+    Values that are missing in the `unfilled` seeds, which the user has not begun, count apart.
+    """
+    failed = []
+    for each in (*built.blocking, *built.warnings):
+        waiting = sum(unfilled.values()) if each.check.name == AUDIT else 0
+        if each.failing > waiting:
+            failed.append(replace(each, failing=each.failing - waiting))
+    return replace(
+        row,
+        models=len(built.models),
+        checks=len(built.checks),
+        failed_checks=tuple(each.check.name for each in failed),
+        failed_rows=tuple(each.failing for each in failed),
+        failed_samples=tuple((*each.examples, None)[0] for each in failed),
+        unfilled_seeds=tuple(unfilled),
+        unfilled_rows=tuple(unfilled.values()),
+    )

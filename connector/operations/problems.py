@@ -1,0 +1,522 @@
+"""Problems of an account: at most one of each of seven kinds, found in the account's files.
+
+`read_state` reads the files once, without creating any. Each check is a pure function of that
+state. The data is judged by the file that analysts open and not by the pull: a pull that succeeds
+every night is no help if its publication is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import pairwise, takewhile
+from typing import Any, Literal
+
+from connector.errors import ConnectorError, WarehouseError, count_noun, end_sentence
+from connector.errors_api import TryAgain
+from connector.ledger.backups import Backup, Backups
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import PushHealth
+from connector.ledger.journal_writer import PUSH_LEASE
+from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.ledger.quota import format_moment
+from connector.operations.backup import is_backup_running
+from connector.pulls.outcome import can_retry, next_action
+from connector.pulls.workspace import read_folder_identity
+from connector.settings.model import Settings
+from connector.settings.values import Age
+from connector.warehouse.published_file import read_verified_times
+from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
+from connector.warehouse.warehouse import Warehouse
+
+Code = Literal[
+    "unusable",
+    "pull_failed",
+    "publication_failed",
+    "data_old",
+    "rows_unconfirmed",
+    "quota",
+    "backup_failed",
+]
+"""Kind of a problem, the most severe first."""
+
+NOTHING = RunHealth((), {}, None, {}, {}, ())
+"""Health of an account that never loaded anything."""
+
+FORECAST_SHARE = 1.05
+"""Forecast as a share of the quota above which the quota is about to be used up."""
+
+BACKUP_AGES_MAX = 2
+"""Number of usual intervals without a backup after which the last one is too old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Problem with its title, a sentence on what happened, and the next action.
+
+    `cause` distinguishes problems of one kind: a new cause is a new problem. Texts contain no name
+    of a person, no content of a file, no key, and none of the API's own words.
+    """
+
+    code: Code
+    title: str
+    happened: str
+    action: str
+    since: datetime | None = None
+    cause: str = ""
+
+    @property
+    def key(self) -> str:
+        """Name of the problem in the set of problems."""
+        return f"{self.code}:{self.cause}" if self.cause else self.code
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the problem as `--json` prints it."""
+        return asdict(self) | {"since": self.since and self.since.isoformat()}
+
+
+@dataclass(frozen=True, slots=True)
+class AccountState:
+    """Contents of an account's files that determine its problems.
+
+    Attributes:
+        health: Runs and publications; empty if the work file cannot be read.
+        verified: Time up to which each resource is verified in the published file, None if it is
+            not; None without a published file.
+        error: Error of a file.
+        ledger: Requests and leases; None without a ledger.
+        backups: Latest backups, newest first.
+        is_backing_up: True while a process makes a backup.
+    """
+
+    now: datetime
+    max_age: Age
+    health: RunHealth = NOTHING
+    verified: Mapping[str, datetime | None] | None = None
+    error: ConnectorError | None = None
+    ledger: LedgerStatus | None = None
+    pushes: PushHealth = field(default_factory=PushHealth)
+    backups: Sequence[Backup] = ()
+    is_backing_up: bool = False
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Ids of runs that are running. Any other run without an end was killed."""
+        leases = self.ledger.leases if self.ledger is not None else ()
+        return frozenset(each.owner.run_id for each in leases if not each.can_be_taken(self.now))
+
+    @property
+    def runs(self) -> list[Run]:
+        """Latest pulls that ended or were killed, newest first."""
+        return [
+            each for each in self.health.runs if each.outcome or each.run_id not in self.running
+        ]
+
+    @property
+    def publications(self) -> list[Publication]:
+        """Latest publications that ended or were killed, newest first."""
+        return [
+            each
+            for each in self.health.publications
+            if each.outcome or each.run_id is None or each.run_id not in self.running
+        ]
+
+
+def read_state(settings: Settings, now: datetime) -> AccountState:
+    """Read the account's files. Errors of the files are part of the state."""
+    state, warehouse = AccountState(now, settings.max_age.value), Warehouse(settings.folder)
+    try:
+        with Ledger(settings.folder) as ledger:
+            if ledger.exists:
+                state = replace(
+                    state,
+                    ledger=ledger.status(allowance_of(settings), now),
+                    pushes=Journal(ledger).push_health(),
+                    backups=Backups(ledger).latest_backups(),
+                    is_backing_up=is_backup_running(settings.folder),
+                )
+            if warehouse.exists:
+                state = replace(state, health=warehouse.health())
+            read_folder_identity(ledger, warehouse)
+        if warehouse.published.exists():
+            state = replace(state, verified=read_verified_times(warehouse.published))
+    except WarehouseError as error:
+        # A file that another process has open is no problem.
+        return state if error.code == "warehouse_busy" else replace(state, error=error)
+    return state
+
+
+def find_problems(state: AccountState) -> list[Problem]:
+    """Return the account's problems, the most severe first. One cause is reported once."""
+    found = [problem for check in _CHECKS if (problem := check(state)) is not None]
+    return [each for each in found if each.code != "data_old" or not _is_explained(state, found)]
+
+
+def _is_explained(s: AccountState, found: Sequence[Problem]) -> bool:
+    """Return True if another problem explains the age of the published file: a recent pull failed.
+
+    An age of more than twice the maximum is reported anyway.
+    """
+    causes = {"pull_failed", "publication_failed", "quota"} & {each.code for each in found}
+    (old,) = (each for each in found if each.code == "data_old")
+    is_tried = bool(s.runs) and s.now - s.runs[0].started_at <= s.max_age.length
+    is_recent = old.since is None or s.now - old.since <= 2 * s.max_age.length
+    return bool(causes) and is_tried and is_recent
+
+
+def settings_problem(error: ConnectorError) -> Problem:
+    """Return the problem of an account whose settings are invalid."""
+    return Problem(
+        "unusable", "settings are invalid", _without_api_text(str(error))[0], error.action,
+        cause="settings",
+    )  # fmt: skip
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def _unusable(s: AccountState) -> Problem | None:
+    """Report a file that is damaged or missing, or that belongs to another account."""
+    if s.error is not None:
+        sentence, _ = _without_api_text(str(s.error))
+        title = "the account's files cannot be used"
+        return Problem(
+            "unusable", title, sentence, _by_schedule(s.error.action), cause=s.error.code
+        )
+    if s.verified is None and any(each.outcome == "published" for each in s.health.publications):
+        return Problem(
+            "unusable",
+            "the published file is missing",
+            "recruitment.duckdb was published, and is no longer in the account's folder.",
+            "Run 'connector publish'.",
+            cause="published_missing",
+        )
+    return None
+
+
+# -- Pulls -----------------------------------------------------------------------------------------
+
+
+def _pull_failed(s: AccountState) -> Problem | None:
+    """Report that the last pull failed, was killed, or did not verify a resource.
+
+    A pull that was stopped on purpose is no failure. A pull whose publication failed is reported by
+    the publication.
+    """
+    runs = [each for each in s.runs if each.outcome != "stopped" or each.error_code]
+    failed = list(takewhile(lambda run: run.outcome in (None, "failed"), runs))
+    if failed and failed[0].run_id not in {each.run_id for each in s.publications if _failed(each)}:
+        last = failed[0]
+        since = failed[-1].ended_at or failed[-1].started_at
+        times = f"the last {len(failed)} pulls" if len(failed) > 1 else "the last pull"
+        if last.outcome is None:
+            return Problem(
+                "pull_failed",
+                f"{times} did not end",
+                "The process was killed, for example by a restart or because memory ran out."
+                " Loaded records are kept.",
+                "The next pull continues. If this happens again, check the machine's log.",
+                since,
+                "killed",
+            )
+        results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
+        same = [next_action(each) for each in results if each.error_code == last.error_code]
+        action = " ".join(dict.fromkeys(same)) or next_action(last.error_code)
+        return _from_error("pull_failed", f"{times} failed", since, last, action)
+    return _pull_incomplete(s)
+
+
+def _pull_incomplete(s: AccountState) -> Problem | None:
+    """Report the resources that their last pull did not verify."""
+    ended = {each.run_id: each.ended_at or each.started_at for each in s.runs}
+    results = [
+        (ended.get(run_id), each)
+        for run_id, each in s.health.resources.values()
+        if not each.proven and each.outcome not in ("done", "stopped", "not_started")
+        and each.error_code not in ("quota_spent", "budget_spent")
+    ]  # fmt: skip
+    results += [
+        (ended.get(run_id), each)
+        for run_id, each in s.health.resources.values()
+        if each.anomalies.get("mass_deletion") and (ended.get(run_id), each) not in results
+    ]
+    if not results:
+        return None
+    names = ", ".join(each.resource for _, each in results)
+    since = min((at for at, _ in results if at is not None), default=None)
+    last = results[0][1]
+    found = _from_error("pull_failed", f"not verified: {names}", since, last, next_action(last))
+    sentences = [_without_api_text(each.message)[0] for _, each in results[:2]]
+    actions = [_by_schedule(next_action(each)) for _, each in results[:2]]
+    return replace(
+        found,
+        happened=" ".join(dict.fromkeys(sentences)),
+        action=" ".join(dict.fromkeys(actions)),
+        cause=",".join(sorted(f"{each.resource}-{_cause(each)}" for _, each in results)),
+    )
+
+
+# -- Publications ----------------------------------------------------------------------------------
+
+
+def _failed(publication: Publication) -> bool:
+    """Return True unless analysts got a file with the latest records."""
+    return publication.outcome not in ("published", "unchanged")
+
+
+def _publication_failed(s: AccountState) -> Problem | None:
+    """Report that the last publication was refused, failed, or did not end."""
+    failed = list(takewhile(_failed, s.publications))
+    if not failed:
+        return None
+    last, since = failed[0], failed[-1].ended_at or failed[-1].started_at
+    if last.outcome in (None, "interrupted"):
+        times = (
+            f"the last {len(failed)} publications" if len(failed) > 1 else "the last publication"
+        )
+        return Problem(
+            "publication_failed",
+            f"{times} did not end",
+            "The process was killed, for example because memory ran out. Analysts still have the"
+            " file before it.",
+            "Run 'connector publish'. If it is killed again, give the machine more memory or lower"
+            " the memory limit of models.",
+            since,
+            "killed",
+        )
+    outcome = "refused" if last.outcome == "refused" else "failed"
+    found = _from_error(
+        "publication_failed",
+        f"the publication {outcome}",
+        since,
+        last,
+        next_action(last.error_code),
+    )
+    if outcome == "refused":
+        checks = ", ".join(last.failed_checks)
+        return replace(
+            found, title="the publication was refused", cause=f"refused {checks}".strip()
+        )
+    return found
+
+
+def _data_old(s: AccountState) -> Problem | None:
+    """Report resources of the published file that are verified up to a time that is too old."""
+    first = s.health.first_run_at
+    if s.verified is None:
+        if first is None or s.now - first <= s.max_age.length or s.error is not None:
+            return None
+        return Problem(
+            "data_old",
+            "no file was published yet",
+            f"The first pull began at {format_moment(first)}, and analysts have no file.",
+            "Run 'connector pull' and check its messages.",
+            first,
+        )
+    known = {name: at for name, at in _verified_times(s).items() if at is not None}
+    behind = [name for name, at in known.items() if s.now - at > s.max_age.length]
+    if not behind:
+        return None
+    oldest = min(known[name] for name in behind)
+    return Problem(
+        "data_old",
+        f"the published file is older than {s.max_age}",
+        f"Its records are verified up to {format_moment(oldest)}: {', '.join(behind)}.",
+        "Check that the schedule runs, then run 'connector pull' and check its messages.",
+        oldest,
+    )
+
+
+def _verified_times(s: AccountState) -> Mapping[str, datetime | None]:
+    """Return the time up to which each resource of the published file is verified.
+
+    A pull that found nothing to publish also verified the published file.
+    """
+    assert s.verified is not None
+    newest = s.publications[0] if s.publications else None
+    if newest is not None and newest.outcome == "unchanged":
+        return s.health.proven_at
+    if not s.verified:
+        # The file was published without the schema `sync`.
+        times = [each.true_of for each in s.publications if each.outcome == "published"]
+        return {"all": times[0]} if times else {}
+    return s.verified
+
+
+# -- Pushes, quota, backups ------------------------------------------------------------------------
+
+
+def _rows_unconfirmed(s: AccountState) -> Problem | None:
+    """Report rows of pushes whose answer was lost. The rows of a running push do not count."""
+    leases = s.ledger.leases if s.ledger is not None else ()
+    is_pushing = any(each.name == PUSH_LEASE and not each.can_be_taken(s.now) for each in leases)
+    unclear = [s.pushes.held, None if is_pushing else s.pushes.open]
+    found = [each for each in unclear if each is not None]
+    if not found:
+        return None
+    return Problem(
+        "rows_unconfirmed",
+        f"{count_noun(sum(each.rows for each in found), 'pushed row is', 'pushed rows are')}"
+        " unconfirmed",
+        "The rows were sent, but the answers were lost. The API may have applied them or not.",
+        "If a push was interrupted, push the same file again: no row is sent twice. Otherwise run"
+        " 'connector resolve', which lists the rows.",
+        min(each.since for each in found),
+    )
+
+
+def _quota(s: AccountState) -> Problem | None:
+    """Report that the monthly quota is used up or about to be, or that the API refuses requests."""
+    if s.ledger is None:
+        return None
+    month, refusal, since = s.ledger.month, s.ledger.exhaustion, None
+    action = "Wait for the reset: pulls continue by themselves. After a change of your plan, set"
+    action += " monthly_requests and run 'connector pull --ignore-quota'."
+    cause = "spent"
+    if refusal is not None:
+        title, since = "the monthly quota is used up", refusal.noted_at
+        happened = "The API reported it."
+        if not refusal.is_told:
+            title, cause = "the API refuses requests (429)", "refused"
+            happened = "The answers do not say when requests are allowed again. The month's quota"
+            happened += " may be used up, or another limit applies."
+            action = "Check on the platform which limit applies. If the quota is not used up, run"
+            action += " 'connector pull --ignore-quota'."
+        happened += f" Pulls send no request before {format_moment(refusal.until)}."
+    elif month.limit is None:
+        return None
+    elif not month.requests_left(keeps_reserve=True):
+        title = f"the monthly quota of {month.limit:,} requests is used up"
+        reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
+        happened = f"{month.used:,} requests were sent{reserved}. The quota resets on"
+        happened += f" {month.period.ends}."
+    elif (s.ledger.forecast or 0) > FORECAST_SHARE * month.limit:
+        title = f"the month needs about {s.ledger.forecast:,} requests, and the quota is"
+        title += f" {month.limit:,}"
+        happened = f"The cycle ends on {month.period.ends}. {month.used:,} requests were sent."
+        action = "Pull less often, or get a larger plan and set monthly_requests."
+        cause = "forecast"
+    else:
+        return None
+    return Problem("quota", title, happened, action, since, cause)
+
+
+def _backup_failed(s: AccountState) -> Problem | None:
+    """Report that the last backup failed or was interrupted, or is too old.
+
+    An account without backups has no problem. A backup is too old after twice the usual interval,
+    and not before twice the maximum age.
+    """
+    if not s.backups:
+        return None
+    last = s.backups[0]
+    if last.file is None and not (last.ended_at is None and s.is_backing_up):
+        return Problem(
+            "backup_failed",
+            "the last backup failed",
+            _without_api_text(
+                last.message or "The process was killed before the backup was complete"
+            )[0],
+            "Run 'connector backup' again, and check the disk of the backups.",
+            last.began_at,
+            "failed",
+        )
+    made = [each.began_at for each in s.backups if each.file is not None]
+    gaps = sorted(later - earlier for later, earlier in pairwise(made))
+    usual = max(s.max_age.length, gaps[len(gaps) // 2] if gaps else timedelta())
+    if not made or s.now - made[0] <= BACKUP_AGES_MAX * usual:
+        return None
+    return Problem(
+        "backup_failed",
+        "the last backup is too old",
+        f"It was made at {format_moment(made[0])}.",
+        "Check that the schedule of the backup runs, then run 'connector backup'.",
+        made[0],
+        "old",
+    )
+
+
+_CHECKS: tuple[Callable[[AccountState], Problem | None], ...] = (
+    *(_unusable, _pull_failed, _publication_failed, _data_old),
+    *(_rows_unconfirmed, _quota, _backup_failed),
+)
+
+
+# -- Words -----------------------------------------------------------------------------------------
+
+_REASONS = {
+    "unauthorized": "API key rejected",
+    "forbidden": "the API key lacks a scope",
+    "unreachable": "the API cannot be reached",
+    "no_answer": "the API did not answer completely",
+    "rate_limited": "the API's rate limit is exceeded",
+    "answer_broken": "the API's answer cannot be read",
+    "unreadable_answer": "the address did not answer as the API",
+    "redirected": "the API redirects to another address",
+    "not_found": "the address has no such API",
+}
+
+_BY_SCHEDULE = {
+    TryAgain.action: "No action is needed: the next pull tries again. If the error lasts for a day,"
+    " check the network and the platform's status page.",
+    ", then run the command again.": ". The next pull tries again.",
+    "Run the command again later: earlier": "The next pull tries again. Earlier",
+    "Run the same command again to continue": "The next pull continues",
+    "Run the same command again. It continues": "The next pull continues",
+    "Run the same command again: it reads": "The next pull reads",
+}
+"""Next actions of users who run a command themselves, and the texts if a schedule runs it."""
+
+
+def _by_schedule(action: str) -> str:
+    """Return the action for a user whose schedule runs the command again."""
+    for by_hand, scheduled in _BY_SCHEDULE.items():
+        action = action.replace(by_hand, scheduled)
+    return action
+
+
+def _without_api_text(message: str | None) -> tuple[str, str]:
+    """Return a message as a sentence without the API's words, and the status of its answer.
+
+    A notification leaves the machine, and the API's words may name a person. The status is empty if
+    the message has none.
+    """
+    text = (message or "").strip()
+    request, _, answer = text.partition(" was answered ")
+    status = answer[:3] if answer[:3].isdecimal() else ""
+    # The target of a redirect is not part of the API's words.
+    if status and not status.startswith("3"):
+        text = f"{request} was answered {status}"
+    if text.partition(" ")[0].isalpha():
+        text = f"{text[:1].upper()}{text[1:]}"
+    return (text if text.endswith(("?", "!")) or not text else end_sentence(text)), status
+
+
+def _cause(result: Run | ResourceRun | Publication) -> str:
+    """Return the code of the error; an unstable service fails in many ways, which are one cause."""
+    if isinstance(result, ResourceRun) and can_retry(result):
+        return "try_again"
+    return result.error_code or "unverified"
+
+
+def _from_error(
+    code: Code, subject: str, since: datetime | None, ended: Run | ResourceRun | Publication,
+    action: str,
+) -> Problem:  # fmt: skip
+    """Return the problem of a run that ended with an error: "SUBJECT (REASON)"."""
+    sentence, status = _without_api_text(ended.message)
+    reason = _REASONS.get(ended.error_code or "", "")
+    if status:
+        reason = f"{reason}, {status}" if reason else f"the API answered {status}"
+    reason = reason or (ended.error_code or "").replace("_", " ")
+    title = f"{subject} ({reason})" if reason else subject
+    return Problem(code, title, sentence, _by_schedule(action), since, _cause(ended))
+
+
+def describe_problem(problem: Problem) -> Iterator[str]:
+    """Yield the lines of a problem: its title, what happened and since when, and what to do."""
+    since = "" if problem.since is None else f" Since {format_moment(problem.since)}."
+    yield f"{problem.title[:1].upper()}{problem.title[1:]}."
+    yield f"{problem.happened}{since}".strip()
+    yield f"What to do: {problem.action}"

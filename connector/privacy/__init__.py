@@ -1,1 +1,0 @@
-"""Privacy: find, erase and retain personal data, with receipts."""

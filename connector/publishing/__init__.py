@@ -1,1 +1,0 @@
-"""Publish: models, audits and the read-only file for analysts."""

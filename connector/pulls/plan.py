@@ -1,0 +1,240 @@
+"""Estimated cost of a pull, and of scheduled pulls until the end of the month.
+
+An estimate sends one request for each stream and loads nothing. It expects as many changes as the
+last pull found. New and deleted records follow from the total of the list, unless totals are wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from math import ceil, log2
+from typing import Any
+
+from connector.catalog import declaration
+from connector.catalog.resource import PER_PAGE_MAX, Declaration
+from connector.errors_api import Forbidden
+from connector.ledger.quota import MonthUse, midnight
+from connector.pulls.outcome import to_json_value
+from connector.pulls.ports import StreamApi, StreamCopy
+from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
+from connector.settings.model import Settings
+from connector.warehouse.state import ResourceState, read_resource_state
+from connector.warehouse.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class PullCost:
+    """Estimated changes and requests of the pull of a resource.
+
+    Attributes:
+        total: Number of records according to the API.
+        changed: Records created or changed since the last verified pull.
+        deleted: Deleted records.
+        queued: Records queued to be read.
+        lists: Requests for list pages.
+        details: Requests for single records.
+        is_first: True if the first load is not complete.
+    """
+
+    total: int
+    changed: int
+    deleted: int
+    queued: int
+    lists: int
+    details: int
+    is_first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Total number of requests."""
+        return self.lists + self.details
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleEstimate:
+    """Estimated requests of scheduled pulls until the end of the month.
+
+    Attributes:
+        every_seconds: Seconds between two pulls.
+        quiet_requests: Requests of a pull without changes.
+        changes_a_day: Records that change per day.
+    """
+
+    every_seconds: float
+    pulls: int
+    quiet_requests: int
+    changes_a_day: float
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """Estimated cost of a pull, and the requests that the estimate itself needed.
+
+    Attributes:
+        by_resource: Estimate by resource.
+        skipped: Resources that the API key may not read.
+        spent: Requests that the estimate needed.
+        limit_per_minute: Rate limit that the API reported; None if unknown.
+        month: Requests of the month so far.
+        schedule: Estimate for scheduled pulls; None if none was requested.
+    """
+
+    by_resource: dict[str, PullCost]
+    skipped: tuple[str, ...]
+    spent: int
+    limit_per_minute: int | None
+    month: MonthUse | None
+    schedule: ScheduleEstimate | None = None
+
+    @property
+    def requests(self) -> int:
+        """Total number of requests of the pull."""
+        return sum(each.requests for each in self.by_resource.values())
+
+    @property
+    def minutes(self) -> float | None:
+        """Minutes that the requests take at the current rate limit; None if it is unknown."""
+        return self.requests / self.limit_per_minute if self.limit_per_minute else None
+
+    @property
+    def month_share(self) -> float | None:
+        """Requests as a share of the monthly quota; None if the quota is unknown."""
+        limit = self.month.limit if self.month is not None else None
+        return self.requests / limit if limit else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as `--json` prints it."""
+        return {
+            "requests": self.requests,
+            "minutes": self.minutes,
+            "month_share": self.month_share,
+            "limit_per_minute": self.limit_per_minute,
+            "spent": self.spent,
+            "resources": {
+                name: {**asdict(each), "requests": each.requests}
+                for name, each in self.by_resource.items()
+            },
+            "skipped": list(self.skipped),
+            "month": None if self.month is None else to_json_value(asdict(self.month)),
+            "schedule": None if self.schedule is None else asdict(self.schedule),
+        }
+
+
+async def estimate_cost(
+    settings: Settings, resources: Sequence[str] = (), *, every: timedelta | None = None
+) -> CostEstimate:
+    """Estimate a pull of the resources (default: all), and scheduled pulls if `every` is given.
+
+    Raises the errors of a pull, except for a missing scope, which skips the resource.
+    """
+    names = select_resources(resources)
+    prices: dict[str, PullCost] = {}
+    skipped: list[str] = []
+    async with open_run(settings, "plan", lease=PLAN_LEASE) as context:
+        for name in names:
+            try:
+                prices[name] = await _estimate_resource(context, name)
+            except Forbidden:
+                skipped.append(name)
+        month = await context.read_month()
+        schedule = None
+        if every is not None:
+            schedule = await _estimate_schedule(context, prices, every, month)
+    return CostEstimate(
+        by_resource=prices,
+        skipped=tuple(skipped),
+        spent=context.tally.requests,
+        limit_per_minute=context.client.limiter.limit,
+        month=month,
+        schedule=schedule,
+    )
+
+
+async def _estimate_resource(context: RunContext, name: str) -> PullCost:
+    """Return the estimate of a resource, from the first page of each of its streams."""
+    resource = declaration(name)
+    state = await asyncio.to_thread(context.warehouse.read, read_resource_state, name)
+    costs = [
+        await _estimate_stream(context, stream, state)
+        for stream in await _all_streams(context, resource)
+    ]
+    names = ("total", "changed", "deleted", "queued", "lists", "details")
+    sums = {each: sum(getattr(cost, each) for cost in costs) for each in names}
+    return PullCost(**sums, is_first=any(cost.is_first for cost in costs))
+
+
+async def _estimate_stream(context: RunContext, stream: Stream, state: ResourceState) -> PullCost:
+    """Return the estimate of one stream."""
+    resource, copy = stream.resource, StreamCopy(context, stream)
+    mark, live = await context.bookmark(stream), await copy.count()
+    api = StreamApi(context, stream, copy)
+    page = await api.page(1, "created_at" if resource.sortable else None, "asc")
+    total = page.total if mark.is_total_exact or mark.proven_at is None else live
+    pages = max(1, ceil(total / page.per_page))
+    closing = 0 if resource.lists_updated_at or not total else 1
+    new, deleted = max(0, total - live), max(0, live - total)
+    queued = len(await copy.queued(total + live, frozenset()))
+    if mark.proven_at is None or mark.unsorted_at is not None or not resource.sortable:
+        # Pages that an interrupted load has read are not read again.
+        swept = pages if mark.verify_page is not None else max(0, (mark.load_page or 1) - 1)
+        is_once = pages == 1 and (not page.is_full or not resource.sortable)
+        lists = pages if is_once else 2 * pages - swept
+        scan = int(bool(resource.sortable) and mark.unsorted_at is None)
+        details = new + queued + deleted + (closing if scan else 0)
+        return PullCost(
+            total, new, deleted, queued, lists + scan, details,
+            is_first=mark.proven_at is None,
+        )  # fmt: skip
+    last = state.last.changed if state.last is not None else 0
+    changed = new + (round(last * live / state.live) if state.live else 0)
+    lists = min(pages, changed // page.per_page + 1)
+    searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
+    details = changed + closing + deleted + queued
+    return PullCost(total, changed, deleted, queued, lists + searched, details)
+
+
+async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
+    """Return the streams of a resource, also of parents that are not loaded yet."""
+    if resource.parent is None:
+        return (Stream(resource),)
+    parents = Stream(declaration(resource.parent))
+    api = StreamApi(context, parents, StreamCopy(context, parents))
+    ids, number = dict[str, None](), 1
+    while True:
+        page = await api.page(number, None, "asc")
+        ids |= dict.fromkeys(item.id for item in page.items)
+        if page.is_last:
+            return tuple(Stream(resource, id) for id in ids)
+        number += 1
+
+
+async def _estimate_schedule(
+    context: RunContext, prices: dict[str, PullCost], every: timedelta, month: MonthUse
+) -> ScheduleEstimate:
+    """Estimate pulls until the end of the month, at the rate of changes since the last pull."""
+    now, quiet, changes_a_day = context.now(), 0, 0.0
+    for name, each in prices.items():
+        for stream in await context.streams(declaration(name)):
+            quiet += _requests_without_changes(stream, each)
+        state = await asyncio.to_thread(
+            context.warehouse.read, read_resource_state, name, with_last_run=False
+        )
+        proven_at = state.proven_at
+        if proven_at is not None and now > proven_at:
+            days = max((now - proven_at) / timedelta(days=1), 1 / 24)
+            changes_a_day += each.changed / days
+    remaining = max(timedelta(0), midnight(month.period.ends) - now)
+    pulls = ceil(remaining / every)
+    requests = pulls * quiet + round(changes_a_day * (remaining / timedelta(days=1)))
+    return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
+
+
+def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
+    """Return the number of requests of a pull of the stream if nothing changed."""
+    if not stream.resource.sortable:
+        return max(1, ceil(estimate.total / PER_PAGE_MAX))
+    return 1 if stream.resource.lists_updated_at else 2

@@ -1,0 +1,565 @@
+"""Sheets of workbooks: xlsx by openpyxl, xls by xlrd, ods by its XML.
+
+Each cell becomes a text, a number, a boolean or a date, as typed, with the unit that its number
+format shows. A cell whose format shows something else than its value has no value: it is refused
+with the stored value and the format.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from xml.etree import ElementTree
+
+import openpyxl
+import xlrd
+from openpyxl.cell.read_only import ReadOnlyCell
+from openpyxl.worksheet._reader import WorkSheetParser
+from openpyxl.xml.constants import SHEET_MAIN_NS
+
+from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
+from connector.spreadsheet.headings import (
+    ROWS_SEARCHED,
+    appearance_key,
+    find_headings,
+    has_report_headings,
+)
+from connector.spreadsheet.numbers import as_typed, is_too_large, number_meanings, unit_of
+from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell, text_of
+
+BookKind = Literal["xlsx", "ods", "xls"]
+"""Kind of workbook: current Excel, OpenDocument, or Excel before 2007."""
+
+ROWS_MAX = 50_000
+"""Maximum number of rows of a table: at 600 requests a minute they take 83 minutes."""
+
+_COLUMNS_MAX = 1_000
+_UNPACKED_BYTES_MAX = 256 * 1024 * 1024
+_PROLOG_BYTES = 4_096
+_Read = tuple[Cell, Flaw | None]
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Sheet of a workbook, with its rows in memory up to the last filled cell.
+
+    Indexes count from 0.
+
+    Attributes:
+        flaws: Reasons why cells have no value, by row and column.
+        merged_ranges: First row, last row, first column and last column of merged cells.
+    """
+
+    name: str
+    rows: list[list[Cell]] = field(default_factory=list)
+    flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
+    hidden_rows: set[int] = field(default_factory=set)
+    hidden_columns: set[int] = field(default_factory=set)
+    merged_ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def add_row(self, index: int, cells: Iterable[tuple[int, Cell, Flaw | None]]) -> None:
+        """Add the filled cells of a row, each with its column.
+
+        Raises `DamagedSpreadsheet` if a cell occurs twice, and `SpreadsheetError` for a table that
+        is too large.
+        """
+        row: list[Cell] = []
+        for column, value, flaw in cells:
+            if flaw is not None:
+                self.flaws.setdefault(index, {})[column] = flaw
+            elif value == "":
+                continue
+            if column < len(row) or index < len(self.rows):
+                raise DamagedSpreadsheet(
+                    f"sheet {self.name!r}, row {index + 1}: a cell occurs twice or out of order"
+                )
+            if column >= _COLUMNS_MAX:
+                raise SpreadsheetError(
+                    f"sheet {self.name!r} has a cell in column {column + 1:,}, row {index + 1:,}",
+                    action=f"Delete the cells to the right of column {_COLUMNS_MAX:,}.",
+                    code="unsafe_workbook",
+                )
+            row += [""] * (column - len(row))
+            row.append(flaw[1] if flaw is not None else value)
+        if row:
+            if index > ROWS_MAX:
+                raise too_many_rows_error(f"sheet {self.name!r}")
+            self.rows += [[] for _ in range(index - len(self.rows))]
+            self.rows.append(row)
+
+
+def too_many_rows_error(name: str) -> SpreadsheetError:
+    """Return the error for a file with more rows than one push takes."""
+    return SpreadsheetError(
+        f"{name} has more than {ROWS_MAX:,} rows",
+        action=f"Split the file into files of at most {ROWS_MAX:,} rows.",
+        code="unsafe_workbook",
+    )
+
+
+def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
+    """Return the wanted sheet, ignoring letter case; else the only visible one with a table.
+
+    Raises `SheetUnknown` for several, `DamagedSpreadsheet`, or another `SpreadsheetError`, for
+    example for a workbook without any cell.
+    """
+    read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets, "ods": _ods_sheets}[kind]
+    try:
+        if kind != "xls":
+            _check_archive(path, content)
+        with warnings.catch_warnings(action="ignore"):
+            sheets = read(content)
+            if wanted is None:
+                found = {n: load() for n, (is_visible, load) in sheets.items() if is_visible}
+                return _only_table(path, found)
+            return sheets[_find_name(path, sheets, wanted)][1]()
+    except (SpreadsheetError, MemoryError):
+        raise
+    except Exception as error:  # the libraries raise arbitrary errors for damaged files
+        if "encrypted" in str(error):
+            message = f"{path} is encrypted with a password"
+            raise SpreadsheetError(message, code="password_protected") from error
+        raise DamagedSpreadsheet(f"{path} cannot be read: {type(error).__name__}") from error
+
+
+def _check_archive(path: Path, content: bytes) -> None:
+    """Raise `SpreadsheetError` for a zip that is too large or whose XML declares entities."""
+    message = ""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(each.file_size for each in archive.infolist()) > _UNPACKED_BYTES_MAX:
+            message = (
+                f"is too large: unpacked, it has more than {_UNPACKED_BYTES_MAX / 1e6:,.0f} MB"
+            )
+        for name in () if message else archive.namelist():
+            with archive.open(name) as member:
+                prolog = member.read(_PROLOG_BYTES).replace(b"\0", b"")
+            if re.search(rb"<!(?:DOCTYPE|ENTITY)", prolog):
+                message = f"declares a document type in {name!r}, which is not allowed"
+    if message:
+        raise SpreadsheetError(f"{path} {message}", code="unsafe_workbook")
+
+
+def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
+    """Return the only sheet with rows, or the only one whose first rows have known headings."""
+    filled = [each for each in sheets.values() if each.rows]
+    if not filled:
+        raise SpreadsheetError(f"{path} has no visible sheet with rows", code="no_rows")
+    if len(filled) == 1:
+        return filled[0]
+    headings = {
+        each.name: find_headings([list(map(text_of, row)) for row in each.rows[:ROWS_SEARCHED]])
+        for each in filled
+    }
+    reports = [n for n, each in headings.items() if has_report_headings(each.headings)]
+    known = reports or [n for n, each in headings.items() if each.known_count >= 2]
+    if len(known) == 1:
+        return sheets[known[0]]
+    shown = (f"{n!r} ({', '.join(filter(None, h.headings[:4]))})" for n, h in headings.items())
+    action = f"Choose one with --sheet: {'; '.join(shown)}."
+    message = f"{path} has {len(filled)} sheets with rows"
+    raise SheetUnknown(message, action=action, names=headings)
+
+
+def _find_name(path: Path, names: Iterable[str], wanted: str) -> str:
+    """Return the only name that is the wanted one, or differs only in letter case or blanks."""
+    similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
+    if wanted in similar:
+        return wanted
+    if len(similar) != 1:
+        action = f"Use one of: {', '.join(map(repr, names))}."
+        raise SheetUnknown(f"{path} has no sheet {wanted!r}", action=action, names=names)
+    return similar[0]
+
+
+_Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]
+"""By name of a sheet: whether it is visible, and a function that reads it."""
+
+# -- xlsx ------------------------------------------------------------------------------------------
+
+# Characters that are written by number, such as _x000D_, by the type of the cell.
+_CODED: Mapping[str, re.Pattern[str]] = {
+    "s": re.compile("_x(00[01][0-9A-Fa-f])_"),
+    "inlineStr": re.compile("_x([0-9A-Fa-f]{4})_"),
+}
+_TRUE = ("1", "true")
+
+
+class _XlsxParser(WorkSheetParser):
+    """Parser of openpyxl, which also returns texts with control characters, and formulas without
+    a value.
+    """
+
+    def parse_cell(self, element: Any) -> dict[str, Any]:
+        """Return the cell; its type is "f" if it has a formula without a value."""
+        cell: dict[str, Any] = super().parse_cell(element)
+        value, pattern = cell["value"], _CODED.get(element.get("t"))
+        if value is None and cell["data_type"] == "n":
+            formula = element.find(f"{{{SHEET_MAIN_NS}}}f")
+            if formula is not None:
+                cell |= {"data_type": "f", "value": f"={formula.text or ''}"[:200]}
+        elif pattern is not None and value and "_x" in value:
+            cell["value"] = pattern.sub(lambda found: chr(int(found[1], 16)), value)
+        return cell
+
+
+def _xlsx_sheets(content: bytes) -> _Sheets:
+    # The openpyxl objects for cells that can be written take twice the time.
+    book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+    return {s.title: (s.sheet_state == "visible", partial(_read_xlsx, s)) for s in book.worksheets}
+
+
+def _read_xlsx(source: Any) -> Sheet:
+    """Return the sheet with its hidden and merged cells, which openpyxl ignores in this mode."""
+    sheet, book = Sheet(source.title), source.parent
+    form_of = lru_cache(maxsize=None)(
+        lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
+    )
+
+    def read(cell: dict[str, Any]) -> tuple[int, Cell, Flaw | None]:
+        column, value, kind = cell["column"] - 1, cell["value"], cell["data_type"]
+        if value is None:
+            return column, "", None
+        if kind in _FLAWS:
+            return column, "", (_FLAWS[kind], str(value))
+        if not cell["style_id"] and type(value) in (str, int):
+            # True for nearly every cell.
+            return column, value, None
+        return column, *apply_format(value, form_of(cell["style_id"]))
+
+    with source._get_source() as xml:
+        parser = _XlsxParser(
+            xml,
+            source._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        for number, cells in parser.parse():
+            sheet.add_row(number - 1, map(read, cells))
+    for number, attributes in parser.row_dimensions.items():
+        if attributes.get("hidden") in _TRUE:
+            sheet.hidden_rows.add(int(number) - 1)
+    for each in parser.column_dimensions.values():
+        if each.get("hidden") in _TRUE:
+            sheet.hidden_columns |= {*range(int(each["min"]) - 1, int(each["max"]))}
+    for each in parser.merged_cells.mergeCell if parser.merged_cells is not None else ():
+        left, top, right, bottom = each.bounds
+        sheet.merged_ranges.append((top - 1, bottom - 1, left - 1, right - 1))
+    return sheet
+
+
+_FLAWS: Mapping[str, Literal["error", "not_calculated"]] = {"e": "error", "f": "not_calculated"}
+
+# -- xls -------------------------------------------------------------------------------------------
+
+
+def _xls_sheets(content: bytes) -> _Sheets:
+    book = xlrd.open_workbook(
+        file_contents=content, formatting_info=True, ragged_rows=True, logfile=io.StringIO()
+    )
+    return {s.name: (not s.visibility, partial(_read_xls, book, s)) for s in book.sheets()}
+
+
+def _read_xls(book: Any, source: Any) -> Sheet:
+    sheet = Sheet(source.name)
+
+    def read(cell: Any) -> _Read:
+        form = str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
+        match cell.ctype:
+            case xlrd.XL_CELL_EMPTY | xlrd.XL_CELL_BLANK:
+                return "", None
+            case xlrd.XL_CELL_ERROR:
+                return "", ("error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
+            case xlrd.XL_CELL_BOOLEAN:
+                return bool(cell.value), None
+            case xlrd.XL_CELL_DATE:
+                try:
+                    return apply_format(_xls_date(cell.value, form, book.datemode), form)
+                except (xlrd.xldate.XLDateError, ValueError, OverflowError):
+                    return "", ("unreadable", f"{cell.value:.15g}")
+        return apply_format(cell.value, form)
+
+    for index in range(source.nrows):
+        sheet.add_row(index, [(n, *read(cell)) for n, cell in enumerate(source.row(index))])
+    sheet.hidden_rows = {n for n, each in source.rowinfo_map.items() if each.hidden}
+    sheet.hidden_columns = {n for n, each in source.colinfo_map.items() if each.hidden}
+    sheet.merged_ranges = [(r, s - 1, c, d - 1) for r, s, c, d in source.merged_cells]
+    return sheet
+
+
+def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> timedelta | time | datetime:
+    """Return a duration, time or date. Raises an error of xlrd if the calendar has no such date."""
+    if re.search(r"\[(?:h+|m+|s+)\]", number_format, re.IGNORECASE):
+        return timedelta(days=days)
+    year, month, day, hour, minute, second = xlrd.xldate_as_tuple(days, mode)
+    clock = time(hour, minute, second)
+    return datetime.combine(date(year, month, day), clock) if year else clock
+
+
+# -- OpenDocument ----------------------------------------------------------------------------------
+
+_TABLE, _OFFICE, _TEXT = (
+    f"{{urn:oasis:names:tc:opendocument:xmlns:{each}:1.0}}" for each in ("table", "office", "text")
+)
+_UNSEEN = ("collapse", "filter")
+
+
+def _ods_sheets(content: bytes) -> _Sheets:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        root = ElementTree.fromstring(archive.read("content.xml"))  # noqa: S314 # no entities
+    tables = root.iter(f"{_TABLE}table")
+    return {each.get(f"{_TABLE}name", ""): (True, partial(_read_ods, each)) for each in tables}
+
+
+def _read_ods(table: ElementTree.Element) -> Sheet:
+    """Return the sheet, without the empty cells that repeat up to the end of the sheet."""
+    sheet, index, column = Sheet(table.get(f"{_TABLE}name", "")), 0, 0
+    for each in table.iter(f"{_TABLE}table-column"):
+        times = _repeat_count(each, "columns")
+        if each.get(f"{_TABLE}visibility") in _UNSEEN:
+            sheet.hidden_columns |= {*range(column, column + min(times, _COLUMNS_MAX))}
+        column += times
+    for row in table.iter(f"{_TABLE}table-row"):
+        cells: list[tuple[int, Cell, Flaw | None]] = []
+        column = 0
+        for cell in row:
+            times, value = _repeat_count(cell, "columns"), _ods_value(cell)
+            last = min(column + times, _COLUMNS_MAX + 1) if value != ("", None) else column
+            cells += [(place, *value) for place in range(column, last)]
+            column += times
+            span = int(cell.get(f"{_TABLE}number-rows-spanned", "1"))
+            if span > 1:
+                sheet.merged_ranges.append((index, index + span - 1, column - 1, column - 1))
+        times = _repeat_count(row, "rows")
+        if row.get(f"{_TABLE}visibility") in _UNSEEN:
+            sheet.hidden_rows.add(index)
+        for place in range(index, index + min(times, ROWS_MAX + 2)) if cells else ():
+            sheet.add_row(place, cells)
+        index += times
+    return sheet
+
+
+def _repeat_count(element: ElementTree.Element, name: str) -> int:
+    return int(element.get(f"{_TABLE}number-{name}-repeated", "1"))
+
+
+def _ods_value(cell: ElementTree.Element) -> _Read:
+    """Return the typed value of an ods cell, compared with the text that the cell shows."""
+    lines = cell.findall(f"{_TEXT}p")
+    text = "\n".join(map(_ods_text, lines))
+    kind, number = cell.get(f"{_OFFICE}value-type", ""), cell.get(f"{_OFFICE}value", "")
+    day = cell.get(f"{_OFFICE}date-value", "")
+    try:
+        if kind == "boolean":
+            return cell.get(f"{_OFFICE}boolean-value") == "true", None
+        if kind == "date" and day:
+            return _ods_date(datetime.fromisoformat(day), text)
+        if kind in ("float", "percentage", "currency") and number:
+            unit = "%" if kind == "percentage" else cell.get(f"{_OFFICE}currency", "")
+            return _ods_number(float(number), unit, text if lines else None)
+    except ValueError:
+        pass
+    return text, None
+
+
+def _ods_text(line: ElementTree.Element) -> str:
+    """Return the text of a paragraph; several blanks are written as one element."""
+    parts = []
+    for each in line.iter():
+        if each.tag == f"{_TEXT}s":
+            parts.append(" " * min(int(each.get(f"{_TEXT}c", "1")), 1_000))
+        parts += [each.text or "", (each.tail or "") if each is not line else ""]
+    return "".join(parts)
+
+
+def _ods_date(moment: datetime, text: str) -> _Read:
+    """Return the date; a flaw if the cell shows only a part of the date."""
+    day = moment.date() if moment.time() == time() else moment
+    figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
+    has_year = {moment.year, moment.year % 100} & figures and len(figures) > 1
+    if text and not (has_year and moment.day in figures):
+        return "", ("unusual_format", f"{day}, shown as {text}")
+    return day, None
+
+
+def _ods_number(value: float, unit: str, text: str | None) -> _Read:
+    """Return a number with its unit, or a flaw if the cell shows no number."""
+    if is_too_large(value):
+        return as_typed(value), None
+    figure = as_typed(round(value * 100, 10) if unit == "%" else value)
+    assert not isinstance(figure, str)
+    if text == "":
+        return PartlyVisibleCell(value, "", ";;;"), None
+    meanings = number_meanings(text or "")
+    if text and meanings is None:
+        return "", ("unusual_format", f"{value:g}, shown as {text}")
+    if text and text.startswith("0") and text.isdecimal() and int(text) == figure:
+        return text, None
+    is_exact = meanings is None or any(
+        abs(each - value) < 1e-9 or each == figure for each in meanings.values.values()
+    )
+    if is_exact and not unit:
+        return figure, None
+    form = "0.00%" if unit == "%" else "0.00"
+    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text or ""), None
+
+
+# -- Number formats --------------------------------------------------------------------------------
+# A number format can show a unit, leading zeros, fewer digits than the cell contains, or a date
+# without its year. A cell whose format shows anything else is refused.
+
+_FORMAT_TOKEN = re.compile(
+    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[([^\]]*)\]|[_*].|(General|.)',
+    re.IGNORECASE | re.DOTALL,
+)
+_COLOR = re.compile(
+    r"(?:Color ?\d+|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow)?", re.IGNORECASE
+)
+_CLOCK = re.compile("h+|m+|s+", re.IGNORECASE)
+_DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
+_PLACES = re.compile(r"[-( ]*[#0?][#0?,  ]*(?:\.([#0?]*))?[-) ]*")
+_MASK = re.compile(r"(?=.*0.*0)[0 \-+()/]*")
+
+
+class _Section(NamedTuple):
+    """Section of a number format.
+
+    `codes` has no literal texts, which `literal` joins. A section with a condition is not
+    understood.
+    """
+
+    codes: str
+    literal: str = ""
+    shows_sign: bool = False
+    is_understood: bool = True
+
+
+@lru_cache(maxsize=1_000)
+def _sections(number_format: str) -> tuple[_Section, ...]:
+    """Return the sections of a format: for positive numbers, negative ones, zero and text."""
+    found = []
+    for part in re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format):
+        codes, literal, is_understood = "", "", True
+        for quoted, escaped, sign, bracket, code in _FORMAT_TOKEN.findall(part):
+            if not _COLOR.fullmatch(bracket):
+                is_understood = _CLOCK.fullmatch(bracket) is not None
+                codes += bracket
+            literal += quoted + escaped + sign
+            codes += code + (escaped if escaped in " -()/+" else "")
+        shows_sign = bool({*"-("} & {*part})
+        found.append(
+            _Section(codes.strip(), literal.strip(" -()/\u00a0"), shows_sign, is_understood)
+        )
+    return tuple(found)
+
+
+def apply_format(value: Any, number_format: str) -> _Read:
+    """Return the value as its number format shows it, or a flaw if the format shows anything else.
+
+    A number that is shown rounded, a hidden value, and a date without its year keep their value and
+    are marked.
+    """
+    match value:
+        case timedelta():
+            return format_duration(value.total_seconds()), None
+        case date() | time():
+            return _apply_date_format(value, number_format)
+        case str():
+            return _apply_text_format(value, number_format)
+        case float():
+            value = as_typed(value)
+    if isinstance(value, bool | str) or is_too_large(value):
+        return value, None
+    return _apply_number_format(value, number_format)
+
+
+def _apply_text_format(text: str, number_format: str) -> _Read:
+    sections = _sections(number_format)
+    if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
+        return PartlyVisibleCell(text, "", number_format), None
+    is_changed = any("@" in each.codes and each.literal for each in sections)
+    return ("", _format_flaw(text, number_format)) if is_changed else (text, None)
+
+
+def _apply_number_format(number: float, number_format: str) -> _Read:
+    sections = [each for each in _sections(number_format)[:3] if "@" not in each.codes]
+    sections = sections or [_Section("General")]
+    index = 1 if number < 0 else 2 if number == 0 else 0
+    section = sections[index if index < len(sections) else 0]
+    if len(sections) > 1 and not section.codes and not section.literal:
+        return PartlyVisibleCell(number, "", number_format), None
+    if not section.is_understood or (number < 0 and len(sections) > 1 and not section.shows_sign):
+        return "", _format_flaw(number, number_format)
+    return _apply_section(number, section, number_format)
+
+
+def _format_flaw(value: Any, number_format: str) -> Flaw:
+    return "unusual_format", f"{value}, shown by the format {number_format}"
+
+
+def _apply_section(number: float, section: _Section, number_format: str) -> _Read:
+    """Return the number as one section shows it."""
+    codes, unit = section.codes, section.literal
+    for sign in "£€$¥%":
+        if sign in codes:
+            codes, unit = codes.replace(sign, "").strip(), unit or sign
+    value = as_typed(round(number * 100.0, 10)) if unit == "%" else number
+    assert not isinstance(value, str)
+    if not unit and _MASK.fullmatch(codes):
+        return _apply_mask(number, codes), None
+    places = _PLACES.fullmatch(codes)
+    is_plain = codes.lower() == "general" or (places and not codes.rstrip(")- ").endswith(","))
+    if not is_plain or (unit != "%" and unit_of(unit) is None):
+        return "", _format_flaw(number, number_format)
+    shown = ""
+    if places is not None:
+        decimals = len(places[1] or "")
+        if abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):
+            shown = f"{value:.{decimals}f}{'%' if unit == '%' else ''}"
+    if not (unit or shown):
+        return number, None
+    return Amount(value, unit_of(unit) or unit, number_format, shown), None
+
+
+def _apply_mask(number: float, codes: str) -> Cell:
+    """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
+    if number < 0 or number != int(number):
+        return number
+    count = codes.count("0")
+    digits = str(int(number)).rjust(count, "0")
+    places = iter(digits[len(digits) - count :])
+    masked = "".join(next(places) if each == "0" else each for each in codes)
+    return digits[: len(digits) - count] + masked
+
+
+def _apply_date_format(cell: date | time, number_format: str) -> _Read:
+    """Return the date or time that the format shows; a flaw if it is only a part of a date."""
+    found = [each.lower() for each in _DATE_PART.findall(_sections(number_format)[0].codes)]
+    has_time = any(each[0] in "hs" for each in found)
+    days, years = {"d", "dd"} & {*found}, any(each[0] == "y" for each in found)
+    months = sum(each[0] == "m" for each in found) - has_time
+    if isinstance(cell, datetime) and not has_time and cell.time() == time():
+        cell = cell.date()
+    if isinstance(cell, time) or not found or (days and years and months >= 0):
+        return cell, None
+    if has_time and not days and not years:
+        return cell.time() if isinstance(cell, datetime) else time(), None
+    if days and months > 0 and not has_time:
+        return PartlyVisibleCell(cell, number_format, number_format), None
+    return "", _format_flaw(cell, number_format)
+
+
+def format_duration(total: float) -> str:
+    """Return hours, minutes and seconds, as a spreadsheet shows this number of seconds."""
+    seconds = abs(round(total))
+    sign = "-" if round(total) < 0 else ""
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -1,0 +1,40 @@
+-- No id is loaded twice or missing, and each live record has one open version, no other record one.
+
+with
+
+open_versions as (
+    -- each resource, its open versions: written by `make generate`
+    select 'jobs' as resource, id from {{ source('history', 'jobs') }}
+    where _valid_to is null
+    union all
+    select 'candidates' as resource, id from {{ source('history', 'candidates') }}
+    where _valid_to is null
+    union all
+    select 'companies' as resource, id from {{ source('history', 'companies') }}
+    where _valid_to is null
+    union all
+    select 'bookings' as resource, id from {{ source('history', 'bookings') }}
+    where _valid_to is null
+    union all
+    select 'leads' as resource, id from {{ source('history', 'leads') }}
+    where _valid_to is null
+    union all
+    select 'content_types' as resource, id from {{ source('history', 'content_types') }}
+    where _valid_to is null
+    union all
+    select 'content_items' as resource, id from {{ source('history', 'content_items') }}
+    where _valid_to is null
+    -- end of each resource, its open versions
+),
+
+records as (
+    select resource, id, 1 as loaded, is_live::integer as live, 0 as open
+    from {{ ref('stg_records') }}
+    union all
+    select resource, id, 0, 0, 1 from open_versions
+)
+
+select resource, id
+from records
+group by resource, id
+having id is null or sum(loaded) <> 1 or sum(live) <> sum(open)

@@ -1,7 +1,0 @@
--- audit: fees_have_a_currency
--- The job of every placement with a fee has a currency.
-{{ config(severity='warn') }}
-
-select booking_id, job_id
-from {{ ref('fct_placements') }}
-where fee is not null and currency is null

@@ -1,0 +1,114 @@
+"""A backup or a restore is killed: the old state stays, or the new one is complete."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from connector.errors import LedgerError
+from connector.ledger.backups import Backups
+from connector.ledger.ledger import LEDGER_FILE, Ledger
+from connector.operations.backup import check_backup, find_backups, make_backup, restore
+from connector.pulls.workspace import check_files, claim_folder
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.warehouse import Warehouse
+from tests.backup.killable import BackupForkServer
+from tests.seeds import SEED
+from tests.support.command import variables
+from tests.support.kill_points import IS_ALL
+
+KILLS = 25
+"""Number of kills of each kind, without `FAULTS=all`."""
+
+ADDRESS = "https://acme.example"
+
+
+def choose_steps(steps: int) -> list[int]:
+    """Return the steps to kill at: all, or the last one, and random ones, mostly of renames."""
+    if IS_ALL:
+        return [*range(1, steps + 1)]
+    chance = random.Random(f"backup {SEED}")
+    last = range(max(1, steps - 40), steps + 1)
+    half = KILLS // 2
+    return sorted({*chance.sample(range(1, steps + 1), half), *chance.sample(last, half), steps})
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of an account with both databases and other files."""
+    found = load_settings({}, variables(ADDRESS, tmp_path / "data"), tmp_path)
+    Warehouse(found.folder).prepare()
+    with Ledger(found.folder) as ledger:
+        claim_folder(ledger, Warehouse(found.folder), ADDRESS)
+    (found.folder / "recruitment.duckdb").write_bytes(b"published" * 1000)
+    for name in ("seeds/seed_users.csv", "maps/candidates-1.toml", "inbox/jobs/next.csv"):
+        (found.folder / name).parent.mkdir(parents=True)
+        (found.folder / name).write_text(f"content of {name}", encoding="utf-8")
+    return found
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of an account but for its ledger and locks."""
+    return {
+        # The name of the folder for files of the inbox has a time.
+        path.relative_to(folder).as_posix().partition("Z/")[2] or path.name: path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(LEDGER_FILE) and path.suffix != ".lock"
+    }
+
+
+@pytest.mark.slow
+def test_a_killed_backup_leaves_no_incomplete_backup(settings: Settings, tmp_path: Path) -> None:
+    environ, before = variables(ADDRESS, tmp_path / "data"), read_files(settings.folder)
+    with BackupForkServer() as server:
+        status, steps = server.act("backup", environ, tmp_path / "first")
+        assert 0 == status
+        for step in choose_steps(steps):
+            to = tmp_path / f"killed-{step}"
+            status, _ = server.act("backup", environ, to, step)
+            assert -signal.SIGKILL == status, (step, steps)
+            for each in find_backups(to, None) if to.exists() else ():
+                check_backup(each)
+            made = make_backup(settings, to)
+            assert {*find_backups(to, None)} == {*to.iterdir()}, f"killed at step {step}"
+            assert made.file in to.iterdir()
+            assert before == read_files(settings.folder)
+            shutil.rmtree(to)
+
+
+@pytest.mark.slow
+def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
+    settings: Settings, tmp_path: Path
+) -> None:
+    made = make_backup(settings, tmp_path / "backups")
+    reference = load_settings({}, variables(ADDRESS, tmp_path / "reference"), tmp_path)
+    restore(reference, made.file)
+    whole, seen = read_files(reference.folder), set[str]()
+    with BackupForkServer() as server:
+        _, steps = server.act("restore", variables(ADDRESS, tmp_path / "first"), made.file)
+        for step in choose_steps(steps):
+            environ = variables(ADDRESS, tmp_path / f"killed-{step}")
+            status, _ = server.act("restore", environ, made.file, step)
+            assert -signal.SIGKILL == status, (step, steps)
+            killed = load_settings({}, environ, tmp_path)
+            if (killed.folder / LEDGER_FILE).exists():
+                seen.add("complete")
+            elif Warehouse(killed.folder).exists:
+                seen.add("refused")
+                with pytest.raises(LedgerError):
+                    check_files(killed)
+            else:
+                seen.add("empty")
+                found = killed.folder.iterdir() if killed.folder.exists() else ()
+                assert {".restoring"} >= {each.name for each in found}
+            if not (killed.folder / LEDGER_FILE).exists():
+                restore(killed, made.file)
+            assert whole == read_files(killed.folder), f"killed at step {step} of {steps}"
+            with Ledger(killed.folder) as ledger:
+                assert Backups(ledger).latest_restore() is not None
+            shutil.rmtree(killed.folder)
+    assert {"complete", "refused", "empty"} == seen

@@ -1,0 +1,56 @@
+"""Warehouses that all tests of the marts share. Each is loaded and built once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.models.marts import jobs_and_placements, people
+from tests.models.marts.recomputed import SimulatedMonth
+from tests.models.marts.world import BuiltWorld, ModelWorld
+
+
+@pytest.fixture(scope="session")
+def people_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+    """Warehouse with candidates in all pipeline stages, and leads."""
+    yield from fill_and_build_world(tmp_path_factory.mktemp("people"), people.load_people)
+
+
+@pytest.fixture(scope="session")
+def jobs_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+    """Warehouse with jobs, interviews, placements and clients."""
+    yield from fill_and_build_world(
+        tmp_path_factory.mktemp("jobs"), jobs_and_placements.load_jobs_and_placements
+    )
+
+
+@pytest.fixture(scope="session")
+def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+    """A warehouse without records."""
+    yield from fill_and_build_world(tmp_path_factory.mktemp("empty"), lambda _: None)
+
+
+@pytest.fixture(scope="session")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedMonth]:
+    """A simulated month and its true values, computed with pandas."""
+    found = SimulatedMonth(tmp_path_factory.mktemp("month"))
+    yield found
+    found.world.connection.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> ModelWorld:
+    """An empty work file that the test fills and builds."""
+    return ModelWorld(tmp_path)
+
+
+def fill_and_build_world(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
+    """Load records with `fill`, build all models, and yield the result until the session ends."""
+    world = ModelWorld(folder)
+    with world.warehouse.keep_open():
+        fill(world)
+    built = world.build()
+    yield built
+    built.connection.close()

@@ -1,0 +1,84 @@
+"""Landing, history and staging of the two worlds agree, and no mart loses or repeats a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.catalog import CATALOG
+from tests.models.marts.recomputed import SimulatedMonth
+from tests.models.marts.world import BuiltWorld
+
+RULES = {
+    "times are in order": """
+        SELECT id FROM history.{0}
+        WHERE _began_after > _valid_from OR _valid_from > _began_before
+            OR _observed_from > _observed_to OR _observed_to > _ended_before
+            OR _ended_after > _valid_to OR _valid_to > _ended_before
+            OR (_valid_to IS NULL) <> (_ended_before IS NULL)
+    """,
+    "versions follow each other": """
+        SELECT id FROM history.{0}
+        WINDOW in_order AS (PARTITION BY id ORDER BY _version)
+        QUALIFY _version <> 1 + coalesce(lag(_version) OVER in_order, 0)
+            OR (_version > 1 AND lag(_valid_to) OVER in_order IS NULL)
+            OR lag(_valid_to) OVER in_order > _valid_from
+    """,
+    "staging keeps every live row": """
+        SELECT live, staged
+        FROM (SELECT count(*) AS live FROM landing.{0} WHERE _deleted_at IS NULL),
+            (SELECT count(*) AS staged FROM staging.{1})
+        WHERE live <> staged
+    """,
+}
+"""Queries of records that break a rule, for each resource and its staging view."""
+
+ROWS = {
+    "dim_jobs": "staging.stg_jobs",
+    "dim_companies": "staging.stg_known_companies",
+    "dim_candidates": "staging.stg_candidates",
+    "dim_leads": "staging.stg_leads",
+    "fct_bookings": "staging.stg_bookings",
+    "fct_placements": "staging.stg_placements",
+    "fct_contracts": "staging.stg_placements WHERE booking_type = 'contract'",
+    "fct_pipeline_candidates": "staging.stg_candidates",
+    "fct_candidate_journey": "staging.stg_candidates",
+    "fct_job_funnel": "staging.stg_jobs",
+    "fct_time_in_stage": "marts.fct_candidate_stages",
+    "fct_time_to_fill": "marts.fct_job_openings",
+    "fct_job_ageing": "staging.stg_jobs WHERE is_open",
+}
+"""Marts, and the rows that each of them has exactly once."""
+
+OVERLAPPING = """
+    SELECT candidate_id FROM marts.fct_candidate_stages
+    QUALIFY entered_at < lag(coalesce(left_at, 'infinity')) OVER (
+        PARTITION BY candidate_id ORDER BY visit_number
+    )
+"""
+
+
+def assert_intact(world: BuiltWorld) -> None:
+    """Assert that the history is in order, and that each mart has its rows."""
+    for name, rule in RULES.items():
+        for resource in CATALOG.values():
+            assert [] == world.query(rule.format(resource.name, resource.view)), (
+                name,
+                resource.name,
+            )
+    for mart, origin in ROWS.items():
+        counts = f"(SELECT count(*) FROM marts.{mart}), (SELECT count(*) FROM {origin})"
+        ((found, expected),) = world.query_tuples(f"SELECT {counts}")
+        assert expected == found, mart
+    assert [] == world.query(OVERLAPPING)
+
+
+def test_staged_history_and_marts_are_intact(
+    jobs_world: BuiltWorld, people_world: BuiltWorld
+) -> None:
+    assert_intact(jobs_world)
+    assert_intact(people_world)
+
+
+@pytest.mark.slow
+def test_history_and_marts_of_the_simulated_month_are_intact(month: SimulatedMonth) -> None:
+    assert_intact(month.world)

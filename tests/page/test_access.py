@@ -1,0 +1,284 @@
+"""Refused by the page: other sites, guessed links, other users, and unsafe files."""
+
+from __future__ import annotations
+
+import io
+import logging
+import stat
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from connector.cli import main
+from connector.page import grid
+from connector.page.app import HEADERS
+from connector.sandbox.server import Sandbox
+from tests.page.serving import Server, User, make_csv, make_environ, serve
+
+BO = "Bo,Li,bo@example.com,permanent"
+MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+GETS = ("", "/check", "/progress", "/results", "/report")
+POSTS = ("", "/send", "/undo", "/resolve", "/delete")
+
+
+# -- who may open the page -------------------------------------------------------------------------
+
+
+def test_nothing_is_shown_or_changed_without_a_session(server: Server, ann: User) -> None:
+    opened = ann.upload(make_csv(BO))
+    with httpx.Client(base_url=server.address) as nobody:
+        for path in ("/", "/api/start", *(opened.path + each for each in GETS)):
+            answer = nobody.get(path)
+            assert (403, False) == (answer.status_code, "people.csv" in answer.text), path
+        own = {"Origin": server.address, "X-Import-Page": "1"}
+        for path in ("/api/imports", *(opened.path + each for each in POSTS)):
+            assert 403 == nobody.post(path, content=b"{}", headers=own).status_code, path
+    assert 1 == opened.show()["version"]
+
+
+def test_a_link_signs_one_browser_in(server: Server) -> None:
+    link = server.access.create_link()
+    with httpx.Client(follow_redirects=True) as first, httpx.Client() as second:
+        assert 200 == first.head(link).status_code, "a preview does not use the link"
+        assert 403 == second.get(f"{server.address}/enter/guessed").status_code
+        found = first.get(link)
+        cookie = found.history[0].headers["set-cookie"].lower()
+        assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
+        assert 403 == second.get(link).status_code
+    (token,) = first.cookies.values()
+    assert token not in (server.imports.folder / "sessions.json").read_text()
+
+
+def test_a_restart_of_the_server_signs_nobody_out(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve(sandbox, tmp_path) as server, User(server) as user:
+        cookies = dict(user.client.cookies)
+    with serve(sandbox, tmp_path) as server, httpx.Client(base_url=server.address) as client:
+        (value,) = cookies.values()
+        client.cookies.set(server.access.cookie, value)
+        assert 200 == client.get("/api/start").status_code
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Host": "evil.example"},
+    ],
+    ids=lambda headers: " ".join(*headers.items()),
+)
+def test_requests_of_other_websites_are_refused(ann: User, headers: dict[str, str]) -> None:
+    opened = ann.upload(make_csv(BO))
+
+    for path in ("/api/imports", *(opened.path + each for each in POSTS)):
+        assert 403 == ann.send_request(path, headers=headers).status_code, path
+    without_mark = {"Origin": ann.address}
+    assert 403 == ann.client.post(opened.path, content=b"{}", headers=without_mark).status_code
+
+    assert 1 == opened.show()["version"]
+
+
+def test_a_foreign_host_name_reads_nothing(ann: User) -> None:
+    for path in ("/", "/api/start"):
+        assert 403 == ann.client.get(path, headers={"Host": "evil.example"}).status_code
+    port = ann.address.rpartition(":")[2]
+    assert 200 == ann.client.get("/api/start", headers={"Host": f"localhost:{port}"}).status_code
+
+
+def test_the_proxy_names_the_user_and_only_from_its_address(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with (
+        serve(sandbox, tmp_path, "X-User", "127.0.0.1") as server,
+        User(server, **{"X-User": "Ann"}) as ann,
+    ):
+        assert "Ann" == ann.get("/api/start")["user"]
+        ann.client.headers["X-User"] = "Bo"
+        assert "Bo" == ann.get("/api/start")["user"]
+        del ann.client.headers["X-User"]
+        ann.get("/api/start", 403)
+    with (
+        serve(sandbox, tmp_path, "X-User", "10.1.1.1") as server,
+        User(server, **{"X-User": "Ann"}) as liar,
+    ):
+        liar.get("/api/start", 403)
+
+
+def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -> None:
+    with (
+        serve(sandbox, tmp_path, "X-User", "127.0.0.1") as server,
+        User(server, **{"X-User": "Ann"}) as ann,
+        User(server, **{"X-User": "Bo"}) as bo,
+    ):
+        opened = ann.upload(make_csv(BO))
+        for each in GETS:
+            bo.get(opened.path + each, 404)
+        change = {"version": 1, "cells": [[2, 0, "Eve"]]}
+        bo.post(opened.path, change, 404)
+        bo.post(f"{opened.path}/send", {"version": 1, "accepted": []}, 404)
+        for each in ("/undo", "/delete"):
+            bo.post(opened.path + each, {}, 404)
+        bo.post(f"{opened.path}/resolve", {"row": "2", "decision": "drop"}, 404)
+        assert [] == bo.get("/api/start")["open"]
+        opened.send()
+        (past,) = bo.get("/api/start")["history"]
+        assert ("Ann", None) == (past["sent_by"], past["id"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--host", "0.0.0.0"], "other machines can reach --host"),  # noqa: S104 # it is refused
+        (["--proxy-user", "X-User"], "must be given together"),
+        (["--address", "imports.example"], "--address is"),
+        (
+            ["--host", "::", "--proxy-user", "X-User", "--proxy-from", "10.0.0.2"],
+            "and the public address of the page is not configured",
+        ),
+    ],
+)
+def test_unsafe_or_incomplete_options_are_refused(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    with Sandbox() as sandbox:
+        done = CliRunner().invoke(main, ["page", *words], env=make_environ(sandbox, tmp_path))
+    assert (2, True) == (done.exit_code, message in done.output), done.output
+
+
+# -- content ---------------------------------------------------------------------------------------
+
+
+def test_texts_of_a_file_are_data_and_never_html(ann: User) -> None:
+    content = f"First name,{MARKUP}\n{MARKUP},x\n".encode()
+    opened = ann.upload(content, "<script>alert(1).csv")
+
+    for path in (opened.path, f"{opened.path}/check"):
+        answer = ann.client.get(path)
+        assert "application/json" == answer.headers["content-type"]
+    page = ann.client.get("/")
+    assert MARKUP not in page.text
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for path in ("/", "/tabulator.min.js", "/nothing", "/enter/no"):
+        found = ann.client.get(path).headers
+        assert {name: found[name] for name in HEADERS} == dict(HEADERS), path
+
+
+def make_zip_bomb() -> bytes:
+    """Return a small workbook that decompresses to 300 MB."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", b" " * 300_000_000)
+    return made.getvalue()
+
+
+def make_workbook_with(part: str) -> bytes:
+    """Return a workbook whose first part is this XML."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", part)
+        archive.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
+    return made.getvalue()
+
+
+ENTITY = '<!DOCTYPE w [<!ENTITY e SYSTEM "file:///etc/passwd">]><w>&e;</w>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("bomb.xlsx", make_zip_bomb(), "unpacked, it has more than 268 MB"),
+        ("entity.xlsx", make_workbook_with(ENTITY), "declares a document type"),
+        ("late.xlsx", make_workbook_with(f"<!--{5_000 * '-x'}-->{ENTITY}"), "cannot be read"),
+        ("wide.xlsx", make_workbook_with("<w>" * 9), "cannot be read"),
+        ("plain.xlsx", b"PK\x03\x04 only the beginning", "is a zip file, not a workbook"),
+        ("paper.xlsx", b"%PDF-1.7", "is a PDF"),
+        ("photo.csv", b"\x89PNG\r\n\x1a\n", "is a picture"),
+        ("empty.csv", b"", "is empty"),
+        ("Letter.pdf", b"%PDF-1.7", "is a csv, tsv, txt, xlsx"),
+        ("no ending", b"a,b", "no known ending"),
+        (f"a{MARKUP}", b"a,b", "no known ending"),
+        ("rows.csv", b"First name,Last name\n" + b"a,b\n" * 50_001, "more than 50,000 rows"),
+    ],
+    ids=lambda value: value[:12] if isinstance(value, str) else "",
+)
+def test_a_file_that_is_unsafe_or_no_table_is_refused_with_a_sentence(
+    server: Server, ann: User, name: str, content: bytes, sentence: str
+) -> None:
+    answer = ann.start(name, content, status=422)
+
+    assert sentence in answer.json()["error"]
+    assert "root:" not in answer.text
+    assert str(server.imports.folder) not in answer.text
+    assert [] == server.imports.load_all()
+
+
+def test_an_upload_is_private_and_stays_in_its_folder(server: Server, ann: User) -> None:
+    opened = ann.upload(make_csv(BO), "../../../etc/passwd.csv")
+
+    folder = server.imports.folder / opened.id
+    assert {"passwd.csv", "import.json"} == {each.name for each in folder.iterdir()}
+    assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
+    assert {0o600} == {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
+    for id in ("..%2f..", "0" * 16, "0" * 15 + "%0a"):
+        assert 404 == ann.client.get(f"/api/imports/{id}").status_code
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with serve(sandbox, tmp_path, import_file_mb=1) as server, User(server) as user:
+        assert 1 == user.get("/api/start")["megabytes"]
+        answer = user.start("large.csv", b"x" * 4_000_000, status=413)
+        assert "larger than 1 MB" in answer.json()["error"]
+        parts = (b"x" * 100_000 for _ in range(30))
+        chunked = user.client.post(
+            "/api/imports", content=parts, headers={"Origin": user.address, "X-Import-Page": "1"}
+        )
+        assert 413 == chunked.status_code
+        assert [] == server.imports.load_all()
+
+
+# -- log -------------------------------------------------------------------------------------------
+
+
+def test_every_unexpected_error_is_logged_without_personal_data(
+    ann: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = ann.upload(make_csv(BO))
+
+    def fail(*_: object) -> None:
+        raise KeyError("bo@example.com")
+
+    monkeypatch.setattr(grid, "shown", fail)
+    with caplog.at_level(logging.DEBUG):
+        answer = ann.client.get(opened.path)
+
+    assert (500, False) == (answer.status_code, "bo@" in answer.text)
+    (record,) = (each for each in caplog.records if each.name.startswith("connector.page"))
+    assert ("page_request_failed", logging.ERROR) == (vars(record)["event"], record.levelno)
+    assert "KeyError" in record.getMessage()
+    assert "test_access.py" in record.getMessage()
+    assert "bo@" not in caplog.text
+
+
+def test_addresses_and_logs_have_no_personal_data(
+    ann: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        opened = ann.upload(make_csv("Zebedee,Li,zebedee@example.com,permanent"), "Zebedee Li.csv")
+        opened.change(cells=[[2, 1, "Quibble"]])
+        opened.send()
+        opened.change(409, cells=[[2, 1, "Quibble"]])
+
+    # The client logs the addresses of its requests.
+    assert opened.id in caplog.text
+    assert not {"Zebedee", "zebedee", "Quibble"} & {*caplog.text.replace("@", " ").split()}
+    assert "ebedee" not in caplog.text

@@ -1,0 +1,532 @@
+"""Imports over HTTP: answers and edits, sending, results, undo and reports."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import openpyxl
+import pytest
+
+from connector.ledger.journal_writer import PUSH_LEASE
+from connector.page import imports
+from connector.pulls.run import pull
+from connector.pulls.run_context import open_run
+from connector.pushes import batch
+from connector.pushes.push import push
+from connector.sandbox.faults import Drop
+from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings
+from tests.page.serving import HEADINGS, OpenImport, Server, User, make_csv, serve
+from tests.pushes.pushing import create_lead
+from tests.support.agency import settings_of
+
+SETTLE_SECONDS = 0.2
+BO = "Bo,Li,bo@example.com,permanent"
+CY = "Cy,Lo,cy@example.com,permanent"
+
+
+def people(sandbox: Sandbox) -> list[str]:
+    """Return the first names of all candidates."""
+    return sorted(str(each["first_name"]) for each in sandbox.store.records("candidates").values())
+
+
+def add_person(sandbox: Sandbox, **values: str) -> str:
+    """Create a candidate on the platform and return its id."""
+    body = {"first_name": "Bo", "last_name": "Li", "employment_type": "permanent", **values}
+    return str(sandbox.store.create("candidates", body).record["id"])
+
+
+@pytest.fixture
+def pulled(sandbox: Sandbox, tmp_path: Path) -> Iterator[User]:
+    """A user whose account has one candidate, who is pulled."""
+    add_person(
+        sandbox, email="bo@example.com", city="Bath", phone="+442079460123", notes="Call in May"
+    )
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    with serve(sandbox, tmp_path) as server, User(server) as user:
+        yield user
+
+
+# -- answers and edits -----------------------------------------------------------------------------
+
+
+def test_looking_at_a_file_changes_nothing(ann: User) -> None:
+    """No view is an edit: odd cells stay as they are in the file."""
+    odd = ["Flat 2\n12 Mill Lane", "a\r\nb", " x ", "=1+1", "Üni\u200bcode", "“q”", "\ttab", "0049"]
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows(
+        [[*HEADINGS.split(","), "Address"], *([*BO.split(","), o] for o in odd)]
+    )
+    opened = ann.upload(file.getvalue().encode())
+    before = opened.show()
+
+    opened.check(), ann.client.get(f"{opened.path}/report"), opened.check()
+
+    assert odd == [row[1][4] for row in before["rows"]]
+    assert before == opened.show()
+
+
+def test_an_edit_is_the_text_that_the_user_typed(ann: User) -> None:
+    opened = ann.upload(make_csv(f'{BO},"Flat 2\n12 Mill Lane"', headings=f"{HEADINGS},Address"))
+
+    found = opened.change(cells=[[2, 4, "Flat 3\n12 Mill Lane "]])
+
+    assert ["Flat 3\n12 Mill Lane ", [4]] == [found_cell(opened, 4), opened.show()["rows"][0][2]]
+    assert ["create"] == [row[0] for row in found["check"]["rows"].values()]
+    opened.change(cells=[[2, 4, "Flat 2\n12 Mill Lane"]])
+    assert [] == opened.show()["rows"][0][2], "the cell is as in the file again"
+
+
+def found_cell(opened: OpenImport, index: int) -> str:
+    """Return a cell of the first row."""
+    return str(opened.show()["rows"][0][1][index])
+
+
+def test_the_older_of_two_tabs_is_refused(ann: User) -> None:
+    first = ann.upload(make_csv(BO, CY))
+    second = OpenImport(ann, first.id)
+    first.change(cells=[[2, 0, "Bob"]])
+
+    refused = second.change(409, cells=[[2, 0, "Bea"]])
+
+    assert "another tab" in refused["error"]
+    assert "Bob" == found_cell(first, 0)
+    assert ann.post(f"{second.path}/send", {"version": second.version, "accepted": []}, 409)
+    second.load()
+    second.change(cells=[[2, 0, "Bea"]])
+    assert "Bea" == found_cell(first, 0)
+
+
+def test_a_save_whose_answer_was_lost_can_be_repeated(ann: User) -> None:
+    opened = ann.upload(make_csv(BO))
+    said = {"version": opened.version, "key": "a save", "cells": [[2, 0, "Bob"]]}
+
+    one, two = ann.post(opened.path, said), ann.post(opened.path, said)
+
+    assert one["version"] == two["version"] == opened.version + 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"values": [["Employment type", "frei", "wonderful"]]},
+        {"constants": {"status": "wonderful"}},
+        {"fields": {"First name": "no_such_field"}},
+        {"fields": {"Last name": "-", "First name": "last_name"}, "constants": {"last_name": "Li"}},
+        {"options": {"Email": {"date_format": "tomorrow"}}},
+        {"options": {"Email": {"policy": "always"}}},
+        {"file_options": {"region": "XX"}},
+        {"match": "shoe_size"},
+    ],
+    ids="-".join,
+)
+def test_an_answer_that_is_not_allowed_is_saved_nowhere(ann: User, said: dict[str, object]) -> None:
+    opened = ann.upload(make_csv("Bo,Li,bo@example.com,frei"))
+    before = opened.show()
+
+    refused = opened.change(422, **said)
+
+    assert refused["error"]
+    assert before == opened.show()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}", b"[]", b"\xff", b'{"version": "1"}', b'{"version": 1, "cells": [[2, 0]]}',
+        b'{"version": 1, "cells": [[99, 0, "x"]]}', b'{"version": 1, "cells": [[2, -1, "x"]]}',
+        b'{"version": 1, "leave_out": [1]}', b'{"version": 1, "more": 1}',
+        b'{"version": %s}' % (b"9" * 5_000), b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_a_change_that_no_page_sends_is_refused(ann: User, body: bytes) -> None:
+    opened = ann.upload(make_csv(BO))
+
+    for path in (opened.path, f"{opened.path}/send", f"{opened.path}/resolve"):
+        assert ann.send_request(path, body).status_code in (400, 409, 422), path
+
+    assert 1 == opened.show()["version"]
+
+
+def test_equal_cells_get_one_answer_and_the_next_file_remembers_it(
+    sandbox: Sandbox, ann: User
+) -> None:
+    rows = [f"P{n},Li,p{n}@example.com,frei,red" for n in range(3)]
+    first = ann.upload(make_csv(*rows, headings=f"{HEADINGS},Colour"))
+    assert {"columns_lost"} == {each["code"] for each in first.check()["questions"]}
+    first.change(fields={"Colour": "-"})
+    first.change(values=[["Employment type", "frei", "contract"]])
+    assert {"create"} == {*first.outcomes().values()}
+    assert ["created"] * 3 == [*first.send().values()]
+
+    again = ann.upload(make_csv("Zoe,Li,zoe@example.com,frei,blue", headings=f"{HEADINGS},Colour"))
+
+    assert again.load()["remembered"]
+    assert {"2": "create"} == again.outcomes()
+    assert [] == again.check()["questions"]
+    assert {"contractor"} == {
+        each["employment_type"] for each in sandbox.store.records("candidates").values()
+    }
+
+
+def test_a_correction_of_a_persons_cell_is_not_remembered(ann: User, server: Server) -> None:
+    opened = ann.upload(make_csv("Bo,Li,bo at example.com,permanent"))
+    opened.change(cells=[[2, 2, "bo@example.com"]])
+    opened.send()
+
+    maps = [*server.imports.settings.folder.rglob("*.toml")]
+    assert not any("bo@" in path.read_text() or "bo at" in path.read_text() for path in maps)
+
+
+def test_only_one_column_fills_a_field(ann: User) -> None:
+    opened = ann.upload(make_csv("Bo,Li,a@example.com,permanent,b@example.com",
+                                 headings=f"{HEADINGS},Work contact"))  # fmt: skip
+    opened.change(fields={"Work contact": "email"})
+
+    fields = {each["heading"]: each["field"] for each in opened.show()["columns"]["columns"]}
+    assert ("email", "") == (fields["Work contact"], fields["Email"])
+
+
+def test_a_value_for_all_rows_fills_a_missing_field(ann: User) -> None:
+    opened = ann.upload(make_csv("Bo,Li,bo@example.com", headings="First name,Last name,Email"))
+    assert ["employment_type"] == opened.show()["columns"]["missing"]
+
+    found = opened.change(constants={"employment_type": "permanent"})
+
+    assert ["permanent"] == [
+        row[3]["employment_type"][1] for row in found["check"]["rows"].values()
+    ]
+
+
+def test_the_user_chooses_the_encoding_by_its_words(ann: User) -> None:
+    opened = ann.upload(make_csv("Łukasz,Kowal,l@example.com,permanent").decode().encode("cp1250"))
+    (question,) = (q for q in opened.check()["questions"] if q["code"] == "encoding")
+    assert "Łukasz" in dict(question["choices"])["cp1250"]
+
+    opened.change(reading={"encoding": "cp1250"})
+
+    assert "Łukasz" == found_cell(opened, 0)
+    assert {"2": "create"} == opened.outcomes()
+
+
+def test_the_user_chooses_the_sheet_and_the_header_row(ann: User) -> None:
+    book = openpyxl.Workbook()
+    for name in ("Old", "New"):
+        sheet = book.create_sheet(name)
+        for line in (["List of people"], HEADINGS.split(","), BO.split(",")):
+            sheet.append(line)
+    content = io.BytesIO()
+    book.save(content)
+    opened = ann.upload(content.getvalue(), "people.xlsx")
+    assert ["Old", "New"] == opened.show()["sheets"]
+    opened.change(reading={"sheet": "New"})
+    assert {"3": "create"} == opened.outcomes()
+
+    opened.change(reading={"header_row": 1})
+    assert "List of people" == opened.load()["headings"][0]
+    opened.change(reading={"header_row": 2})
+    opened.change(cells=[[3, 0, "Bob"]])
+    assert "after cells were edited" in opened.change(422, reading={"sheet": "Old"})["error"]
+
+
+def test_a_row_with_a_wrong_quote_can_be_corrected(ann: User) -> None:
+    opened = ann.upload(
+        make_csv(BO, 'Cy,"L"o,cy@example.com,permanent', "Di,My,di@example.com,permanent")
+    )
+    assert "invalid" == opened.outcomes()["3"]
+
+    opened.change(cells=[[3, 1, "Lo"]])
+
+    assert ["create"] * 3 == [*opened.outcomes().values()]
+
+
+def test_a_row_can_be_left_out_and_brought_back(sandbox: Sandbox, ann: User) -> None:
+    opened = ann.upload(make_csv(BO, CY, CY))
+    assert "duplicate" == opened.outcomes()["4"]
+    opened.change(leave_out=[3, 4])
+    assert {"2": "create"} == opened.outcomes()
+    opened.change(bring_back=[3])
+
+    opened.send()
+
+    assert ["Bo", "Cy"] == people(sandbox)
+
+
+# -- sending ---------------------------------------------------------------------------------------
+
+
+def test_good_rows_are_sent_and_the_others_later_but_no_row_twice(
+    sandbox: Sandbox, ann: User
+) -> None:
+    """Not even if an answer that changes every row is given in between."""
+    opened = ann.upload(make_csv(BO, "Cy,Lo,cy(at)example.com,permanent"))
+    assert {"2": "create", "3": "invalid"} == opened.outcomes()
+    assert {"2": "created", "3": "invalid"} == opened.send()
+
+    opened.change(cells=[[3, 2, "cy@example.com"]])
+    opened.change(constants={"city": "Bath"})
+    assert {"2": "created", "3": "create"} == opened.outcomes()
+    assert "already imported" in opened.change(409, cells=[[2, 0, "Bob"]])["error"]
+    assert {"2": "created", "3": "created"} == opened.send()
+
+    assert ["Bo", "Cy"] == people(sandbox)
+
+
+def test_a_sent_import_cannot_be_sent_again(sandbox: Sandbox, ann: User) -> None:
+    opened = ann.upload(make_csv(BO))
+    stale = opened.version
+    opened.send()
+
+    ann.post(f"{opened.path}/send", {"version": stale, "accepted": []}, 409)
+    ann.post(f"{opened.path}/send", {"version": opened.version, "accepted": []}, 422)
+
+    assert ["Bo"] == people(sandbox)
+
+
+def test_rows_with_warnings_stay_back_unless_they_are_accepted(sandbox: Sandbox, ann: User) -> None:
+    odd = "Cy,Lo,cy@example.com,permanent,1911-01-01"
+    opened = ann.upload(make_csv(f"{BO},1985-01-01", odd, headings=f"{HEADINGS},Date of birth"))
+    assert ["born_later"] == [each[1] for each in opened.check()["rows"]["3"][2]]
+
+    assert {"2": "created"} == opened.send()
+    opened.change(bring_back=[3])
+    assert "create" == opened.outcomes()["3"]
+    assert {"2": "created", "3": "created"} == opened.send("warnings")
+
+    assert ["Bo", "Cy"] == people(sandbox)
+
+
+def test_a_warning_about_the_whole_file_is_confirmed_first(sandbox: Sandbox, ann: User) -> None:
+    lines = (f"{BO},2026-04-03", f"{CY},25/12/2026")
+    opened = ann.upload(make_csv(*lines, headings=f"{HEADINGS},Available from"))
+    assert ["mixed_dates"] == [each["code"] for each in opened.check()["questions"]]
+
+    ann.post(f"{opened.path}/send", {"version": opened.version, "accepted": []}, 422)
+    opened.send("mixed_dates")
+
+    dates = [e["available_from"] for e in sandbox.store.records("candidates").values()]
+    assert ["2026-04-03", "2026-12-25"] == sorted(map(str, dates))
+
+
+def test_an_update_shows_the_value_before_and_keeps_a_colleagues_edit(
+    sandbox: Sandbox, pulled: User
+) -> None:
+    (id,) = sandbox.store.records("candidates")
+    content = make_csv("bo@example.com,York,020 7946 0123", headings="Email,City,Phone")
+    opened = pulled.upload(content, mode="update", match="email")
+    (row,) = opened.check()["rows"].values()
+    assert ("update", ["Bath", "York"]) == (row[0], row[3]["1"])
+    assert "2" not in row[3], "a number in another form is the same number"
+    sandbox.store.update("candidates", id, {"city": "Leeds"})
+
+    assert {"2": "conflict"} == opened.send()
+    assert "Leeds" == sandbox.store.records("candidates")[id]["city"]
+    opened.change(bring_back=[2])
+    assert ["Leeds", "York"] == opened.check()["rows"]["2"][3]["1"]
+    assert {"2": "updated"} == opened.send()
+    assert "York" == sandbox.store.records("candidates")[id]["city"]
+
+
+def test_a_long_text_is_filled_only_if_it_is_empty(sandbox: Sandbox, pulled: User) -> None:
+    (id,) = sandbox.store.records("candidates")
+    content = make_csv("bo@example.com,Call in June", headings="Email,Notes")
+    opened = pulled.upload(content, mode="update", match="email")
+    assert ["fill"] == [c["policy"] for c in opened.show()["columns"]["columns"] if c["long"]]
+
+    opened.change(options={"Notes": {"policy": "append"}})
+    opened.send()
+
+    notes = str(sandbox.store.records("candidates")[id]["notes"])
+    assert notes.startswith("Call in May"), notes
+    assert notes.endswith("Call in June"), notes
+
+
+def test_the_user_chooses_one_of_several_records(sandbox: Sandbox, tmp_path: Path) -> None:
+    ids = [add_person(sandbox, email="bo@example.com", city=city) for city in ("Bath", "Leeds")]
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    with serve(sandbox, tmp_path) as server, User(server) as user:
+        content = make_csv("bo@example.com,York", headings="Email,City")
+        opened = user.upload(content, mode="update", match="email")
+        found = opened.check()
+        assert {*ids} == {*found["rows"]["2"][2][0][5].split()} == {*found["records"]}
+        assert "Leeds" in found["records"][ids[1]]
+
+        opened.change(records=[[2, ids[1]]])
+        assert {"2": "updated"} == opened.send()
+
+    cities = [sandbox.store.records("candidates")[id]["city"] for id in ids]
+    assert ["Bath", "York"] == cities
+
+
+def test_a_conversion_needs_its_own_confirmation(sandbox: Sandbox, tmp_path: Path) -> None:
+    create_lead(sandbox, "li")
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
+    with serve(sandbox, tmp_path) as server, User(server) as user:
+        opened = user.upload(
+            b"Email\nli@example.com\n", resource="leads", mode="convert", match="email"
+        )
+        assert {"2": "convert"} == opened.outcomes()
+        user.post(f"{opened.path}/send", {"version": opened.version, "accepted": []}, 422)
+        assert {"2": "converted"} == opened.send("convert")
+
+
+def test_a_push_waits_for_another_run_and_says_for_what(
+    sandbox: Sandbox, server: Server, ann: User
+) -> None:
+    opened = ann.upload(make_csv(BO))
+    opened.check()
+    held, free = Event(), Event()
+
+    async def hold() -> None:
+        async with open_run(server.imports.settings, "push", lease=PUSH_LEASE):
+            held.set()
+            await asyncio.to_thread(free.wait)
+
+    other = Thread(target=lambda: asyncio.run(hold()))
+    other.start()
+    held.wait()
+    try:
+        ann.post(f"{opened.path}/send", {"version": opened.version, "accepted": []})
+        waiting = opened.wait_for("phase", "waits")
+        while not waiting["waits_for"]:
+            waiting = opened.wait_for("phase", "waits")
+        assert "push" in waiting["waits_for"]
+        assert [] == people(sandbox)
+    finally:
+        free.set()
+        other.join()
+    opened.wait()
+    assert ["Bo"] == people(sandbox)
+
+
+def test_an_interrupted_push_is_continued_by_the_next_server(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with serve(sandbox, tmp_path) as server, User(server) as user:
+        opened = user.upload(make_csv(BO, "Cy,Lo,cy at example.com,permanent"))
+        opened.change(cells=[[3, 2, "cy@example.com"]])
+        opened.check()
+        # The server is killed right after it stored that the import is being sent.
+        server.imports._start = lambda *_: None  # type: ignore[method-assign]
+        user.post(f"{opened.path}/send", {"version": opened.version, "accepted": []})
+        assert [] == people(sandbox)
+    with serve(sandbox, tmp_path) as server, User(server) as user:
+        opened.user = user
+        opened.wait()
+        assert ["Bo", "Cy"] == people(sandbox)
+        assert ["created", "created"] == [row[0] for row in opened.results().values()]
+
+
+@pytest.mark.slow
+def test_an_unconfirmed_row_is_resolved_by_the_user(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def push_without_waits(settings: Settings, file: Any, options: Any, **more: Any) -> Any:
+        policy = replace(options.policy, settle_seconds=SETTLE_SECONDS)
+        return await push(settings, file, replace(options, policy=policy), **more)
+
+    monkeypatch.setattr(imports, "push", push_without_waits)
+    monkeypatch.setattr(batch, "settle_seconds_min", lambda _: SETTLE_SECONDS)
+    with serve(sandbox, tmp_path, connections=1) as server, User(server) as user:
+        opened = user.upload(make_csv(BO, CY, "Di,My,di@example.com,permanent"))
+        opened.check()
+        for _ in range(3):
+            sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
+        assert ["held"] * 3 == [*opened.send().values()]
+        made = add_person(sandbox, email="bo@example.com")
+
+        resolve = f"{opened.path}/resolve"
+        user.post(resolve, {"row": "2", "decision": "record"}, 422)
+        user.post(resolve, {"row": "9", "decision": "drop"}, 409)
+        user.post(resolve, {"row": "2", "record": made})
+        user.post(resolve, {"row": "3", "decision": "resend"})
+        found = user.post(resolve, {"row": "4", "decision": "drop"})
+
+        assert ["created", "created"] == [found["rows"][n][0] for n in ("2", "3")]
+        assert "held" != found["rows"]["4"][0]
+    assert ["Bo", "Cy"] == people(sandbox)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def test_an_import_is_undone_after_its_preview(sandbox: Sandbox, ann: User) -> None:
+    opened = ann.upload(make_csv(BO, CY))
+    opened.send()
+    seen = opened.undo(applies=False)
+    assert [[2, "delete", ""], [3, "delete", ""]] == seen["undone"]
+    assert ["Bo", "Cy"] == people(sandbox)
+
+    done = opened.undo(applies=True)
+
+    assert [[2, "deleted", ""], [3, "deleted", ""]] == done["undone"]
+    assert [] == people(sandbox)
+    assert ["undone", "undone"] == [row[1] for row in opened.results().values()]
+    (past,) = ann.get("/api/start")["history"]
+    assert ("Ann", "Ann", opened.id) == (past["sent_by"], past["undone_by"], past["id"])
+
+
+def test_the_report_has_every_row_and_can_be_imported_again(sandbox: Sandbox, ann: User) -> None:
+    opened = ann.upload(make_csv(BO, "", 'Cy,Lo,"cy(at)example.com",permanent', "Di,My,,frei"))
+    opened.change(leave_out=[5])
+    opened.send()
+    answer = ann.client.get(f"{opened.path}/report")
+    assert "people.report.csv" in answer.headers["content-disposition"]
+    rows = [*csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))]
+    assert ["created", "", "invalid", "not_sent"] == [row["_outcome"] for row in rows]
+
+    corrected = answer.content.decode("utf-8-sig").replace("cy(at)", "cy@")
+    again = ann.upload(corrected.encode(), "people.report.csv")
+    assert ["unchanged", "create", "invalid"] == [*again.outcomes().values()]
+    again.send()
+
+    assert ["Bo", "Cy"] == people(sandbox)
+
+
+def test_a_report_of_a_workbook_is_a_workbook(ann: User) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for line in (HEADINGS.split(","), BO.split(",")):
+        book.active.append(line)
+    content = io.BytesIO()
+    book.save(content)
+    opened = ann.upload(content.getvalue(), "people.xlsx")
+    opened.send()
+
+    report = openpyxl.load_workbook(io.BytesIO(ann.client.get(f"{opened.path}/report").content))
+
+    assert any(
+        "created" in row for row in report.worksheets[-1].iter_rows(values_only=True)
+    ) or any("created" in row for sheet in report for row in sheet.iter_rows(values_only=True))
+
+
+def test_the_template_has_the_columns_of_the_resource(ann: User) -> None:
+    answer = ann.send_request("/api/template", b'{"resource": "leads", "mode": "create"}')
+
+    book = openpyxl.load_workbook(io.BytesIO(answer.content))
+    assert "email" in [cell.value for cell in book.worksheets[0][1]]
+
+
+def test_imports_are_deleted_by_the_user_or_after_some_days(ann: User, server: Server) -> None:
+    first, second = ann.upload(make_csv(BO)), ann.upload(make_csv(CY))
+    ann.post(f"{first.path}/delete", {})
+    assert [second.id] == [each["id"] for each in ann.get("/api/start")["open"]]
+    each = server.imports.load(second.id)
+    path = server.imports.folder / second.id / "import.json"
+    path.write_text(path.read_text().replace(each.changed_at, "2020-01-01T00:00:00+00:00"))
+
+    assert [] == ann.get("/api/start")["open"]
+    assert not path.exists()
+
+
+def test_the_remaining_requests_are_shown_before_sending(sandbox: Sandbox, tmp_path: Path) -> None:
+    with serve(sandbox, tmp_path, monthly_requests=5_000) as server, User(server) as user:
+        found = user.upload(make_csv(BO)).check()
+    assert (2, True) == (found["requests"], 4_900 < found["left"] <= 5_000)

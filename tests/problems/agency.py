@@ -1,0 +1,120 @@
+"""Accounts with recorded runs, and a clock, for the tests of alerts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowance_of
+from connector.ledger.quota import utc_day
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import open_file, transaction
+from connector.warehouse.runs import ResourceRun, Run, begin_run, write_resource_run
+from connector.warehouse.state import write_bookmark
+from connector.warehouse.stream import Bookmark, Stream
+from connector.warehouse.warehouse import Warehouse
+from tests.support.clock import Clock
+
+START = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
+
+
+def load_account_settings(folder: Path, account: str | None = None, **environ: str) -> Settings:
+    """Return the settings of an account; the `alert_*` settings have lower-case names."""
+    given = {f"CONNECTOR_{name.upper()}": value for name, value in environ.items()}
+    flags = {"account": account} if account is not None else {}
+    return load_settings(flags, {"CONNECTOR_DATA_DIR": str(folder), **given}, folder)
+
+
+DONE = ResourceRun(
+    resource="jobs",
+    outcome="done",
+    proven=True,
+    requests=2,
+    lists=1,
+    details=1,
+    new=0,
+    changed=0,
+    unchanged=1,
+    deleted=0,
+    live=6,
+    total=6,
+    pending=0,
+    bookmark_before=None,
+    bookmark_after=None,
+)
+
+
+class RecordedAccount:
+    """Account whose runs a test writes directly to its work file and ledger."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, resources: Sequence[str] = ("jobs",)
+    ) -> None:
+        self.settings, self.clock, self.resources = settings, clock, resources
+        self.warehouse = Warehouse(settings.folder)
+        self.warehouse.prepare()
+        self._runs = 0
+
+    def record_pull(
+        self,
+        outcome: str = "done",
+        *,
+        resources: Sequence[str] = (),
+        overrides: Mapping[str, Mapping[str, object]] | None = None,
+        requests: int = 4,
+        error_code: str | None = None,
+        message: str | None = None,
+        command: str = "pull",
+        seconds: float = 60.0,
+    ) -> Run:
+        """Record a run that starts now and ends after `seconds`. Only a run that is done or partial
+        loads its `resources` (default: all of the account). `overrides` replaces fields of the
+        results of single resources, by resource name.
+        """
+        self._runs += 1
+        run = Run(f"{self.clock.now:%Y%m%dT%H%M%SZ}-{self._runs:06d}", command, self.clock.now)
+        landed = outcome in ("done", "partial")
+        ended = replace(
+            run,
+            ended_at=self.clock.now + timedelta(seconds=seconds),
+            outcome=outcome,
+            seconds=seconds,
+            requests=requests,
+            error_code=error_code,
+            message=message,
+        )
+        with open_file(self.warehouse.work) as connection, transaction(connection):
+            begin_run(connection, ended)
+            for name in resources or self.resources:
+                stands = dict((overrides or {}).get(name, {}))
+                done = replace(DONE, resource=name, **stands)  # type: ignore[arg-type] # of a test
+                if landed and done.proven:
+                    mark = Bookmark(proven_at=self.clock.now)
+                    write_bookmark(connection, Stream(CATALOG[name]), mark, run.run_id)
+                if landed or stands:
+                    write_resource_run(connection, run.run_id, done)
+        shutil.copyfile(self.warehouse.work, self.warehouse.published)
+        self.record_requests(requests)
+        return ended
+
+    def record_requests(self, requests: int) -> None:
+        """Count the requests of a pull against the monthly quota."""
+        if not requests:
+            return
+        spender = RequestSpender("run", "pull", allowance_of(self.settings), ignores_quota=True)
+        with Ledger(self.settings.folder) as ledger:
+            left = requests
+            while left:
+                block = ledger.take_block(
+                    spender,
+                    self.clock.now,
+                    utc_day(self.clock.now),
+                    requests_max=left,
+                    last_usage=BlockUsage(),
+                )
+                ledger.return_block(spender, BlockUsage(block, {"list": block.requests}))
+                left -= block.requests

@@ -1,0 +1,108 @@
+"""Notifications: one message per change of the problems, over a real socket, and no secret."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from connector.errors import NotDelivered, SettingsError
+from connector.operations.notify import NOTIFIED_FILE, notify
+from connector.operations.problems import Problem
+from connector.settings.model import Settings
+from tests.problems.agency import load_account_settings
+from tests.problems.receivers import Receiver
+from tests.support.command import call
+
+SINCE = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
+FAILED = Problem("pull_failed", "the last pull failed (503)", "It failed.", "Wait.", SINCE, "503")
+OLD = Problem("data_old", "the published file is older than 26h", "It is old.", "Pull.", SINCE)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, receiver: Receiver) -> Settings:
+    """Settings of an account whose notifications go to the receiver."""
+    return load_account_settings(tmp_path / "data", notify_urls=receiver.apprise_url)
+
+
+def test_one_message_is_sent_per_change_of_the_set_of_problems(
+    settings: Settings, receiver: Receiver
+) -> None:
+    nights: list[tuple[list[Problem], bool]] = [
+        ([], False),
+        ([FAILED], True),
+        ([replace(FAILED, happened="It failed again.")], False),
+        ([FAILED, OLD], True),
+        ([OLD, FAILED], False),
+        ([replace(FAILED, cause="401"), OLD], True),
+        ([], True),
+        ([], False),
+    ]
+
+    assert [is_sent for _, is_sent in nights] == [notify(settings, each) for each, _ in nights]
+    titles = [each["title"] for each in receiver.received]
+    assert "connector: the last pull failed (503)" == titles[0]
+    assert "connector: the last pull failed (503) and 1 other problem" == titles[1]
+    assert "connector: OK" == titles[-1]
+    text = receiver.received[0]["message"]
+    assert "It failed. Since 2026-12-01T02:15:00Z.\nWhat to do: Wait." in text
+
+
+def test_a_message_that_was_not_delivered_is_sent_by_the_next_call(
+    settings: Settings, receiver: Receiver
+) -> None:
+    receiver.status = 500
+    for _ in range(2):
+        with pytest.raises(NotDelivered, match="500") as caught:
+            notify(settings, [FAILED])
+        assert "planted-token" not in str(caught.value)
+    receiver.status = 204
+
+    assert notify(settings, [FAILED])
+    assert not notify(settings, [FAILED])
+    assert 3 == len(receiver.bodies)
+
+
+def test_a_folder_that_cannot_be_written_to_repeats_no_message(
+    settings: Settings, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    settings.folder.mkdir()
+    (settings.folder / NOTIFIED_FILE).mkdir()
+
+    assert notify(settings, [FAILED])
+    assert not notify(settings, [FAILED])
+
+    (settings.folder / NOTIFIED_FILE).rmdir()
+    assert notify(settings, [])
+    assert [] == json.loads((settings.folder / NOTIFIED_FILE).read_text())
+    assert 2 == len(receiver.bodies)
+
+
+def test_an_invalid_or_missing_address_is_reported_without_its_text(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no address"):
+        notify(load_account_settings(tmp_path), [FAILED])
+    unknown = load_account_settings(tmp_path, notify_urls="nonsense://planted-token")
+    with pytest.raises(SettingsError, match="address 1 of notify_urls") as caught:
+        notify(unknown, [FAILED])
+
+    assert "planted-token" not in str(caught.value)
+
+
+def test_invalid_settings_are_reported_to_the_address_in_them(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    (tmp_path / "urls").write_text(f"{receiver.apprise_url}\n")
+    (tmp_path / "urls").chmod(0o600)
+    (tmp_path / "connector.toml").write_text(
+        'data_dir = "data"\nnotify_urls_file = "urls"\n[accounts.acme]\nbilling_dai = 3\n'
+    )
+    environ = {"CONNECTOR_CONFIG": str(tmp_path / "connector.toml")}
+
+    for _ in range(2):
+        call(["status", "--all", "--notify", "--check"], environ)
+
+    assert ["acme: settings are invalid"] == [each["title"] for each in receiver.received]

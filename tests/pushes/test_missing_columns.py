@@ -1,0 +1,109 @@
+"""Columns that are missing, and pushes that wait for a pull."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from connector.errors import UnknownName
+from connector.ledger.ledger import LeaseOwner, Ledger
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushRunOptions, push
+from connector.sandbox.server import Sandbox
+from tests.pushes.pushing import Pusher
+from tests.support.agency import settings_at
+from tests.support.command import call, variables
+
+PEOPLE = (
+    "first_name,last_name,email,employment_type\n"
+    "Ann,Lee,ann@people.example,permanent\n"
+    "Bo,Ray,bo@people.example,permanent\n"
+)
+
+
+def write_file(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "named"),
+    [
+        ("candidates", "Forename,Surname,Mood\nAnn,Lee,good\n", ("email, employment_type", "Mood")),
+        (
+            "leads",
+            "email,lead_status_id\na@b.example,9f0c0f6e-6a2e-4c1e-9a57-1f2d3c4b5a69\n",
+            ("first_name",),
+        ),
+    ],
+)
+def test_a_missing_required_column_is_reported_once(
+    tmp_path: Path, resource: str, text: str, named: tuple[str, ...]
+) -> None:
+    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
+    push_file = PushFile(resource, write_file(tmp_path, "rows.csv", text), "create")
+    report = asyncio.run(push(settings, push_file, PushRunOptions()))
+    columns = report.preview.columns
+    assert ({"invalid": 1}, {"column_missing": 1}) == (report.counts, dict(report.summary.codes))
+    messages = [", ".join(columns.missing), *(each.heading for each in columns.unmapped)]
+    assert [] == [each for each in named if not any(each in text for text in messages)], messages
+
+
+def test_a_column_missing_for_creates_of_an_upsert_is_reported_once(tmp_path: Path) -> None:
+    text = "email,city\nold@people.example,York\nann@b.example,Rome\nbo@b.example,Bonn\n"
+    with Sandbox() as sandbox:
+        body = {"first_name": "Al", "last_name": "Old", "email": "old@people.example"}
+        sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
+        file = write_file(tmp_path, "rows.csv", text)
+        words = ["push", "candidates", str(file), "--mode", "upsert", "--match", "email", "--apply"]
+        done = call(words, variables(sandbox.base_url, tmp_path, sandbox.key))
+        (record,) = sandbox.store.records("candidates").values()
+
+    assert "York" == record["city"]
+    assert 3 == done.status
+    lacking = "first_name, last_name, employment_type: 2 rows cannot create candidates."
+    assert 1 == done.err.count(lacking), done.err
+    assert 1 == done.err.count("first_name, last_name, employment_type")
+    with (tmp_path / "rows.report.csv").open(encoding="utf-8-sig", newline="") as report:
+        rows = [(each["_outcome"], each["_code"]) for each in csv.DictReader(report)]
+    assert [("updated", ""), *[("invalid", "column_missing")] * 2] == rows
+
+
+@pytest.mark.parametrize("pulls", [True, False])
+def test_a_push_waits_for_a_running_pull_or_skips_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
+) -> None:
+    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_CHECK_SECONDS", 0.0)
+    messages: list[str] = []
+    with Sandbox() as sandbox:
+        settings = Pusher(sandbox, tmp_path).settings
+        file = PushFile("candidates", write_file(tmp_path, "people.csv", PEOPLE), "create")
+        with Ledger(settings.folder) as ledger:
+            now = datetime.now(UTC)
+            ledger.take_lease("pull", LeaseOwner.of_this_process("other", "pull"), now)
+
+            def waits(why: str) -> None:
+                messages.append(why)
+                assert [] == sandbox.log
+                asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
+
+            manner = PushRunOptions(applies=True, pulls=pulls, reports=False)
+            report = asyncio.run(push(settings, file, manner, on_wait=waits))
+            assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
+
+    assert {"created": 2} == report.counts
+    assert int(pulls) == len(messages)
+    assert all("run other" in each for each in messages)
+
+
+def test_a_push_of_a_read_only_resource_is_rejected(tmp_path: Path) -> None:
+    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
+    push_file = PushFile("content_types", tmp_path / "absent.csv", "create")
+    with pytest.raises(UnknownName, match="content_types"):
+        asyncio.run(push(settings, push_file, PushRunOptions()))

@@ -1,0 +1,314 @@
+"""Cells, headings and files as agencies have them, each with what the preview does."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import Workbook
+
+from connector.errors import SpreadsheetError
+from connector.spreadsheet.cells import closest_value
+from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.mapping import map_headings
+from connector.spreadsheet.mapping_file import SavedMap, with_options
+from connector.spreadsheet.row_reader import ColumnMeanings
+from connector.spreadsheet.table import open_table
+from connector.spreadsheet.targets import CellOptions
+from tests.spreadsheet.corpus.files import encode_csv, make_workbook
+from tests.spreadsheet.meaning.sheet import InMemoryLanding, NamedId, make_landing, make_target
+
+HEAD = ("First name", "Last name", "Email", "Employment type")
+ANN = ("Ann", "Lee", "ann@people.example", "permanent")
+
+
+@dataclass(frozen=True)
+class Read:
+    """Rows of a file, with the notices and questions about it."""
+
+    rows: Sequence[CheckedRow]
+    notices: Sequence[str]
+    questions: Sequence[str]
+
+    def values(self, row: int = 0) -> Mapping[str, Any]:
+        """Return the values that a row would create."""
+        task = self.rows[row].task
+        assert task is not None, self.rows[row].problems
+        return {**task.fields, **task.afterwards}
+
+    def codes(self, row: int = 0) -> list[str]:
+        """Return the codes of the row's problems, warnings and remarks."""
+        found = self.rows[row]
+        return [each.code for each in (*found.problems, *found.warnings, *found.remarks)]
+
+
+def read_file(
+    folder: Path,
+    content: bytes,
+    resource: str = "candidates",
+    landing: InMemoryLanding | None = None,
+    **options: Any,
+) -> Read:
+    """Read and check a file as a preview does."""
+    path = folder / ("people.xlsx" if content.startswith(b"PK") else "people.csv")
+    path.write_bytes(content)
+    table, target = open_table(path), make_target(resource)
+    constants = options.pop("constants", {})
+    saved = with_options(SavedMap(resource, constants=constants), CellOptions(**options))
+    columns = map_headings(table.headings, target, saved=saved)
+    meanings = ColumnMeanings(table.rows, columns.columns)
+    rows = list(
+        check_rows(table.rows(), columns, target, landing or InMemoryLanding(), meanings=meanings)
+    )
+    questions = [each.code for each in (*table.questions, *meanings.questions)]
+    notices = (*table.notices, *meanings.inferred, *meanings.remarks(), *table.left_out.notices())
+    return Read(rows, notices, questions)
+
+
+def read_column(folder: Path, heading: str, *cells: Any, **options: Any) -> Read:
+    """Read a csv of candidates with one more column."""
+    people = [(f"Ann{chr(97 + n)}", "Lee", f"a{n}@people.example", "permanent") for n in range(9)]
+    rows = [(*HEAD, heading), *((*people[n], cell) for n, cell in enumerate(cells))]
+    return read_file(folder, encode_csv(rows), **options)
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "key", "value"),
+    [
+        ("Desired salary", "\u00a326,500", "expected_salary", 26500),
+        ("Desired salary", "50,000", "expected_salary", 50000),
+        ("Desired salary", "18,00,000", "expected_salary", 1800000),
+        ("Day Rate", "\u00a3450/day", "expected_day_rate", 450),
+        ("D.O.B.", "06/07/73", "date_of_birth", "1973-07-06"),
+        ("Birthday", "0/0/00", "date_of_birth", None),
+        ("Mobile", "07700 900000", "mobile", "+447700900000"),
+        ("Mobile", "0044 7700 900169", "mobile", "+447700900169"),
+        ("Home Tel", "01632 960116 ext 12", "phone", "+441632960116 ext. 12"),
+        ("Notice", "4 weeks", "notice_period_days", 28),
+        ("Availability", "Mon 04/01/2027", "available_from", "2027-01-04"),
+        ("LinkedIn", "https://network.example/ann", "network_url", "https://network.example/ann"),
+        ("IR35", "OUT", "ir35_status", "outside"),
+        ("IR35", "O/S", "ir35_status", "outside"),
+        ("Desired Sal", "Neg", "expected_salary", None),
+        ("Home Tel", "ex dir", "phone", None),
+        ("Town", "Le\u200beds", "city", "Leeds"),
+        ("Addr 1", "Flat 2\n12 Mill Lane", "address_line1", "Flat 2 12 Mill Lane"),
+    ],
+)
+def test_a_british_cell_is_read_without_a_question(
+    tmp_path: Path, heading: str, cell: str, key: str, value: Any
+) -> None:
+    read = read_column(tmp_path, heading, cell)
+    assert value == read.values().get(key)
+    assert ((), []) == (read.rows[0].warnings, read.questions)
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "code"),
+    [
+        ("Notice", "-5", "negative"),
+        ("Relocate", "-1", "not_true_or_false"),
+        ("Desired salary", "45,0000", "not_a_number"),
+        ("Currency of salary", "UKP", "currency_format"),
+        ("IR35", "n/a", "unknown_value"),
+        ("Availability", "mid March", "date_format"),
+        ("Availability", "Now", "immediately"),
+        ("Availability", "Tue 04/01/2027", "weekday_differs"),
+        ("Mobile", "07700 90000", "odd_phone"),
+        ("Tel", "0171 1234567", "odd_phone"),
+        ("Desired salary", "\u20ac45,000", "currency_taken"),
+    ],
+)
+def test_an_unclear_cell_is_reported(tmp_path: Path, heading: str, cell: str, code: str) -> None:
+    assert code in read_column(tmp_path, heading, cell).codes()
+
+
+@pytest.mark.parametrize(
+    "email",
+    ["a..b@x.example", ".a@x.example", "a@-x.example", "\uff41nn@x.example", "\u0430nn@x.example"],
+)
+def test_an_impossible_email_address_is_refused(tmp_path: Path, email: str) -> None:
+    read = read_file(tmp_path, encode_csv([HEAD, ("Ann", "Lee", email, "permanent")]))
+    assert "email_format" in read.codes()
+
+
+@pytest.mark.parametrize("name", ["\U0001f680", "PMP\u00ae", "DVM", "MSc", "III", "she/her"])
+def test_a_sign_or_a_title_is_no_last_name(tmp_path: Path, name: str) -> None:
+    read = read_file(tmp_path, encode_csv([HEAD, ("Ann", name, "a@x.example", "permanent")]))
+    assert "name_unclear" in read.codes()
+    whole = [("Full name", *HEAD[2:]), (f"Ana Ruiz {name}", "a@x.example", "permanent")]
+    assert "name_unclear" in read_file(tmp_path, encode_csv(whole)).codes()
+
+
+def test_a_column_has_one_currency_and_one_remark(tmp_path: Path) -> None:
+    read = read_column(tmp_path, "Current Sal", "\u20ac45,000", "52000", "\u20ac50k")
+    assert ["EUR"] * 3 == [read.values(n)["salary_currency"] for n in range(3)]
+    assert 1 == len([each for each in read.notices if "Current Sal" in each])
+    headed = read_column(tmp_path, "Desired Salary (\u00a3)", "45000")
+    assert ("GBP", []) == (headed.values()["salary_currency"], headed.codes())
+
+
+def test_a_number_of_employees_is_the_range_that_contains_it(tmp_path: Path) -> None:
+    rows = [("Company name", "Email", "Company size"), ("Bay", "a@x.example", "75")]
+    read = read_file(tmp_path, encode_csv([*rows, ("Brook", "b@x.example", "1,200")]), "companies")
+    assert ["51-200", "1000+"] == [read.values(n)["company_size"] for n in range(2)]
+    assert ["band_chosen"] == read.codes()
+
+
+def test_a_postal_code_that_lost_its_zero_is_a_warning(tmp_path: Path) -> None:
+    rows = [(*HEAD, "Country", "ZIP Code"), (*ANN, "DE", "4103")]
+    assert ["lost_zero"] == read_file(tmp_path, encode_csv(rows)).codes()
+
+
+def test_lines_below_the_totals_are_left_out_and_named(tmp_path: Path) -> None:
+    rows = [HEAD, ANN, (), ("Grand Totals (1 records)",), ("Confidential",), ("Copyright",)]
+    read = read_file(tmp_path, encode_csv(rows))
+    assert (1, True) == (len(read.rows), any("Copyright" in each for each in read.notices))
+
+
+def test_merged_cells_down_a_column_are_filled(tmp_path: Path) -> None:
+    rows = [(*HEAD, "Current employer"), (*ANN, "Wren"), ("Bo", "Ray", "b@x.example", "permanent")]
+    read = read_file(tmp_path, make_workbook(rows, merged=["E2:E3"]))
+    assert ["Wren", "Wren"] == [read.values(n)["current_company"] for n in range(2)]
+
+
+PLACEMENT = ("Contractor", "Client", "Start", "End", "Day rate")
+AGENCY = make_landing(
+    candidates=[
+        {"id": "c1", "first_name": "Ada", "last_name": "D'Angelo", "email": "ada@x.example"},
+        {"id": "c2", "first_name": "Bo", "last_name": "Ray", "email": "bo@x.example"},
+        {"id": "c3", "first_name": "Bo", "last_name": "Ray", "email": "ray@x.example"},
+    ],
+    companies=[{"id": "k1", "name": "Zenith Holdings plc"}],
+    jobs=[{"id": "j1", "title": "Nurse", "reference_code": "REF-1"}],
+)
+CONTRACT = {"booking_type": "contract", "job_reference_code": "REF-1"}
+
+
+def read_placement(folder: Path, *cells: str, **options: Any) -> Read:
+    """Read a csv with one contract placement."""
+    content = encode_csv([PLACEMENT, cells])
+    return read_file(folder, content, "bookings", AGENCY, constants=CONTRACT, **options)
+
+
+def test_a_placement_is_found_by_names_and_days_get_their_hours(tmp_path: Path) -> None:
+    cells = ("D'Angelo, Ada", "zenith holdings plc", "01/09/2026", "30/11/2026", "\u00a3450/day")
+    asked = read_placement(tmp_path, *cells)
+    assert (["day_hours"], "invalid") == (asked.questions, asked.rows[0].outcome)
+    read = read_placement(tmp_path, *cells, day_hours="09:00-17:30")
+    assert {
+        "booking_type": "contract",
+        "candidate_id": "c1",
+        "company_id": "k1",
+        "job_id": "j1",
+        "start_datetime": "2026-09-01T08:00:00Z",
+        "end_datetime": "2026-11-30T17:30:00Z",
+        "day_rate": 450,
+    } == read.values()
+    assert True is read_placement(tmp_path, *cells, day_hours="all-day").values()["all_day"]
+
+
+def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> None:
+    cells = ("Bo Ray", "Zenith Holdings", "2026-09-01T09:00Z", "2026-11-30T09:00Z", "450")
+    contractor, client = read_placement(tmp_path, *cells).rows[0].problems
+    assert ("reference_ambiguous", "reference_unknown") == (contractor.code, client.code)
+    assert "bo@x.example" in contractor.message
+    assert "ray@x.example" in contractor.message
+    assert "Did you mean zenith holdings plc?" in str(client.fix)
+
+
+def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
+    landing = InMemoryLanding(known={"assigned_to": [NamedId("u1", "Kelly"), NamedId("u2")]})
+    read = read_column(tmp_path, "Consultant", "kelly", "JS", "u2", "", landing=landing)
+    assert ("u1", "u2") == (read.values(0)["assigned_to"], read.values(2)["assigned_to"])
+    (problem,) = read.rows[1].problems
+    assert ("reference_unknown", "Kelly") == (problem.code, str(problem.allowed).split(",")[0])
+    assert "assigned_to" not in read.values(3)
+
+
+def test_a_lead_of_a_fair_gets_a_status_for_all_rows(tmp_path: Path) -> None:
+    landing = InMemoryLanding(known={"lead_status_id": [NamedId("s1", "New")]})
+    rows = [
+        ("Name", "Company", "Position", "Email"),
+        ("Sarah St. John", "Wren", "HR", "s@x.example"),
+    ]
+    read = read_file(
+        tmp_path, encode_csv(rows), "leads", landing, constants={"lead_status_id": "new"}
+    )
+    assert {
+        "first_name": "Sarah",
+        "last_name": "St. John",
+        "company_name": "Wren",
+        "job_title": "HR",
+        "email": "s@x.example",
+        "lead_status_id": "s1",
+    } == read.values()
+
+
+@pytest.mark.parametrize(
+    ("resource", "heading"),
+    [
+        *(("candidates", each) for each in ("Unwilling to Relocate", "Unavailable From")),
+        *(("candidates", each) for each in ("Manager Email", "Emergency Contact Phone")),
+        *(("candidates", each) for each in ("Company Name", "# Employees", "Ex-employer")),
+        *(("jobs", each) for each in ("Salary Low", "Salary Bottom", "Unpublished")),
+        *(("companies", each) for each in ("Company URL", "Founder", "Previous Name")),
+    ],
+)
+def test_no_field_is_suggested_for_a_heading_that_turns_or_narrows_it(
+    resource: str, heading: str
+) -> None:
+    (left,) = map_headings([heading], make_target(resource)).unmapped
+    assert () == left.suggestions
+
+
+@pytest.mark.parametrize(
+    "text", ["Selected", "Not placed", "Unpublished", "Looking", "Not actively looking", "Unfilled"]
+)
+def test_no_value_is_suggested_for_another_word(text: str) -> None:
+    values = ("placed", "rejected", "published", "filled", "actively_looking", "not_looking")
+    assert None is closest_value(text, values)
+    assert "rejected" == closest_value("Rejcted", values)
+
+
+@pytest.mark.parametrize(
+    ("form", "cell", "code"),
+    [
+        ('0"k"', 45, "unusual_format"),
+        ('[=1]"Yes";"No"', 1, "unusual_format"),
+        ("d-mmm", date(1985, 12, 30), "partly_shown"),
+        (";;;", 45000, "hidden_value"),
+        ("#,##0", 45000.7, "rounded"),
+        ("h:mm", time(0), "date_format"),
+    ],
+)
+def test_a_number_format_is_shown_or_refused(
+    tmp_path: Path, form: str, cell: Any, code: str
+) -> None:
+    heading = "Date of birth" if isinstance(cell, date | time) else "Desired salary"
+    rows = [(*HEAD, heading), (*ANN, cell)]
+    assert [code] == read_file(tmp_path, make_workbook(rows, {"E": form})).codes()
+
+
+def test_a_file_that_is_no_workbook_is_refused_with_the_next_step(tmp_path: Path) -> None:
+    book = Workbook()
+    content = io.BytesIO()
+    book.save(content)
+    for broken in (b"PK\x03\x04xl/workbook.xml", content.getvalue()[:-200]):
+        path = tmp_path / "broken.xlsx"
+        path.write_bytes(broken)
+        with pytest.raises(SpreadsheetError) as refused:
+            open_table(path)
+        assert "save" in refused.value.action
+
+
+def test_western_letters_are_read_and_others_are_asked_for(tmp_path: Path) -> None:
+    read = read_file(tmp_path, encode_csv([(*HEAD, "Town"), (*ANN, "Orl\u00e9ans")], "cp1252"))
+    assert ("Orl\u00e9ans", []) == (read.values()["city"], read.questions)
+    asked = read_file(tmp_path, encode_csv([(*HEAD, "Town"), (*ANN, "Plze\u0148")], "cp1250"))
+    assert ["encoding"] == asked.questions

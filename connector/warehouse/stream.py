@@ -144,7 +144,8 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     before, ahead = bookmark.clock_ahead_seconds, page.server_ahead_seconds
     if ahead is None:
         return bookmark
-    if before is None:
+    if before is None or ahead - before > CLOCK_SLACK_SECONDS:
+        # Remembered when it is set forward, so that setting it right again is seen as well.
         return replace(bookmark, clock_ahead_seconds=ahead)
     if before - ahead <= CLOCK_SLACK_SECONDS:
         return bookmark

@@ -89,6 +89,12 @@ def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     patch_source(patch, reading, "with_clock_change", (condition, "True"))
 
 
+def clock_set_forward_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A clock that is set forward is not remembered, so setting it right again is not seen."""
+    condition = "before is None or ahead - before > CLOCK_SLACK_SECONDS"
+    patch_source(patch, reading, "with_clock_change", (condition, "before is None"))
+
+
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
     """The bookmark is the newest `updated_at` that was read, as in most connectors."""
     whole = Scan.verified
@@ -255,6 +261,7 @@ SHOWN_IN: Mapping[str, str] = {
     "half_the_lateness": "content-edge",
     "floor_three_seconds_high": "content-edge",
     "clock_set_back_is_ignored": "clock",
+    "clock_set_forward_is_forgotten": "clock",
     "bookmark_from_data": "D",
     "bookmark_before_its_rows": "B",
     "queue_is_forgotten_after_a_kill": "killed-load",

@@ -19,7 +19,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.fs
-from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
@@ -27,6 +26,12 @@ from openpyxl.utils import get_column_letter
 from connector.atomic_files import sync_folder, write_atomically
 from connector.errors import Misused, UnknownName, WarehouseError
 from connector.settings.model import load_settings
+from connector.spreadsheet.workbooks import (
+    TEXT_CHARACTERS_MAX,
+    create_workbook,
+    is_too_long,
+    write_by_number,
+)
 from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
 from connector.warehouse.published_file import (
     list_tables,
@@ -124,7 +129,12 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
             aside = draft.with_name(f"{draft.name}.old")
             if folder.exists():
                 folder.rename(aside)
-            draft.rename(folder)
+            try:
+                draft.rename(folder)
+            except OSError:
+                if aside.exists():
+                    aside.rename(folder)
+                raise
             shutil.rmtree(aside, ignore_errors=True)
             sync_folder(folder.parent)
         finally:
@@ -199,7 +209,6 @@ def _upload(folder: Path, target: str) -> None:
 ROWS_MAX = 1_048_575
 """Maximum number of rows of a sheet, without the headings."""
 
-_TEXT_CHARACTERS_MAX = 32_767
 _DIGITS_MAX = 15
 """Digits that Excel keeps of a number. A longer number is written as text."""
 
@@ -209,8 +218,6 @@ _FIRST_DAY = "1900-03-01"
 _AS_THEY_ARE = re.compile(
     r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DOUBLE|FLOAT|DECIMAL.*|DATE|TIME"
 )
-# Characters that XML cannot contain, and texts that Excel would read as such a character.
-_ESCAPED = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -242,11 +249,13 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
         sheets = []
         for table, name in zip(tables, _sheet_names(tables), strict=True):
             sheets.append(Sheet(table, name, _count_rows(connection, table)))
-        book = Workbook(write_only=True)
-        for each in sheets:
-            _write_sheet(connection, book, each)
-        with convert_errors(path), write_atomically(path) as written:
-            book.save(written)
+        with (
+            convert_errors(path),
+            write_atomically(path) as written,
+            create_workbook(written) as book,
+        ):
+            for each in sheets:
+                _write_sheet(connection, book, each)
     return tuple(sheets)
 
 
@@ -279,7 +288,7 @@ def _sheet_names(tables: Sequence[str]) -> list[str]:
     return found[1:]
 
 
-def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Workbook, sheet: Sheet) -> None:
+def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Any, sheet: Sheet) -> None:
     """Write a sheet with frozen headings, a filter, and columns as wide as the first rows need."""
     source = quoted_table(sheet.table)
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
@@ -295,7 +304,7 @@ def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Workbook, sheet: S
         written.column_dimensions[get_column_letter(number)].width = width
     written.freeze_panes = "A2"
     written.auto_filter.ref = f"A1:{get_column_letter(len(names))}{sheet.rows + 1}"
-    headings = [WriteOnlyCell(written, _escape(name)) for name in names]
+    headings = [WriteOnlyCell(written, write_by_number(name)) for name in names]
     for each in headings:
         each.font = Font(bold=True)
     written.append(headings)
@@ -331,15 +340,12 @@ def _cell(sheet: Any, value: Any, column: str, counts: Counter[str]) -> object:
     if _is_exact(value):
         return value
     text = str(value)
-    escaped = _escape(text)
-    # Excel counts UTF-16 units; a character has one or two.
-    if len(escaped.encode("utf-16-le")) // 2 > _TEXT_CHARACTERS_MAX:
+    escaped = write_by_number(text)
+    if is_too_long(escaped):
         counts[column] += 1
         ending = f" [shortened: {len(text):,} characters]"
-        kept = text[: _TEXT_CHARACTERS_MAX - len(ending)]
-        while (
-            len((escaped := _escape(kept) + ending).encode("utf-16-le")) // 2 > _TEXT_CHARACTERS_MAX
-        ):
+        kept = text[: TEXT_CHARACTERS_MAX - len(ending)]
+        while is_too_long(escaped := write_by_number(kept) + ending):
             # Escaped characters and pairs take more room.
             kept = kept[: len(kept) * 9 // 10]
     if not text.startswith(_FORMULA):
@@ -347,7 +353,3 @@ def _cell(sheet: Any, value: Any, column: str, counts: Counter[str]) -> object:
     cell = WriteOnlyCell(sheet, "")
     cell.value, cell.data_type, cell.quotePrefix = escaped, "s", True
     return cell
-
-
-def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"_x{ord(found.group()):04X}_", text)

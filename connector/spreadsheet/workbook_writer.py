@@ -6,11 +6,8 @@ cell is also marked as typed after an apostrophe, so that it stays text when the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
-from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +16,6 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.comments import Comment
 from openpyxl.styles import Alignment, Font, PatternFill
 from openpyxl.utils import get_column_letter, quote_sheetname
-from openpyxl.utils.exceptions import WorkbookAlreadySaved
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
@@ -37,16 +33,19 @@ from connector.spreadsheet.report import (
 )
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
-
-TEXT_CHARACTERS_MAX = 32_767
-"""Maximum number of characters in a cell of a workbook."""
+from connector.spreadsheet.workbooks import (
+    AUTHOR,
+    BY_NUMBER,
+    create_workbook,
+    is_too_long,
+    write_by_number,
+)
 
 _COMMENTS_MAX = 10_000
 """Maximum number of comments, because more make workbooks open slowly. Further problems only have a
 color. `_problem` contains all of them.
 """
 
-_AUTHOR = "connector"
 _COMMENT_CHARACTERS_MAX = 1_000
 _WIDTHS = (8, 14, 24, 60, 60, 38)
 _OWN_WIDTH = 20
@@ -64,19 +63,9 @@ _DATE_FORMATS: Mapping[type, str] = {
     time: "hh:mm:ss",
     datetime: "yyyy-mm-dd h:mm:ss",
 }
-# XML cannot contain some characters and changes others when it is read. They are written by number,
-# as workbooks do, and so is text that looks like such a number.
-_BY_NUMBER = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _SUMMARY = ("Rows", "What", "Column", "Problem", "What to do")
 _SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
 _BOLD, _WRAPPED = Font(bold=True), Alignment(wrap_text=True, vertical="top")
-
-
-def _write_by_number(text: str) -> str:
-    """Return the text with characters that XML cannot contain as numbers, such as _x0001_."""
-    # Readers of XML would drop a text of blanks.
-    pattern = re.compile("(?s).") if text and not text.strip() else _BY_NUMBER
-    return pattern.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 # -- Reports ---------------------------------------------------------------------------------------
@@ -97,7 +86,7 @@ def write_report_workbook(
     Raises:
         ReportRefused: A text is longer than a cell may be.
     """
-    with _create_workbook() as book:
+    with create_workbook(file) as book:
         first, sheet = book.create_sheet("Summary"), book.create_sheet("Report")
         writer = _RowWriter(path, sheet, headings)
         texts = (*headings, *REPORT_HEADINGS)
@@ -114,30 +103,6 @@ def write_report_workbook(
                 counted.add(result)
         sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
         _fill_summary(first, counted)
-        # In memory first: an unfinished archive complains when Python removes it.
-        made = BytesIO()
-        book.save(made)
-    file.write(made.getbuffer())
-
-
-@contextmanager
-def _create_workbook() -> Iterator[Any]:
-    """Return a workbook whose rows are written one by one, and close its sheets after an error.
-
-    Python prints an error of its own for a sheet that nobody closed.
-    """
-    book = Workbook(write_only=True)
-    book.properties.creator = _AUTHOR
-    try:
-        yield book
-    except BaseException:
-        sheet: Any
-        for sheet in book.worksheets:
-            with suppress(OSError, ValueError, WorkbookAlreadySaved):
-                sheet.close()
-                # The rows are in a temporary file.
-                sheet._writer.cleanup()
-        raise
 
 
 def _set_widths(sheet: Any, widths: Sequence[int]) -> None:
@@ -174,7 +139,7 @@ def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> An
 
     `styles` are attributes of the cell, such as its `font`; None keeps the default.
     """
-    cell = WriteOnlyCell(sheet, _write_by_number(value) if isinstance(value, str) else value)
+    cell = WriteOnlyCell(sheet, write_by_number(value) if isinstance(value, str) else value)
     if isinstance(value, str):
         # The library makes a formula of a text that begins with =, and an error of #N/A.
         cell.data_type, cell.number_format = "s", "@"
@@ -228,8 +193,8 @@ class _RowWriter:
         if problems and self._comments < _COMMENTS_MAX:
             self._comments += 1
             parts = [part for each in problems for part in (problem_text(each), each.fix) if part]
-            text = _BY_NUMBER.sub("\N{REPLACEMENT CHARACTER}", "\n".join(parts))
-            cell.comment = Comment(text[:_COMMENT_CHARACTERS_MAX], _AUTHOR, height=120, width=320)
+            text = BY_NUMBER.sub("\N{REPLACEMENT CHARACTER}", "\n".join(parts))
+            cell.comment = Comment(text[:_COMMENT_CHARACTERS_MAX], AUTHOR, height=120, width=320)
         return cell
 
     def _value(self, value: Cell, color: str | None, place: str) -> Any:
@@ -239,7 +204,7 @@ class _RowWriter:
             case str():
                 text = escape_workbook_cell(value)
                 # Excel counts UTF-16 units; a character has one or two.
-                if len(_write_by_number(text).encode("utf-16-le")) // 2 > TEXT_CHARACTERS_MAX:
+                if is_too_long(write_by_number(text)):
                     message = f"{self._path}: cell {place} of the input has more text than a cell"
                     raise ReportRefused(
                         f"{message} of a workbook can contain", action="Write the report as csv."
@@ -269,7 +234,7 @@ def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) 
     values.
     """
     book = Workbook()
-    book.properties.creator = _AUTHOR
+    book.properties.creator = AUTHOR
     sheet: Any = book.active
     sheet.title = "Rows"
     sheet.freeze_panes = "A2"
@@ -300,7 +265,7 @@ def _write_heading(sheet: Any, index: int, column: TemplateColumn) -> None:
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
     about = escape_control_characters("\n".join(filter(None, parts)), except_for="\n")
-    cell.comment = Comment(about, _AUTHOR, 160, 320)
+    cell.comment = Comment(about, AUTHOR, 160, 320)
 
 
 def _write_text(sheet: Any, row: int, column: int, text: str) -> Any:

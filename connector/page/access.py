@@ -1,8 +1,8 @@
 """Access to the page: a link that works once, or the user that a reverse proxy names.
 
 Every request must name the page's own host, and a request that changes data must come from the page
-itself. A session is a cookie that scripts cannot read; its hash is on disk, so that a restart of
-the server signs nobody out.
+itself. A session is a cookie that scripts cannot read; its hash is on disk, so that users stay
+signed in after a restart of the server.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from connector.ledger.journal import Journal
 from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, RowResult
-from connector.page.imports import CONSENTS, MODES, SENT, Import, Imports, Opened, describe
+from connector.page.imports import CONSENTS, MODES, SENT, Import, Imports, Opened, Unread, describe
 from connector.pushes.dry_run import OPERATIONS, Preview, with_column
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import FileQuestion, is_blank, message_of, text_of
@@ -61,11 +61,8 @@ def shown(imports: Imports, each: Import) -> dict[str, Any]:
     }
     try:
         opened = imports.opened(each)
-    except Exception as error:
-        names = getattr(error, "names", None)
-        if names is None:
-            raise
-        return {**head, "unread": describe(error), "sheets": names}
+    except Unread as error:
+        return {**head, "unread": describe(error), "sheets": error.names}
     table = opened.table
     return {
         **head,
@@ -234,7 +231,7 @@ def _row(
 
 
 def _sentence(problem: Problem) -> str:
-    """Return a problem with the values that the user can choose, unless they are listed below."""
+    """Return the text of a problem, with its field if it belongs to no column."""
     place = f"{problem.field}: " if problem.field and not problem.column else ""
     return place + problem.text
 
@@ -323,7 +320,7 @@ def sent(
     found: ColumnMap,
     headings: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the rows of pushes, from the journal; of an open import those that were sent."""
+    """Return the rows of pushes in the journal; of an open import only those with an effect."""
     rows = {}
     for number, row in imports.rows_of(batches).items():
         if each.stage == "open" and (row.outcome not in SENT or row.undone_at is not None):

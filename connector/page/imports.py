@@ -241,7 +241,7 @@ class Imports:
         try:
             with convert_file_errors(self.folder), create_private_file(self.path_of(each)) as file:
                 file.write(content)
-            with suppress(_Unread):
+            with suppress(Unread):
                 self._start_mapping(each)
             self._save(each)
         except Exception:
@@ -276,7 +276,7 @@ class Imports:
         shutil.rmtree(self.folder / each.id, ignore_errors=True)
 
     def delete_old(self, now: datetime) -> None:
-        """Delete imports that nobody changed for the configured number of days."""
+        """Delete imports that were not changed for the configured number of days."""
         keep = timedelta(days=self.settings.import_keep_days.value)
         for each in self.load_all():
             if each.stage != "sending" and now - datetime.fromisoformat(each.changed_at) > keep:
@@ -309,7 +309,7 @@ class Imports:
         return replace(made, saved=each.saved, remembers=False)
 
     def opened(self, each: Import) -> Opened:
-        """Return the table as uploaded. Raises `_Unread` if it can be read in another way."""
+        """Return the table as uploaded. Raises `Unread` if it can be read in another way."""
         key = f"{each.id} {each.match} {json.dumps(each.reading, sort_keys=True)}"
         with self._lock:
             found = self._tables.get(key)
@@ -319,7 +319,7 @@ class Imports:
                 table = open_push_file(file)
             except SpreadsheetError as error:
                 if error.code in READING:
-                    raise _Unread(error) from error
+                    raise Unread(error) from error
                 raise
             with self.lookups() as lookups:
                 found = Opened(table, target_of(file, lookups))
@@ -382,7 +382,7 @@ class Imports:
             return {row.number: row for batch in batches for row in journal.rows(batch)}
 
     def sent_rows(self, each: Import) -> Iterator[int]:
-        """Yield the rows that pushes before the present one applied, and that nobody undid."""
+        """Yield the rows that earlier pushes applied and that were not undone."""
         # An unchanged import continues its last push, which needs the same rows.
         batches = each.batches if each.is_changed else each.batches[:-1]
         if batches:
@@ -412,7 +412,7 @@ class Imports:
             new.match = "" if said.match == "id" else said.match
         if said.reading:
             self._read_otherwise(new, said.reading)
-        with suppress(_Unread):
+        with suppress(Unread):
             opened = self.opened(new)
             self._decide(new, opened, said)
             self._edit(new, opened, said)
@@ -448,7 +448,7 @@ class Imports:
             )
         found = {**new.reading, **reading}
         new.reading = {name: value for name, value in found.items() if value != ""}
-        with suppress(_Unread):
+        with suppress(Unread):
             self._start_mapping(new)
 
     def _start_mapping(self, new: Import) -> None:
@@ -562,21 +562,28 @@ class Imports:
 
         Duplicates in other rows are only found by a check of the whole file.
         """
-        if rows is None and (known := self._checked.get(each.id)) and known[0] == each.version:
-            return known[1]
-        at, table, wanted = datetime.now(UTC), self.table(each), None
-        if rows is not None:
-            numbers = {*rows}
-            wanted = [row for row in table.rows() if row.number in numbers]
-        found = preview(
-            self.settings, self.push_file(each), keeps_tasks=True, table=table, only_rows=wanted
-        )
         if rows is None:
-            with self._lock:
-                self._checked[each.id] = each.version, found, at
-                while len(self._checked) > _KEPT_MAX:
-                    self._checked.popitem(last=False)
-        return found
+            return self._check_whole(each)[0]
+        table, numbers = self.table(each), {*rows}
+        return self._preview(each, table, [row for row in table.rows() if row.number in numbers])
+
+    def _check_whole(self, each: Import) -> tuple[Preview, datetime]:
+        """Return the preview of the whole file, and the time at which it began."""
+        known = self._checked.get(each.id)
+        if known is not None and known[0] == each.version:
+            return known[1:]
+        at = datetime.now(UTC)
+        found = self._preview(each, self.table(each), None)
+        with self._lock:
+            self._checked[each.id] = each.version, found, at
+            while len(self._checked) > _KEPT_MAX:
+                self._checked.popitem(last=False)
+        return found, at
+
+    def _preview(self, each: Import, table: Spreadsheet, rows: list[SheetRow] | None) -> Preview:
+        return preview(
+            self.settings, self.push_file(each), keeps_tasks=True, table=table, only_rows=rows
+        )
 
     # -- push and undo -------------------------------------------------------------------------
 
@@ -593,7 +600,7 @@ class Imports:
         """
         each, accepts = self.load(id, user), {*accepted}
         self._check_version(each, version)
-        found = self.check(each)
+        found, seen_at = self._check_whole(each)
         blocking = {question.code for question in found.blocking_questions}
         if blocking - CONSENTS or not blocking - {"warnings"} <= accepts:
             raise PageError("Some questions are open.", "Answer them above the table first.")
@@ -605,7 +612,6 @@ class Imports:
             raise PageError("There is no row to send.", "Correct a row, or accept the warnings.")
         new = replace(each, held_back=held, stage="sending", error=None, version=each.version + 1)
         table = self.table(new, sends=True)
-        seen_at = self._checked[id][2]
         # Later changes by others are conflicts: the user has not seen them.
         record_preview(self.settings.folder, replace(found, table=table), seen_at)
         self._replace(each, new)
@@ -695,7 +701,7 @@ async def _when_free(run: Run, work: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(_WAIT_SECONDS)
 
 
-class _Unread(PageError):
+class Unread(PageError):
     """The file cannot be read as it is; the user can say how to read it."""
 
     def __init__(self, error: SpreadsheetError) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,15 @@ def build_file(
 ) -> BuildResult:
     """Build all or the selected models of a project in a file."""
     with open_file(file) as connection:
-        return build(connection, project, project.selected(select), watch=watch)
+        return build(connection, select_models(project, select), watch=watch)
+
+
+def select_models(project: Project, select: Sequence[str]) -> Project:
+    """Return the project with only the selected models, and the checks that read no others."""
+    nodes = {name: project.nodes[name] for name in project.selected(select)}
+    left_out = {each.table for name, each in project.nodes.items() if name not in nodes}
+    checks = [each for each in project.checks_of([*nodes]) if not each.reads & left_out]
+    return replace(project, nodes=nodes, checks=tuple(checks))
 
 
 class BuildRecorder:

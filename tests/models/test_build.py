@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from connector.errors import ModelError, ModelFailed
@@ -158,18 +157,6 @@ def test_a_check_on_a_missing_column_is_rejected(small: SmallProject) -> None:
             small.build()
 
         assert path == caught.value.path
-
-
-def test_only_selected_models_are_built(small: SmallProject) -> None:
-    small.build()
-    before = small.query("SELECT count(*) FROM marts.fct_jobs")
-    with duckdb.connect(str(small.file)) as connection:
-        connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
-    built = small.build("sum_jobs")
-
-    assert [(3,)] == before == small.query("SELECT count(*) FROM marts.fct_jobs")
-    assert ["sum_jobs"] == [each.name for each in built.models]
-    assert ["not_null_sum_jobs_status"] == [each.check.name for each in built.checks]
 
 
 def test_a_build_reports_each_model_and_check(small: SmallProject) -> None:

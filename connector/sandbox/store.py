@@ -108,7 +108,7 @@ class Store(DirectStore):
             )
             if parent is not None:
                 values["fields"] = self._content_values(parent, body, "create", {})
-            self._check_unique(declaration, values, parent, None)
+            self._check_unique(declaration, values, None)
             stamp = self._timestamp(at)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
             set_server_values(declaration, record, None, stamp)
@@ -142,8 +142,8 @@ class Store(DirectStore):
             if row.parent is not None and "fields" in values:
                 kept = before.get("fields") or {}
                 values["fields"] = self._content_values(row.parent, body, "update", kept)
-            self._check_unique(declaration, values, row.parent, id)
-            record = self._next_version(declaration, before, values, body, at)
+            self._check_unique(declaration, values, id)
+            record = self._next_version(declaration, before, values, at)
             self._replace_record(resource, row, record)
             detail = self._detail_fields(resource, record)
         echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("update"))
@@ -272,9 +272,7 @@ class Store(DirectStore):
         merges = self.behaviours.content_update == "merged"
         return {**kept, **values} if merges else values
 
-    def _check_unique(
-        self, declaration: Declaration, values: StoredRecord, parent: str | None, id: str | None
-    ) -> None:
+    def _check_unique(self, declaration: Declaration, values: StoredRecord, id: str | None) -> None:
         """Raise `Rejection` 422 if another record has the email and that is refused."""
         if self.behaviours.duplicate_emails == "allowed" or not values.get("email"):
             return
@@ -287,7 +285,6 @@ class Store(DirectStore):
         declaration: Declaration,
         before: StoredRecord,
         values: StoredRecord,
-        body: Body,
         at: datetime | None,
     ) -> StoredRecord:
         """Return the record after an update, which changes `updated_at` in any case."""

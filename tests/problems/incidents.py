@@ -156,7 +156,7 @@ def publish_and_be_killed(account: NightlyAccount) -> None:
         write_publication(connection, Publication(name, now, name))
 
 
-def pull_without_connection(verify_code: int, message: str) -> Step:
+def pull_with_refused_certificate(verify_code: int, message: str) -> Step:
     """Return a step that pulls while the certificate of the server is refused for this reason."""
 
     def refuse(self: object, request: object) -> None:
@@ -459,10 +459,10 @@ NIGHTS = (
     Night(57, "A publication is killed", instead=publish_and_be_killed),
     Night(58, "A publication is killed again", instead=publish_and_be_killed),
     Night(59, "A publication is killed for the third time", instead=publish_and_be_killed),
-    Night(63, "The certificate has expired", instead=pull_without_connection(10, "expired")),
+    Night(63, "The certificate has expired", instead=pull_with_refused_certificate(10, "expired")),
     Night(
         *(65, "The certificate is of another host"),
-        instead=pull_without_connection(62, "Hostname mismatch"),
+        instead=pull_with_refused_certificate(62, "Hostname mismatch"),
     ),
     Night(67, "Six answers are 429 without headers", make_server_fail(Limited("missing"), times=6)),
     Night(

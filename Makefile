@@ -15,7 +15,7 @@ LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # Lock files for machines that only run the connector: the base, and the additions of each extra.
-EXTRAS := distributed notify postgres report s3
+EXTRAS := distributed notify postgres report
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8

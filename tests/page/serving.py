@@ -38,8 +38,8 @@ def make_csv(*lines: str, headings: str = HEADINGS) -> bytes:
 class Server:
     """The page in a thread: its imports, its access and its address."""
 
-    def __init__(self, imports: Imports, access: Access) -> None:
-        self.imports, self.access, self.address = imports, access, access.rules.address
+    def __init__(self, imports: Imports, access: Access, address: str) -> None:
+        self.imports, self.access, self.address = imports, access, address
 
 
 @contextmanager
@@ -48,16 +48,17 @@ def serve(
     folder: Path,
     proxy_user: str | None = None,
     proxy_from: str | None = None,
+    proxy: str | None = None,
     **flags: Any,
 ) -> Iterator[Server]:
-    """Serve the page in a thread; `flags` are settings."""
+    """Serve the page in a thread, at the address of a `proxy` if given; `flags` are settings."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     # A client that connects before the server starts waits in the queue.
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     imports = Imports(settings_of(sandbox, folder, **flags))
-    access = Access(Rules(address, "Ann", proxy_user, proxy_from), imports.folder)
+    access = Access(Rules(proxy or address, "Ann", proxy_user, proxy_from), imports.folder)
     imports.resume()
     config = uvicorn.Config(
         App(imports, access), log_config=None, lifespan="off", proxy_headers=False
@@ -66,7 +67,7 @@ def serve(
     thread = Thread(target=running.run, args=([listener],), daemon=True)
     thread.start()
     try:
-        yield Server(imports, access)
+        yield Server(imports, access, address)
     finally:
         running.should_exit = True
         thread.join(ENDS_SECONDS)

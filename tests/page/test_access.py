@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import re
+import shutil
+import socket
+import ssl
 import stat
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -17,7 +23,10 @@ from connector.page import grid
 from connector.page.app import HEADERS
 from connector.sandbox.server import Sandbox
 from tests.page.serving import Server, User, make_csv, make_environ, serve
+from tests.repository import ROOT
 
+PAGE = (ROOT / "docs" / "PAGE.md").read_text(encoding="utf-8")
+CADDY = shutil.which("caddy")
 BO = "Bo,Li,bo@example.com,permanent"
 MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 GETS = ("", "/check", "/progress", "/results", "/report")
@@ -29,13 +38,13 @@ POSTS = ("", "/send", "/undo", "/resolve", "/delete")
 
 def test_nothing_is_shown_or_changed_without_a_session(server: Server, ann: User) -> None:
     opened = ann.upload(make_csv(BO))
-    with httpx.Client(base_url=server.address) as nobody:
+    with httpx.Client(base_url=server.address) as visitor:
         for path in ("/", "/api/start", *(opened.path + each for each in GETS)):
-            answer = nobody.get(path)
+            answer = visitor.get(path)
             assert (403, False) == (answer.status_code, "people.csv" in answer.text), path
         own = {"Origin": server.address, "X-Import-Page": "1"}
         for path in ("/api/imports", *(opened.path + each for each in POSTS)):
-            assert 403 == nobody.post(path, content=b"{}", headers=own).status_code, path
+            assert 403 == visitor.post(path, content=b"{}", headers=own).status_code, path
     assert 1 == opened.show()["version"]
 
 
@@ -107,6 +116,48 @@ def test_the_proxy_names_the_user_and_only_from_its_address(
         User(server, **{"X-User": "Ann"}) as liar,
     ):
         liar.get("/api/start", 403)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CADDY is None, reason="Caddy, the reverse proxy, is not here")
+def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"https://localhost:{port}"
+    with serve(sandbox, tmp_path, "X-Remote-User", "127.0.0.1", proxy=address) as server:
+        (site,) = re.findall(r"```text\n(imports\.example .*?)```", PAGE, re.DOTALL)
+        hashed = subprocess.check_output([str(CADDY), "hash-password", "--plaintext", "secret"])
+        for part, real in (
+            ("imports.example", address),
+            ("$2a$14$...", hashed.decode().strip()),
+            ("127.0.0.1:8080", server.address.removeprefix("http://")),
+        ):
+            assert part in site
+            site = site.replace(part, real)
+        options = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n"
+        (tmp_path / "Caddyfile").write_text(options + site)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        command = [str(CADDY), "run", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
+        proxy = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
+        try:
+            assert proxy.stderr is not None
+            said: list[str] = []
+            while "certificate obtained successfully" not in "".join(said[-1:]):
+                said.append(proxy.stderr.readline())
+                assert said[-1], "".join(said)
+            root = next(tmp_path.rglob("pki/authorities/local/root.crt"))
+            trust = ssl.create_default_context(cafile=str(root))
+            with httpx.Client(base_url=address, verify=trust) as visitor:
+                assert 401 == visitor.get("/api/start").status_code
+                assert 401 == visitor.get("/", headers={"X-Remote-User": "ann"}).status_code
+                as_ann = visitor.get(
+                    "/api/start", auth=("ann", "secret"), headers={"X-Remote-User": "bo"}
+                )
+                assert "ann" == as_ann.json()["user"]
+        finally:
+            proxy.kill()
+            proxy.communicate()
 
 
 def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -> None:

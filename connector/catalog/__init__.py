@@ -11,7 +11,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
 
-from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import UnknownName
 
@@ -69,8 +68,3 @@ def _sort_parents_first() -> Iterator[str]:
 
 REFERRED_FIRST = tuple(_sort_parents_first())
 """Names of all resources. A resource comes after the resources that it refers to."""
-
-
-def subjects_of(resource: str) -> tuple[DataSubject, ...]:
-    """Return the data subjects of a resource; empty if the resource does not exist."""
-    return CATALOG[resource].subjects if resource in CATALOG else ()

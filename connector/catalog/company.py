@@ -36,15 +36,8 @@ class Company(
             phones=("primary_contact_phone",),
             names=(("primary_contact_name",),),
         ),
-        # An office's address is erased only if that address itself is to be erased and no candidate
-        # or lead has it.
-        DataSubject("the person with this address", ("email",), emails=("email",), is_office=True),
-        DataSubject(
-            "the person with this address",
-            ("billing_email",),
-            emails=("billing_email",),
-            is_office=True,
-        ),
+        DataSubject("the person with this address", ("email",), emails=("email",)),
+        DataSubject("the person with this address", ("billing_email",), emails=("billing_email",)),
         DataSubject("the company, if its id is given", ids=("id",), phones=("phone",)),
     ),
     sandbox_count=80,

@@ -171,7 +171,6 @@ class DataSubject:
         phones: Fields with telephone numbers. Other people may share a number.
         names: Sets of fields that form a name. Other people may have the same name.
         is_record: True if the record is the person, so that undeclared fields belong to the person.
-        is_office: True if the fields are contact data of an office, which several people may use.
     """
 
     about: str
@@ -181,14 +180,6 @@ class DataSubject:
     phones: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
     is_record: bool = False
-    is_office: bool = False
-
-    @property
-    def is_other_person(self) -> bool:
-        """Return True if the person is a contact of the record, or another record that it refers
-        to.
-        """
-        return not self.is_office and self.ids != ("id",)
 
 
 def person_subject(about: str) -> DataSubject:

@@ -333,13 +333,6 @@ class Ledger:
             connection.execute("DELETE FROM identity")
             insert(connection, "identity", {"only": 1, **values_of(identity)})
 
-    def continue_change_numbers(self, last: int) -> None:
-        """Let the journal's next change number be greater than `last`, the last of an earlier
-        ledger.
-        """
-        with self.writing() as connection:
-            connection.execute("UPDATE push_changes SET last = max(last, ?)", (last,))
-
     # -- leases -----------------------------------------------------------------------------------
 
     def take_lease(self, name: str, owner: LeaseOwner, now: datetime) -> Lease:
@@ -431,11 +424,6 @@ class Ledger:
         """
         with self.reading() as connection:
             return _read_uses(connection, since)
-
-    def add_uses(self, uses: Iterable[RequestUse]) -> None:
-        """Add the numbers of requests that another ledger has counted."""
-        with self.writing() as connection:
-            _add_uses(connection, uses)
 
     def read_server_state(self) -> ServerState:
         """Return the server's clock and rate limit, as the last answers reported them."""

@@ -57,6 +57,8 @@ from connector.warehouse.warehouse import Warehouse
 
 _LOGGER = logging.getLogger(__name__)
 
+MODES: tuple[Mode, ...] = get_args(Mode)
+
 CONSENTS = frozenset(
     ("warnings", "mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings")
 )
@@ -73,6 +75,7 @@ NOT_IMPORTED = "-"
 
 _STATE_FILE = "import.json"
 _ID = re.compile(r"[0-9a-f]{16}\Z")
+_FOLDER = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|;`]')
 _NAME_CHARACTERS_MAX, _KEPT_MAX, _WAIT_SECONDS = 80, 6, 1.0
 _COLUMN_OPTIONS: Mapping[str, Callable[[Any], bool]] = {
@@ -718,7 +721,7 @@ def describe(error: BaseException) -> list[str]:
     if isinstance(error, PageError):
         return [str(error), error.action]
     if isinstance(error, ConnectorError):
-        return [_WITHOUT_PATH.sub("", str(error)), error.action]
+        return [_FOLDER.sub("", str(error)), error.action]
     places, found = [], error.__traceback__
     while found is not None:
         code = found.tb_frame.f_code
@@ -731,9 +734,6 @@ def describe(error: BaseException) -> list[str]:
         extra={"event": "page_request_failed"},
     )
     return ["An unexpected error occurred.", "Try again. If it stays, ask your administrator."]
-
-
-_WITHOUT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 
 
 def _safe_name(name: str) -> str:
@@ -779,6 +779,3 @@ def _with_edit(row: SheetRow, edit: Mapping[str, str], headings: tuple[str, ...]
         missing_cells=missing,
         record_id=edit.get("_id", row.record_id),
     )
-
-
-MODES: tuple[Mode, ...] = get_args(Mode)

@@ -41,23 +41,6 @@ def choice_parser(choices: Any) -> Callable[[object], Any]:
     return pattern_parser("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
 
 
-def word_list_parser(
-    words: tuple[Word, ...], *, at_least: int = 1
-) -> Callable[[object], tuple[Word, ...]]:
-    """Return a parser of lists of `words`, which also accepts words with commas between them.
-
-    The result is in the order of `words`.
-    """
-
-    def read(raw: object) -> tuple[Word, ...]:
-        names = _split_list(raw)
-        if names is None or len(names) < at_least or not set(names) <= set(words):
-            raise ValueError(f"some of: {', '.join(words)}")
-        return tuple(each for each in words if each in names)
-
-    return read
-
-
 def schemas_or_columns_parser(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
     """Return a parser of schemas, tables, their columns, and `RESOURCE.FIELD`.
 

@@ -205,12 +205,6 @@ def copy_quota(
     )
 
 
-def read_quota(connection: duckdb.DuckDBPyConnection) -> tuple[RequestUse, ...]:
-    """Return the copied request counts."""
-    rows = connection.execute("SELECT day, command, kind, requests FROM sync.quota").fetchall()
-    return tuple(RequestUse(*row) for row in rows)
-
-
 # -- Publications ----------------------------------------------------------------------------------
 # Records of publications: the published file, or the reason why publishing failed.
 #

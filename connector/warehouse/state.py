@@ -376,16 +376,6 @@ def last_copied_change(connection: duckdb.DuckDBPyConnection) -> int:
     return int(last)
 
 
-def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-    """Return the number of pushed files, and of created records that were not undone."""
-    ((batches,),) = connection.execute("SELECT count(*) FROM push.batches").fetchall()
-    ((created,),) = connection.execute(
-        "SELECT count(*) FROM push.rows WHERE operation = 'create' AND record_id IS NOT NULL"
-        " AND undone_at IS NULL"
-    ).fetchall()
-    return int(batches), int(created)
-
-
 def find_push(
     connection: duckdb.DuckDBPyConnection, digest: str, resource: str
 ) -> tuple[str, datetime] | None:

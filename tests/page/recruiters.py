@@ -18,7 +18,7 @@ WRONG = {
     77: ("D.O.B.", "30/02/1985"),
     90: ("E-Mail", "ann@mail.example; ann@work.example"),
 }
-"""By the place of a person in the British export, a column with a cell that nobody can guess."""
+"""By the place of a person in the British export, a column with a cell of unknown meaning."""
 
 _BRITISH: dict[str, Sequence[str]] = {
     "Surname": ("Van der Berg", "Ashworth", "O'Brien", "Ní Dhomhnaill", "Kowalska"),

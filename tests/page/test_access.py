@@ -136,9 +136,17 @@ def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: P
             assert part in site
             site = site.replace(part, real)
         options = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n"
-        (tmp_path / "Caddyfile").write_text(options + site)
+        config = tmp_path / "Caddyfile"
+        config.write_text(options + site)
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-        command = [str(CADDY), "run", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
+        command = [
+            str(CADDY),
+            "run",
+            "--adapter",
+            "caddyfile",
+            "--config",
+            str(tmp_path / "Caddyfile"),
+        ]
         proxy = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
         try:
             assert proxy.stderr is not None

@@ -24,7 +24,7 @@ from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, en
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.headings import REPORT_HEADINGS
-from connector.spreadsheet.problems import UNSENT, SheetRow, fix_of, text_of
+from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
 
@@ -34,6 +34,7 @@ REMEMBERED_MAX = 100
 """Maximum number of rows with problems that are stored individually."""
 
 _EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
+_ANSWERS_MAX = 20
 GroupKey = tuple[str, str | None]
 """Code and column of a problem."""
 
@@ -59,6 +60,15 @@ class ProblemGroup:
         """Numbers of the first rows."""
         return list(dict.fromkeys(number for number, _ in self.examples))
 
+    @property
+    def is_answered_by_value(self) -> bool:
+        """Return True if the user gives one answer for each of a few different cells."""
+        is_few = self.count > 1 and len(self.values) <= _ANSWERS_MAX
+        code, column = self.problem.code, self.problem.column
+        # An unknown record is imported first; users and lead statuses are chosen.
+        is_choice = code != "reference_unknown" or self.problem.allowed is not None
+        return code in ANSWERED and column is not None and is_few and is_choice
+
     def describe(self) -> list[str]:
         """Return one sentence if the text is the same in all rows, else one for each row.
 
@@ -68,7 +78,10 @@ class ProblemGroup:
         texts = {problem.text for _, problem in self.examples}
         if len(texts) == 1:
             return [f"{_format_rows(self.row_numbers, more)}: {texts.pop()}"]
-        lines = [f"{_format_rows([number], 0)}: {each.text}" for number, each in self.examples]
+        lines = [
+            f"{_format_rows([number], 0)}: {each.text}{_proposal(each)}"
+            for number, each in self.examples
+        ]
         if more and len(self.values) <= _VALUES_MAX and len(self.values) < self.count:
             cells = (f'"{value}" ({number})' for value, number in self.values.most_common())
             return [*lines, f"all values: {', '.join(cells)}"]
@@ -81,6 +94,12 @@ class ProblemGroup:
         """
         fixes = {problem.fix for _, problem in self.examples}
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
+
+
+def _proposal(problem: Problem) -> str:
+    """Return the question whether another value is meant, if the problem has it."""
+    fix = problem.fix or ""
+    return f" {fix.partition('? ')[0]}?" if fix.startswith("Did you mean") else ""
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:

@@ -133,30 +133,28 @@ def open_table(
 _ZIP_MAGIC, _OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
 _START_BYTES = 1_024
-_AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then use that file."
-_AS_BOOK = "Copy its table to a workbook, and use that file."
-_ASK = "Ask for the table as xlsx or csv."
-_PARTS: tuple[tuple[bytes, str, str], ...] = (
-    (b"xl/workbook.bin", "an xlsb workbook", _AS_XLSX),
-    (b"word/document.xml", "a text document", _AS_BOOK),
-    (b"ppt/presentation.xml", "a presentation", _AS_BOOK),
-    (b"Index/Document.iwa", "a Numbers document", "In Numbers, export it to xlsx or csv."),
-    (b"Index.zip", "a Numbers document", "In Numbers, export it to xlsx or csv."),
-    (b"", "a zip file, not a workbook", "Unpack the file, and use the table."),
-)
-"""Names of members of a zip file that show what it is, and what to do."""
+_EXPORT = "Save or export its table as xlsx or csv, and use that file."
+_PARTS = {
+    b"xl/workbook.bin": "an xlsb workbook",
+    b"word/document.xml": "a text document",
+    b"Index/Document.iwa": "a Numbers document",
+    b"Index.zip": "a Numbers document",
+    b"": "a zip file, not a workbook",
+}
+"""Names of members of a zip file that show what it is."""
 
-_STARTS: tuple[tuple[bytes, str, str], ...] = (
-    (b"%pdf", "a PDF", f"A PDF has no cells. {_ASK}"),
-    (b"{\\rtf", "a text document", _AS_BOOK),
-    (b"<?xml", "XML, as Excel saved it in 2003", _AS_XLSX),
-    (b"<!doctype html", "a web page", _AS_XLSX),
-    (b"<html", "a web page", _AS_XLSX),
-    (b"<table", "a web page", _AS_XLSX),
-    (b"\x89png", "a picture", _ASK),
-    (b"\xff\xd8\xff", "a picture", _ASK),
-    (b"begin:vcard", "a contact card (vCard)", "Export the contacts as csv."),
-)
+_STARTS = {
+    b"%pdf": "a PDF",
+    b"{\\rtf": "a text document",
+    b"<?xml": "XML, as Excel saved it in 2003",
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"<table": "a web page",
+    b"\x89png": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"begin:vcard": "a contact card (vCard)",
+}
+"""First bytes, in lower case, of files that are no table but may have the name of one."""
 
 
 def _read_file(path: Path) -> bytes:
@@ -198,13 +196,13 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
             return "xlsx"
         if b"content.xml" in content and b"word/document.xml" not in content:
             return "ods"
-        text, action = next((text, action) for part, text, action in _PARTS if part in content)
-        raise SpreadsheetError(f"{path} is {text}", action=action, code="not_a_spreadsheet")
+        kind = next(text for part, text in _PARTS.items() if part in content)
+        raise SpreadsheetError(f"{path} is {kind}", action=_EXPORT, code="not_a_spreadsheet")
     head = content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for mark, text, action in _STARTS:
-        if head.startswith(mark):
-            message = f"{path} is {text}, but has the file name of another type"
-            raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
+    found = next((text for mark, text in _STARTS.items() if head.startswith(mark)), None)
+    if found is not None:
+        message = f"{path} is {found}, but has the file name of another type"
+        raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     return "text"
 
 

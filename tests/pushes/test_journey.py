@@ -53,8 +53,9 @@ def correct_report(report: Path, messy_file: MessyFile) -> str:
     """Write a copy of the report in which every planted problem is corrected. Returns its path."""
     text = report.read_text(encoding="utf-8-sig")
     table = list(csv.reader(text.splitlines(keepends=True), delimiter=";"))
+    lines = {line[table[0].index("_row")]: line for line in table}
     for (number, heading), cell in messy_file.corrected.items():
-        table[number - 1][HEADINGS.index(heading)] = cell
+        lines[str(number)][HEADINGS.index(heading)] = cell
     copy = report.with_name("again.csv")
     with copy.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows(table)

@@ -132,6 +132,16 @@ def test_the_order_of_a_date_is_set_or_shown(
     assert is_shown or "--date-format" in words
 
 
+def test_the_region_of_the_settings_applies_unless_the_push_names_one(empty: Account) -> None:
+    cells = {"available_from": "03/04/2026", "phone": "(212) 555-0123"}
+    path = empty.csv("b.csv", [candidate(1, **cells)])
+    empty.environ["CONNECTOR_REGION"] = "US"
+    there = check(empty, path.read_bytes())
+    here = check(empty, path.read_bytes(), "c.csv", "--region", "GB")
+    assert ["2026-03-04", "+12125550123"] == [value(there, name) for name in cells]
+    assert "2026-04-03" == value(here, "available_from")
+
+
 def test_the_other_cells_of_a_column_show_the_order_of_a_date(empty: Account) -> None:
     cells = ["03/04/2026", "03/25/2026"]
     rows = [candidate(n, available_from=cell) for n, cell in enumerate(cells)]

@@ -56,7 +56,9 @@ _NUMBER = re.compile(
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 _LONG_FRACTION = re.compile(r"[0-9]+[.,][0-9]{4,}").fullmatch
 _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
-_ADDITION = re.compile(r"([^+]*\d[^+]*?)\s*(?:\+|(?:plus|basic|base)\b).*", re.IGNORECASE).fullmatch
+_ADDITION = re.compile(
+    r"([^+]*\d[^+]*?)\s*(?:\+\s*\w|(?:plus|basic|base)\b).*", re.IGNORECASE
+).fullmatch
 _RANGE = re.compile(
     r"(\S*\d\S*?)\s*(?:[-\u2013\u2014]|to|bis|à)\s*\S*\d\S*", re.IGNORECASE
 ).fullmatch

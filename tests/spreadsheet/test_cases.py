@@ -125,6 +125,7 @@ def test_a_british_cell_is_read_without_a_question(
         ("Desired Sal", "\u00a365k basic / 90k OTE", "addition"),
         ("Day Rate", "\u00a3350 + VAT", "addition"),
         ("Day Rate", "\u00a3450-\u00a3500", "not_a_number"),
+        ("Current Sal", "45k+", "not_a_number"),
         ("Day Rate", "\u00a355 ph", "other_period"),
         ("Availability", "Tue 04/01/2027", "weekday_differs"),
         ("Mobile", "07700 90000", "odd_phone"),

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from connector.errors import ConnectorError
-from connector.errors_api import TryAgain
+from connector.errors import ConnectorError, TryAgain
 from connector.pulls.outcome import explain
 from connector.pushes.dry_run import PushFile
 from connector.pushes.inbox import DeliveryResult, deliver

@@ -21,8 +21,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
-from connector.errors import ConnectorError, Misused, count_noun, end_sentence
-from connector.errors_api import Stopped
+from connector.errors import ConnectorError, Misused, Stopped, count_noun, end_sentence
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name

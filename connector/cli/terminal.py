@@ -14,8 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from connector.catalog.resource import PER_PAGE_MAX
-from connector.errors import ConnectorError, count_noun, end_sentence
-from connector.errors_api import Stopped
+from connector.errors import ConnectorError, Stopped, count_noun, end_sentence
 from connector.ledger.quota import estimate_remaining_requests
 from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 

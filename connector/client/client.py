@@ -47,14 +47,16 @@ from connector.client.messages import (
     served_at,
 )
 from connector.client.session import HttpSession
-from connector.errors import Misused, SettingsError
-from connector.errors_api import (
-    QuotaSpent,
+from connector.errors import (
+    Misused,
     RateLimited,
     ServerFailed,
+    SettingsError,
+    Stopped,
     TryAgain,
     Unreachable,
     UnreadableAnswer,
+    quota_spent,
 )
 from connector.settings.values import parse_address, parse_key
 
@@ -78,7 +80,7 @@ class RequestMeter(Protocol):
     def record_response(self, status: int, served_at: datetime | None) -> None:
         """Record an answer; `served_at` is the server's time, None if the answer has none."""
 
-    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
         """Return the error for a used-up month; `resets_at` is a Unix time, None if unknown."""
 
 
@@ -409,7 +411,7 @@ class Client:
         answered.set()
 
     async def _wait_for_permission(self, request: Request, attempts: _Attempts) -> Ticket:
-        """Wait until the rate limiter permits it. Raises `QuotaSpent` and `RateLimited`."""
+        """Wait until the rate limiter permits it. Raises `Stopped` and `RateLimited`."""
         while True:
             permission = self.limiter.acquire(self._clock())
             if isinstance(permission, Ticket):
@@ -422,7 +424,7 @@ class Client:
                 raise RateLimited(where, reset_in_seconds=seconds, is_sent=False)
             await self._wait_for_response(permission.seconds, permission.reason)
 
-    def _quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def _quota_error(self, request: Request, resets_at: float | None) -> Stopped:
         """Return the error for a used-up month, with the month's count if there is a meter."""
         if self._meter is not None:
             return self._meter.quota_error(request, resets_at)
@@ -431,7 +433,7 @@ class Client:
         except (OverflowError, ValueError, OSError):
             moment = None
         message = f"{request.method_and_path} was not sent: the monthly quota is used up"
-        return QuotaSpent(message, resets_at=None if moment is None else moment.isoformat())
+        return quota_spent(message, resets_at=None if moment is None else moment.isoformat())
 
     async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
         """Wait this many seconds, or until any request is answered; None: only for an answer."""

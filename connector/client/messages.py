@@ -25,20 +25,22 @@ from connector.catalog.field import Filter
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
 from connector.client.fit import create_mismatch, misfit_of_id
 from connector.client.limiter import RateHeaders
-from connector.errors import ConnectorError, Misused, UnknownName, UnusableId
-from connector.errors_api import (
+from connector.errors import (
     Answered,
+    ConnectorError,
     Forbidden,
     InDoubt,
-    InvalidRequest,
+    Misused,
     NotFound,
     NotTheApi,
     RateLimited,
-    Redirected,
+    Refused,
     ServerFailed,
     Unauthorized,
     UnexpectedStatus,
+    UnknownName,
     UnreadableAnswer,
+    UnusableId,
     ValidationFailed,
 )
 from connector.log import escape_control_characters, shorten_name
@@ -491,20 +493,22 @@ def _status_error(
     if 300 <= status < 400:
         target, here = _redirect_target(answer), base_url + request.path
         is_slash = urljoin(here, target) == f"{here}/"
-        slash = "redirected_to_slash" if is_slash else None
-        return Redirected(where, status=status, target=target, code=slash)
-    code, message = (_mask_emails(body.get(name)) for name in ("error", "message"))
-    texts = {"api_code": code, "api_message": message or code}
+        code = "redirected_to_slash" if is_slash else "redirected"
+        more = f" with a redirect to {target}, which is not followed"
+        return NotTheApi(where, f"answered {status}", more, code=code)
+    api_code, message = (_mask_emails(body.get(name)) for name in ("error", "message"))
+    texts = {"api_code": api_code, "api_message": message or api_code}
+    if status == 400:
+        return Refused(where, status=status, code="invalid_request", **texts)
     if status == 403:
         return Forbidden(where, status=status, scope=request.scope, **texts)
     if status == 404:
-        is_api, moment = bool(message or code), served_at(answer)
+        is_api, moment = bool(message or api_code), served_at(answer)
         return NotFound(where, status=status, is_api_error=is_api, served_at=moment, **texts)
     if status == 422:
         errors = _messages_by_field(body.get("errors"))
         return ValidationFailed(where, status=status, errors=errors, **texts)
-    known: Mapping[int, type[Answered]] = {400: InvalidRequest, 401: Unauthorized}
-    kind = known.get(status, ServerFailed if status >= 500 else UnexpectedStatus)
+    kind = ServerFailed if status >= 500 else Unauthorized if status == 401 else UnexpectedStatus
     return kind(where, status=status, **texts)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import duckdb
 
-from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.errors import ConnectorError, PublishingRefused, WarehouseError
 from connector.log import new_id
 from connector.models.mask import Mask, write_masked
 from connector.models.project import Project, load_project
@@ -46,7 +46,7 @@ WAIT_SECONDS = 900.0
 def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Hold the folder's exclusive lock for publications, which ends with the process.
 
-    Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` if the folder cannot
+    Raises `WarehouseError` after `wait_seconds`, and another `WarehouseError` if the folder cannot
     be written to.
     """
     path = folder / LOCK_FILE
@@ -56,9 +56,10 @@ def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterat
         try:
             stack.enter_context(hold_lock(path, time.monotonic() + wait_seconds))
         except TimeoutError:
-            raise WarehouseBusy(
+            raise WarehouseError(
                 f"another process has been publishing {path} for {wait_seconds:.0f} s",
                 action="Wait for the process or stop it. Then run 'connector publish'.",
+                code="warehouse_busy",
             ) from None
         yield
 

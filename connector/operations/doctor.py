@@ -22,8 +22,18 @@ from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.client.client import Client, Limits
 from connector.client.limiter import RateLimiter
-from connector.errors import ConnectorError, Misused, SettingsError, count_noun, file_error
-from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
+from connector.errors import (
+    ConnectorError,
+    Forbidden,
+    Misused,
+    RateLimited,
+    ServerFailed,
+    SettingsError,
+    Stopped,
+    Unauthorized,
+    count_noun,
+    file_error,
+)
 from connector.ledger.backups import Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowance_of
 from connector.ledger.quota import format_moment

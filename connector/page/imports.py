@@ -28,8 +28,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from connector.atomic_files import create_private_file, write_atomically
-from connector.errors import ConnectorError, SpreadsheetError, convert_file_errors
-from connector.errors_api import LeaseHeld
+from connector.errors import ConnectorError, LeaseHeld, SpreadsheetError, convert_file_errors
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger

@@ -15,7 +15,7 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Declaration
-from connector.errors_api import Forbidden
+from connector.errors import Forbidden
 from connector.ledger.quota import MonthUse, midnight
 from connector.pulls.outcome import to_json_value
 from connector.pulls.ports import StreamApi, StreamCopy

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
-from connector.errors import ConnectorError, UnknownName, count_noun
-from connector.errors_api import LeaseHeld
+from connector.errors import ConnectorError, LeaseHeld, UnknownName, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger

@@ -18,8 +18,14 @@ from connector.client.messages import (
     read_written,
     served_at,
 )
-from connector.errors import ConnectorError, Misused
-from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
+from connector.errors import (
+    ConnectorError,
+    Misused,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    UnreadableAnswer,
+)
 from connector.ledger.journal_records import Attempt, BatchRecord, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import BlockedRow, Problem, QueuedRow, RowQueue

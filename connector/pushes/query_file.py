@@ -66,7 +66,7 @@ def file_from_query(
 
     Raises:
         Misused: The query fails, is not one SELECT, or has unsuitable columns.
-        NothingPublished: There is no published file.
+        WarehouseError: There is no published file.
     """
     for name in _FILE_OPTIONS:
         if getattr(options, name) is not None:

@@ -17,8 +17,7 @@ from typing import Any
 
 from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.errors import ConnectorError, Misused
-from connector.errors_api import InDoubt, NotFound
+from connector.errors import ConnectorError, InDoubt, Misused, NotFound
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE

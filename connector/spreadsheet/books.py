@@ -25,7 +25,7 @@ from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
-from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
+from connector.errors import SheetUnknown, SpreadsheetError
 from connector.spreadsheet.headings import (
     ROWS_SEARCHED,
     appearance_key,
@@ -68,7 +68,7 @@ class Sheet:
     def add_row(self, index: int, cells: Iterable[tuple[int, Cell, Flaw | None]]) -> None:
         """Add the filled cells of a row, each with its column.
 
-        Raises `DamagedSpreadsheet` if a cell occurs twice, and `SpreadsheetError` for a table that
+        Raises `SpreadsheetError` if a cell occurs twice, and `SpreadsheetError` for a table that
         is too large.
         """
         row: list[Cell] = []
@@ -78,8 +78,9 @@ class Sheet:
             elif value == "":
                 continue
             if column < len(row) or index < len(self.rows):
-                raise DamagedSpreadsheet(
-                    f"sheet {self.name!r}, row {index + 1}: a cell occurs twice or out of order"
+                raise SpreadsheetError(
+                    f"sheet {self.name!r}, row {index + 1}: a cell occurs twice or out of order",
+                    code="damaged_spreadsheet",
                 )
             if column >= _COLUMNS_MAX:
                 raise SpreadsheetError(
@@ -108,7 +109,7 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
     """Return the wanted sheet, ignoring letter case; else the only visible one with a table.
 
-    Raises `SheetUnknown` for several, `DamagedSpreadsheet`, or another `SpreadsheetError`, for
+    Raises `SheetUnknown` for several, `SpreadsheetError`, or another `SpreadsheetError`, for
     example for a workbook without any cell.
     """
     read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets, "ods": _ods_sheets}[kind]
@@ -127,7 +128,9 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
         if "encrypted" in str(error):
             message = f"{path} is encrypted with a password"
             raise SpreadsheetError(message, code="password_protected") from error
-        raise DamagedSpreadsheet(f"{path} cannot be read: {type(error).__name__}") from error
+        raise SpreadsheetError(
+            f"{path} cannot be read: {type(error).__name__}", code="damaged_spreadsheet"
+        ) from error
 
 
 def _check_archive(path: Path, content: bytes) -> None:

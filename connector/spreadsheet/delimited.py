@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from connector.errors import EncodingUnknown, SpreadsheetError, UnknownName
+from connector.errors import SpreadsheetError, UnknownName
 from connector.spreadsheet.headings import (
     ROWS_SEARCHED,
     HeadingRows,
@@ -70,7 +70,7 @@ class Decoded:
 def decode(path: Path, content: bytes, given: str | None) -> Decoded:
     """Return the text of the file.
 
-    Raises `EncodingUnknown`, or `UnknownName` for an encoding that Python does not know.
+    Raises `SpreadsheetError`, or `UnknownName` for an encoding that Python does not know.
     """
     marked = next((codec for mark, codec in _MARKS if content.startswith(mark)), None)
     if given is not None:
@@ -85,7 +85,7 @@ def decode(path: Path, content: bytes, given: str | None) -> Decoded:
         line = content.count(b"\n", 0, error.start) + 1
         name = codec.removesuffix("-sig")
         reason = f"byte 0x{content[error.start]:02X} in line {line} is not valid {name}"
-        raise EncodingUnknown(f"{path}: {reason}") from error
+        raise SpreadsheetError(f"{path}: {reason}", code="encoding_unknown") from error
 
 
 def _codec_given(path: Path, given: str, marked: str | None) -> str:
@@ -98,7 +98,7 @@ def _codec_given(path: Path, given: str, marked: str | None) -> str:
     mark = (marked or name).removesuffix("-sig")
     if not name.startswith(mark):
         reason = f"the file begins with the byte order mark of {mark}, but {given!r} was given"
-        raise EncodingUnknown(f"{path}: {reason}")
+        raise SpreadsheetError(f"{path}: {reason}", code="encoding_unknown")
     return marked or name
 
 

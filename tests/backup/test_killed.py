@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LedgerError
+from connector.errors import WarehouseError
 from connector.ledger.backups import Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.operations.backup import check_backup, find_backups, make_backup, restore
@@ -19,6 +19,7 @@ from connector.warehouse.warehouse import Warehouse
 from tests.backup.killable import BackupForkServer
 from tests.seeds import SEED
 from tests.support.command import variables
+from tests.support.errors import has_code
 from tests.support.kill_points import IS_ALL
 
 KILLS = 25
@@ -99,7 +100,7 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
                 seen.add("complete")
             elif Warehouse(killed.folder).exists:
                 seen.add("refused")
-                with pytest.raises(LedgerError):
+                with pytest.raises(WarehouseError, check=has_code("ledger_damaged")):
                     check_files(killed)
             else:
                 seen.add("empty")

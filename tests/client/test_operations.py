@@ -14,8 +14,14 @@ from connector.catalog.booking import Booking
 from connector.catalog.content import ContentItem, ContentTypeField
 from connector.catalog.job import Job
 from connector.client.client import Client
-from connector.errors import Misused, UnknownName
-from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
+from connector.errors import (
+    Forbidden,
+    Misused,
+    NotFound,
+    Unauthorized,
+    UnknownName,
+    ValidationFailed,
+)
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import EditedResponse
 from tests.sandbox.world import COUNTS, ServedSandbox, open_sandbox

@@ -21,7 +21,7 @@ from connector.client.messages import (
     read_record,
     read_written,
 )
-from connector.errors_api import InDoubt, UnreadableAnswer
+from connector.errors import InDoubt, UnreadableAnswer
 
 CANDIDATES, LEADS = CATALOG["candidates"], CATALOG["leads"]
 SENT = {

@@ -27,8 +27,7 @@ from connector.client.messages import (
     read_written,
     served_at,
 )
-from connector.errors import ConnectorError
-from connector.errors_api import InDoubt, UnreadableAnswer
+from connector.errors import ConnectorError, InDoubt, UnreadableAnswer
 
 JOBS = CATALOG["jobs"]
 LIST = build_list_request(JOBS, page=2)

@@ -449,6 +449,9 @@ class OperationRules:
         if key in values or key in draft.failed_keys:
             return
         column = self._columns.heading_of(key)
+        if column and any((each.code, each.column) == (code, column) for each in draft.problems):
+            # One cell with a whole name has two fields.
+            return
         for each in draft.remarks:
             if each.code == "says_nothing" and each.column == column:
                 word = problem_of("word_for_nothing", None, column, received=each.received)

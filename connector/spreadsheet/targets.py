@@ -334,10 +334,6 @@ def default_policy(column: TargetColumn) -> ColumnPolicy:
     return "fill" if column.field.is_long_text else "overwrite"
 
 
-Immediately = Literal["today", "empty"]
-"""Meaning of a word such as "asap" in a column of dates or of days."""
-
-
 @dataclass(frozen=True, slots=True)
 class CellOptions:
     """Format of a column's cells, as the user declared it.
@@ -346,11 +342,7 @@ class CellOptions:
         date_format: Date format, for example `DD/MM/YYYY`.
         timezone: Time zone of times without one.
         region: Country that decides ambiguous cells, for example GB.
-        century: First year of the hundred years to which two-digit years belong.
-        month_days: Number of days that a month counts in a column of days.
         day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
-        immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
-            "empty" skips the field.
         whole_numbers: True if numbers typed in a text column are correct.
         values: Replacements of cell texts. An empty replacement skips the field.
         is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
@@ -361,10 +353,7 @@ class CellOptions:
     decimal: Decimal | None = None
     timezone: str | None = None
     region: str | None = None
-    century: int | None = None
-    month_days: int | None = None
     day_hours: str | None = None
-    immediately: Immediately | None = None
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"

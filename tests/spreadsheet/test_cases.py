@@ -90,6 +90,9 @@ def read_column(folder: Path, heading: str, *cells: Any, **options: Any) -> Read
         ("Mobile", "0044 7700 900169", "mobile", "+447700900169"),
         ("Home Tel", "01632 960116 ext 12", "phone", "+441632960116 ext. 12"),
         ("Notice", "4 weeks", "notice_period_days", 28),
+        ("Notice", "3 months", "notice_period_days", 90),
+        ("Notice", "Immediate", "notice_period_days", 0),
+        ("Availability", "today", "available_from", date.today().isoformat()),
         ("Availability", "Mon 04/01/2027", "available_from", "2027-01-04"),
         ("LinkedIn", "https://network.example/ann", "network_url", "https://network.example/ann"),
         ("IR35", "OUT", "ir35_status", "outside"),
@@ -118,6 +121,12 @@ def test_a_british_cell_is_read_without_a_question(
         ("IR35", "n/a", "unknown_value"),
         ("Availability", "mid March", "date_format"),
         ("Availability", "Now", "immediately"),
+        ("Current Sal", "\u00a360K + car", "addition"),
+        ("Desired Sal", "\u00a365k basic / 90k OTE", "addition"),
+        ("Day Rate", "\u00a3350 + VAT", "addition"),
+        ("Day Rate", "\u00a3450-\u00a3500", "not_a_number"),
+        ("Current Sal", "45k+", "not_a_number"),
+        ("Day Rate", "\u00a355 ph", "other_period"),
         ("Availability", "Tue 04/01/2027", "weekday_differs"),
         ("Mobile", "07700 90000", "odd_phone"),
         ("Tel", "0171 1234567", "odd_phone"),
@@ -126,6 +135,12 @@ def test_a_british_cell_is_read_without_a_question(
 )
 def test_an_unclear_cell_is_reported(tmp_path: Path, heading: str, cell: str, code: str) -> None:
     assert code in read_column(tmp_path, heading, cell).codes()
+
+
+def test_only_the_amount_before_an_addition_is_imported(tmp_path: Path) -> None:
+    read = read_column(tmp_path, "Current Sal", "\u00a360K + car", "45k + 5k allowance")
+    assert [60000, 45000] == [read.values(n)["current_salary"] for n in range(2)]
+    assert "\u00a360K is imported" in read.rows[0].warnings[0].text
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,12 @@ def test_signs_that_a_workbook_writes_by_number_are_no_text(tmp_path: Path) -> N
     assert ("New York", ["line_break"]) == (read.values()["city"], read.codes())
 
 
+def test_a_quote_after_a_missing_separator_is_a_warning(tmp_path: Path) -> None:
+    line = 'Ann,Lee,ann@people.example,permanent,York"Acme, Ltd"'
+    content = f"{','.join(HEAD)},Town,Current employer\n{line}\n".encode()
+    assert ["odd_letters", "odd_letters"] == read_file(tmp_path, content).codes()
+
+
 def test_a_column_has_one_currency_and_one_remark(tmp_path: Path) -> None:
     read = read_column(tmp_path, "Current Sal", "\u20ac45,000", "52000", "\u20ac50k")
     assert ["EUR"] * 3 == [read.values(n)["salary_currency"] for n in range(3)]

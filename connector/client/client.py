@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from pydantic import SecretStr
 
@@ -258,15 +258,13 @@ class Client:
         )
 
         def parse(request: Request, answer: Response) -> Page[Resource]:
-            listed, moment = read_list(request, answer), served_at(answer)
-            return Page(
-                tuple(declared.record(raw, is_item=True, served_at=moment) for raw in listed.items),
-                page=listed.page,
-                per_page=listed.per_page,
-                total=listed.total,
-                total_pages=listed.total_pages,
-                served_at=moment,
-                round_trip_seconds=answer.seconds,
+            found = read_list(request, answer)
+            return replace(
+                cast("Page[Any]", found),
+                items=tuple(
+                    declared.record(raw, is_item=True, served_at=found.served_at)
+                    for raw in found.items
+                ),
             )
 
         return await self._send(request, parse)

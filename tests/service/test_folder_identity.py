@@ -79,7 +79,7 @@ def read_checks(called: CommandResult) -> dict[str, dict[str, str]]:
     "command",
     [
         ("pull",),
-        pytest.param(("plan",), marks=pytest.mark.slow),
+        pytest.param(("pull", "--plan"), marks=pytest.mark.slow),
         pytest.param(("verify",), marks=pytest.mark.slow),
         ("push", "jobs", "jobs.csv", "--mode", "create", "--apply"),
         pytest.param(("undo", "last"), marks=pytest.mark.slow),

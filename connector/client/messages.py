@@ -550,7 +550,7 @@ def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
     The API does not document pages after the last. If a server repeats its last page there, the
     result has no items, because they belong to another page.
     """
-    document = _parse_success(request, answer, expected=(200,))
+    document = _parse_success(request, answer, (200,))
     items, pagination = document.get("data"), document.get("pagination")
     if not isinstance(items, list) or not all(_has_id(item) for item in items):
         raise _unreadable(request, "answered without a list of records in 'data'")
@@ -576,38 +576,28 @@ def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
 
 
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
-    """Return the record in `data` of a detail. Raises the error of a failed answer.
+    """Return the record in `data` of a detail, create, update or convert.
 
-    Raises `UnreadableAnswer` if the record's id is not the requested one.
-    """
-    return _extract_record(request, answer, _parse_success(request, answer, expected=(200,)))
-
-
-def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
-    """Return the record and the message of a create, update or convert.
-
-    Raises `InDoubt` for a success that cannot be read or whose record does not fit the request
-    (`client/fit.py`), because the write may have happened.
+    Raises:
+        UnreadableAnswer: The answer to a read cannot be read, or has another record.
+        InDoubt: The answer to a write cannot be read, or its record does not fit the request
+            (`client/fit.py`). The write may have happened.
     """
     try:
-        document = _parse_success(request, answer, expected=(200, 201))
-        return _extract_record(request, answer, document), _extract_message(document)
+        document = _parse_success(request, answer, (200,) if request.is_read else (200, 201))
+        return _extract_record(request, answer, document)
     except NotTheApi as error:
-        raise doubt_error(request, error) from error
+        raise error if request.is_read else doubt_error(request, error) from error
 
 
-def read_deleted(request: Request, answer: Response) -> str | None:
-    """Return the message of a delete's answer; None for a 204 (API 4.8).
-
-    Raises `InDoubt` if the body contains another record.
-    """
+def check_deleted(request: Request, answer: Response) -> None:
+    """Raise `InDoubt` if the answer to a delete cannot be read, or has another record (API 4.8)."""
     if answer.status == 204:
-        return None
+        return
     try:
-        document = _parse_success(request, answer, expected=(200,))
+        document = _parse_success(request, answer, (200,))
         if document.get("data") is not None:
             _extract_record(request, answer, document)
-        return _extract_message(document)
     except NotTheApi as error:
         raise doubt_error(request, error) from error
 
@@ -645,12 +635,6 @@ def _extract_record(request: Request, answer: Response, document: dict[str, Any]
     if reason := create_mismatch(declaration(request.resource), sent, record, sent_at):
         raise _unreadable(request, f"answered with {reason}")
     return record
-
-
-def _extract_message(document: dict[str, Any]) -> str | None:
-    """Return the text in `message`; None if there is no text."""
-    message = document.get("message")
-    return message_text(message) if isinstance(message, str) else None
 
 
 def _has_id(record: Any) -> bool:

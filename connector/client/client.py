@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 
 from pydantic import SecretStr
 
 from connector.catalog import CATALOG, declaration
-from connector.catalog.resource import PER_PAGE_MAX, Order, Page, Resource
+from connector.catalog.resource import Order, Page, Resource
 from connector.client.limiter import (
     RESET_SECONDS_MAX,
     QuotaExhausted,
@@ -28,6 +28,7 @@ from connector.client.limiter import (
     seconds_until,
 )
 from connector.client.messages import (
+    ListOptions,
     Observer,
     Request,
     Response,
@@ -210,40 +211,17 @@ class Client:
     # -- Operations on declared records -----------------------------------------------------------
 
     async def page(
-        self,
-        resource: str,
-        parent: str | None = None,
-        *,
-        page: int = 1,
-        per_page: int = PER_PAGE_MAX,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
+        self, resource: str, parent: str | None = None, **options: Unpack[ListOptions]
     ) -> Page[Resource]:
         """Return one page of a list, newest first by default.
 
         Args:
             resource: Name of the resource.
             parent: Id or slug of the content type, for content items only.
-            page: Page number from 1.
-            per_page: Number of items, at most 100.
-            sort: Field to sort by.
-            order: "asc" or "desc".
-            search: Text to search for.
-            filters: Values of the list's filters by name.
+            **options: See `ListOptions`.
         """
         declared = declaration(resource)
-        request = build_list_request(
-            declared,
-            parent,
-            page=page,
-            per_page=per_page,
-            sort=sort,
-            order=order,
-            search=search,
-            filters=filters,
-        )
+        request = build_list_request(declared, parent, **options)
 
         def parse(request: Request, answer: Response) -> Page[Resource]:
             found = read_list(request, answer)

@@ -150,8 +150,6 @@ def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
 # -- Rows ------------------------------------------------------------------------------------------
 
 _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
-# Quotes in an unquoted cell: around a word, or after a number of inches.
-_PAIRED = re.compile(r'(?<![^\s(\[])"[^"]+"(?![^\s)\].,;:!?])|(?<=[0-9])"')
 _WIDTH_CERTAIN = 4
 
 
@@ -184,8 +182,6 @@ def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -
                         found.damages[row + index] = "quote_not_closed", row + 1, row + len(taken)
                         found.rows.append(_split(line, delimiter))
                     continue
-                if len(taken) == 1 and '"' in taken[0] and _has_stray_quotes(taken[0], delimiter):
-                    found.damages[row] = "quote_in_cell", row + 1, row + 1
                 found.rows.append(cells)
             return found
         except csv.Error as error:
@@ -202,16 +198,6 @@ def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -
 def _split(line: str, delimiter: str) -> list[str]:
     """Return the parts of a line between delimiters; quotes are ordinary characters."""
     return line.rstrip("\r\n").split(delimiter)
-
-
-def _has_stray_quotes(line: str, delimiter: str) -> bool:
-    """Return True if two unquoted cells have a quote that is neither around words nor inches."""
-    sign = re.escape(delimiter)
-    if '"' not in re.sub(rf'(?:^|(?<={sign})) *"(?:[^"]|"")*"(?=[{sign}\r\n]|$)', "", line):
-        # True for nearly every line.
-        return False
-    cells = re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line)
-    return sum('"' in _PAIRED.sub("", each[1]) for each in cells if each[1]) > 1
 
 
 class _RowShape:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, TypedDict, Unpack, get_args
 from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
@@ -91,33 +91,30 @@ class Request:
         return self.method == "GET"
 
 
-def build_list_request(
-    resource: Declaration,
-    parent: str | None = None,
-    *,
-    page: int = 1,
-    per_page: int = PER_PAGE_MAX,
-    sort: str | None = None,
-    order: Order | None = None,
-    search: str | None = None,
-    filters: Mapping[str, Any] | None = None,
-) -> Request:
-    """Return the request for a page of a list (API 4.1).
+class ListOptions(TypedDict, total=False):
+    """Options of a list (API 4.1): `page` from 1, `per_page` from 1 to 100, and the filters' values
+    by name. `order` is "desc" by default.
+    """
 
-    Args:
-        resource: Declaration of the resource.
-        parent: Id or slug of the content type, for content items only.
-        page: Page number from 1.
-        per_page: 1 to 100.
-        sort: Field to sort by.
-        order: "asc" or "desc", which is the default.
-        search: Text to search for.
-        filters: Values of the list's filters by name.
+    page: int
+    per_page: int
+    sort: str | None
+    order: Order | None
+    search: str | None
+    filters: Mapping[str, Any] | None
+
+
+def build_list_request(
+    resource: Declaration, parent: str | None = None, **options: Unpack[ListOptions]
+) -> Request:
+    """Return the request for a page of a list, the first one by default.
 
     Raises:
         UnknownName: The list does not have the sort, the order or the filter.
         Misused: A value is not valid.
     """
+    page, per_page = options.get("page", 1), options.get("per_page", PER_PAGE_MAX)
+    sort, order, search = options.get("sort"), options.get("order"), options.get("search")
     if page < 1:
         raise Misused(f"page is {page}", action="Use a page from 1.")
     if not 1 <= per_page <= PER_PAGE_MAX:
@@ -134,7 +131,7 @@ def build_list_request(
             raise UnknownName(f"parameter of {resource.name}", "search", query)
         query["search"] = search
     known = {each.name: each for each in resource.filters}
-    for name, value in (filters or {}).items():
+    for name, value in (options.get("filters") or {}).items():
         if name not in known:
             raise UnknownName(f"filter of {resource.name}", name, known or query)
         query[name] = _filter_value(resource, known[name], value)
@@ -286,12 +283,8 @@ def _date_as_json(value: object) -> str:
 
 # -- Answer ---------------------------------------------------------------------------------------
 
-COUNT_MAX = 10**15
-"""The largest number that counts anything; a larger one is garbage."""
-
-DEPTH_MAX = 64
-"""The deepest nesting that an answer may have; the API's own answers have five levels."""
-
+COUNT_MAX = 10**15  # A larger number counts nothing.
+DEPTH_MAX = 64  # Of nested values. The API's own answers have five levels.
 _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
 
@@ -423,18 +416,10 @@ def _find_unusable_number(body: bytes) -> str:
 
 # -- Errors ---------------------------------------------------------------------------------------
 
-WORDS_CHARACTERS_MAX = 500
-"""Characters that are kept of one message of the API."""
-
-TARGET_CHARACTERS_MAX = 200
-"""Characters that are shown of a redirect's target."""
-
-REFUSALS = (400, 401, 403, 404, 422)
-"""Statuses with which the API says that it did nothing (API 7), as it does with 429."""
-
-OF_NO_FIELD = ""
-"""Key of those messages of a 422 that name no field."""
-
+WORDS_CHARACTERS_MAX = 500  # Of one message of the API.
+TARGET_CHARACTERS_MAX = 200  # Of a redirect's target.
+REFUSALS = (400, 401, 403, 404, 422)  # The API did nothing (API 7), as with 429.
+OF_NO_FIELD = ""  # Key of messages of a 422 that name no field.
 # Errors are logged, and the API may well quote an address that it refuses.
 _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
@@ -550,7 +535,7 @@ def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
     The API does not document pages after the last. If a server repeats its last page there, the
     result has no items, because they belong to another page.
     """
-    document = _parse_success(request, answer, expected=(200,))
+    document = _parse_success(request, answer, (200,))
     items, pagination = document.get("data"), document.get("pagination")
     if not isinstance(items, list) or not all(_has_id(item) for item in items):
         raise _unreadable(request, "answered without a list of records in 'data'")
@@ -576,38 +561,28 @@ def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
 
 
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
-    """Return the record in `data` of a detail. Raises the error of a failed answer.
+    """Return the record in `data` of a detail, create, update or convert.
 
-    Raises `UnreadableAnswer` if the record's id is not the requested one.
-    """
-    return _extract_record(request, answer, _parse_success(request, answer, expected=(200,)))
-
-
-def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
-    """Return the record and the message of a create, update or convert.
-
-    Raises `InDoubt` for a success that cannot be read or whose record does not fit the request
-    (`client/fit.py`), because the write may have happened.
+    Raises:
+        UnreadableAnswer: The answer to a read cannot be read, or has another record.
+        InDoubt: The answer to a write cannot be read, or its record does not fit the request
+            (`client/fit.py`). The write may have happened.
     """
     try:
-        document = _parse_success(request, answer, expected=(200, 201))
-        return _extract_record(request, answer, document), _extract_message(document)
+        document = _parse_success(request, answer, (200,) if request.is_read else (200, 201))
+        return _extract_record(request, answer, document)
     except NotTheApi as error:
-        raise doubt_error(request, error) from error
+        raise error if request.is_read else doubt_error(request, error) from error
 
 
-def read_deleted(request: Request, answer: Response) -> str | None:
-    """Return the message of a delete's answer; None for a 204 (API 4.8).
-
-    Raises `InDoubt` if the body contains another record.
-    """
+def check_deleted(request: Request, answer: Response) -> None:
+    """Raise `InDoubt` if the answer to a delete cannot be read, or has another record (API 4.8)."""
     if answer.status == 204:
-        return None
+        return
     try:
-        document = _parse_success(request, answer, expected=(200,))
+        document = _parse_success(request, answer, (200,))
         if document.get("data") is not None:
             _extract_record(request, answer, document)
-        return _extract_message(document)
     except NotTheApi as error:
         raise doubt_error(request, error) from error
 
@@ -645,12 +620,6 @@ def _extract_record(request: Request, answer: Response, document: dict[str, Any]
     if reason := create_mismatch(declaration(request.resource), sent, record, sent_at):
         raise _unreadable(request, f"answered with {reason}")
     return record
-
-
-def _extract_message(document: dict[str, Any]) -> str | None:
-    """Return the text in `message`; None if there is no text."""
-    message = document.get("message")
-    return message_text(message) if isinstance(message, str) else None
 
 
 def _has_id(record: Any) -> bool:

@@ -17,12 +17,10 @@ from typing import Any, TypeVar
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Order, Page, Resource
 from connector.errors import ConnectorError, NoAnswer
-from connector.pulls import pull
-from connector.pulls.reading import PullOptions, PullResult
-from connector.warehouse.stream import (
-    BATCH_SECONDS_MAX,
-    UNREAD_AMONG,
-    UNREAD_MAX,
+from connector.pulls_new import pull
+from connector.pulls_new.pull import BATCH_SECONDS_MAX, PullOptions, PullResult, Purpose
+from connector.warehouse.stream import UNREAD_AMONG, UNREAD_MAX
+from connector.warehouse_new.stream import (
     Bookmark,
     Commit,
     DeletionProof,
@@ -30,7 +28,6 @@ from connector.warehouse.stream import (
     FoundDetail,
     LandedRow,
     Outcome,
-    Purpose,
     UnreadableDetail,
 )
 from tests.simulation.harness import TooManySteps, Trace
@@ -177,17 +174,13 @@ class Mirror:
         answer: T = self._run_step(query)
         return answer
 
-    async def rows_of(self, items: Collection[Resource]) -> dict[str, LandedRow]:
-        """Return the rows of these list items, by id."""
-        return await self.rows_by_id(tuple(item.id for item in items))
-
-    async def rows_by_id(self, ids: Sequence[str]) -> dict[str, LandedRow]:
+    async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
         """Return the rows with these ids, by id."""
         return self._ask(lambda: {id: self._landed_row(id) for id in ids if id in self.rows})
 
-    async def differing(self, records: Collection[Resource]) -> dict[str, tuple[str, ...]]:
-        """Return the ids of responses that differ from their rows."""
-        return self._ask(lambda: {e.id: () for e in records if self._differs_from_row(e)})
+    async def differing(self, items: Collection[Resource]) -> set[str]:
+        """Return the ids of list items that differ from their rows."""
+        return self._ask(lambda: {e.id for e in items if self._differs_from_row(e)})
 
     async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
         """Return live ids created strictly between two times."""
@@ -218,7 +211,7 @@ class Mirror:
         live = self._live_rows()
         return self._ask(lambda: sum(_is_between(row.created_at, None, before) for _, row in live))
 
-    async def queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
+    async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
         """Return queued ids, newest first."""
         return self._ask(lambda: self._next_queued(count, skip))
 
@@ -289,19 +282,14 @@ class Mirror:
         return LandedRow(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
 
     def _differs_from_row(self, answer: Resource) -> bool:
-        """Return True if the response differs from the record's row.
-
-        A detail is compared as a whole, a list item by the fields that both have.
-        """
+        """Return True if a list item differs from the record's row in a field that both have."""
         row = self.rows.get(answer.raw["id"])
         if row is None or row.read_at is None:
             return False
-        if not answer.is_item:
-            return answer.raw != row.raw
         landed = row.raw
         return any(landed.get(name, value) != value for name, value in answer.raw.items())
 
-    def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
+    def _next_queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
         """Return up to `count` queued ids, the newest first and those without a date last."""
         waiting = sorted(id for id in self.queue if id not in skip)
         dated = [id for id in waiting if self.queue[id][1] is not None]
@@ -333,6 +321,10 @@ class Mirror:
             self.queue.pop(id, None)
         for id, reason in commit.enqueue.items():
             self._enqueue(id, reason)
+        for id in commit.forget:
+            assert id not in self.rows or self.rows[id].read_at is None, "a detail is forgotten"
+            self.rows.pop(id, None)
+            self.queue.pop(id, None)
         for history in self.histories:
             history.apply(commit)
         self.events.extend(commit.events)

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Literal
 
-from connector.pulls.sweep import DETAILS_PER_PAGE
 from tests.simulation.account import simulate_account
 from tests.simulation.checkers import (
     check_commit,
@@ -70,7 +69,6 @@ def run(
         return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
     world = PullWorld(seed, scenario or get_scenario(name), server_kind=server_kind)
     mirror = Mirror(world, check_commit=check_commit)
-    mirror.histories.append(MemoryHistory(world.server))
     with open_warehouse_history(world.server) if with_warehouse else nullcontext() as landed:
         if landed is not None:
             mirror.histories.append(landed)
@@ -86,7 +84,6 @@ def _play(mirror: Mirror, verdict: Verdict, trace: Trace | None) -> Verdict:
         world.become_quiet()
         _trace_heading(trace, "quiet")
         _run_quiet_pulls(mirror, verdict)
-        verdict.wrong += _find_history_errors(mirror)
     verdict.figures["requests"] = world.requests
     verdict.figures["unproven"] = int(verdict.reason is not None)
     verdict.figures["anomalies"] = sum(each.kind in ANOMALIES for each in mirror.events)
@@ -152,10 +149,7 @@ def _check_blind_pull(world: PullWorld, mirror: Mirror, before: set[str], verdic
 
 def count_pulls_to_verify_all(mirror: Mirror) -> int:
     """Return the number of pulls in which re-verification reads every record once."""
-    scenario, rows = mirror.world.scenario, len(mirror.rows)
-    windows = scenario.verification_requests // (DETAILS_PER_PAGE + 1)
-    details = scenario.verification_requests - windows
-    return max(-(-rows // details), -(-rows // (scenario.per_page_max * windows)))
+    return -(-len(mirror.rows) // mirror.world.scenario.verification_requests)
 
 
 def _run_quiet_pulls(mirror: Mirror, verdict: Verdict) -> None:

@@ -1,0 +1,1 @@
+"""Pulls: the algorithm, its two ports, and the run over several resources."""

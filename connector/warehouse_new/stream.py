@@ -1,0 +1,135 @@
+"""Values that a pull, a push and the work file exchange about one stream.
+
+A stream is a resource, or the items of one content type. Its bookmark says up to when the local
+copy is verified, and a commit is everything that changes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from connector.catalog.resource import LATENESS_SECONDS, Declaration, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Part of a pull with one bookmark: a resource, or the items of one content type (`parent`)."""
+
+    resource: Declaration
+    parent: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the resource, with the id of the parent if there is one."""
+        return f"{self.resource.name}/{self.parent}" if self.parent else self.resource.name
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Progress of the pulls of one stream. `pulls.pull` explains R, L, W and T0.
+
+    Attributes:
+        proven_at: R, the server time up to which everything is loaded or queued.
+        lateness_seconds: L, the assumed delay before a write becomes visible.
+        opened_at: T0 of the pass that is running.
+        load_page: Page that the first read of a first load has loaded.
+        is_listed: True once a first load has read all pages, so that it only compares them.
+        closed_by: Id of the unchanged record that ended the last verified scan.
+        closed_floor: W of that scan, or of an earlier one that ended less than L before. Without
+            `closed_by` the scan is not trusted, and the next one reaches down to this time.
+        clock_ahead_seconds: Most seconds by which the server clock was ahead of the local clock,
+            since the server clock was last set back.
+        alarms: Number of consecutive scans that found the list out of order.
+        unsorted_at: Server time at which the server did not sort the list; None if it sorts.
+        deletions: Number of deletions since the stream was last verified.
+        is_total_exact: True if the last page that showed the end of the list agreed with its total.
+    """
+
+    proven_at: datetime | None = None
+    lateness_seconds: float = LATENESS_SECONDS
+    opened_at: datetime | None = None
+    load_page: int | None = None
+    is_listed: bool = False
+    closed_by: str | None = None
+    closed_floor: datetime | None = None
+    clock_ahead_seconds: float | None = None
+    alarms: int = 0
+    unsorted_at: datetime | None = None
+    deletions: int = 0
+    is_total_exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDetail:
+    """Detail of a record as it was at the server time `served_at`."""
+
+    record: Resource
+    served_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionProof:
+    """Proof that a record is deleted: a 404 with the API's own error body, at a server time."""
+
+    served_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableDetail:
+    """Detail that could not be read, so the record may exist or not.
+
+    `reason` is an error code, and `message` a part of a sentence without personal data.
+    """
+
+    reason: str
+    message: str = ""
+
+
+Outcome = FoundDetail | DeletionProof | UnreadableDetail
+
+
+@dataclass(frozen=True, slots=True)
+class LandedRow:
+    """State of a loaded row. `read_at` is the server time of its detail, if it was read."""
+
+    updated_at: datetime | None
+    read_at: datetime | None = None
+    is_queued: bool = False
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Event to be stored and shown. `detail` contains no personal data."""
+
+    kind: str
+    detail: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Changes of one stream, to be written in one transaction.
+
+    Attributes:
+        items: List items. Items without a row are inserted and queued.
+        records: Details that replace their rows and leave the queue.
+        gone: Records to mark as deleted and to remove from the queue.
+        enqueue: Ids to queue, each with the reason.
+        unread: Errors of queued ids.
+        forget: Ids that were only listed, to be removed with their place in the queue.
+        bookmark: New bookmark of the stream; None to keep the old one.
+        ends_stream: True to remove the bookmark because the stream no longer exists.
+    """
+
+    items: tuple[Resource, ...] = ()
+    records: tuple[FoundDetail, ...] = ()
+    gone: Mapping[str, DeletionProof] = field(default_factory=dict)
+    enqueue: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, UnreadableDetail] = field(default_factory=dict)
+    forget: tuple[str, ...] = ()
+    bookmark: Bookmark | None = None
+    events: tuple[Event, ...] = ()
+    ends_stream: bool = False

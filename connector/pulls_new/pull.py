@@ -495,16 +495,21 @@ class Scan:
         self.floor = min(self.floor, floor_of(pull.mark))
         self.future = pull.mark.opened_at + pull.lateness
         self.future += timedelta(seconds=LATENESS_UNTIMED_SECONDS)
-        while (start := self.predict()) >= len(listing.order) and self.continues():
-            await listing.add(pull)
+        start = await self.list_to_prediction()
         if self.lacks_ids(start):
             return False
         low, high, stride = start - 1, start, 1
         while (state := await self.state(high)) in ("dirty", "odd"):
             if state == "odd":  # It proves nothing about the others.
                 high += 1
-            else:
-                low, high, stride = high, high + stride, stride * 2
+                continue
+            low, high, stride = high, high + stride, stride * 2
+            if high >= len(listing.order) and self.continues():
+                await listing.add(pull)
+                start = await self.list_to_prediction()
+                if start > low:  # The next page shows that the rows were wrong.
+                    high, stride = start, 1
+                high = min(high, len(listing.order) - 1)
         high = min(high, len(listing.order))
         while high - low > 1:
             middle = (low + high) // 2
@@ -514,6 +519,12 @@ class Scan:
                 low = middle
         listing.boundary = high
         return not self.lacks_ids(high)
+
+    async def list_to_prediction(self) -> int:
+        """List pages until the rows predict an unchanged record; return its index."""
+        while (start := self.predict()) >= len(self.listing.order) and self.continues():
+            await self.listing.add(self.pull)
+        return start
 
     def continues(self) -> bool:
         """Return True if a page follows. Only a total that was right before shows the end."""
@@ -561,6 +572,10 @@ class Scan:
         pull, id = self.pull, item.id
         at = item.updated_at if self.lists_dates else pull.updated_at(id)
         is_changed = id in pull.gone or (at is not None and self.floor < at <= self.future)
+        row = self.listing.rows.get(id)
+        if row and row.read_at and not row.is_queued and not row.is_deleted and not is_changed:
+            if row.updated_at is None or row.updated_at > self.future:
+                return "odd"  # It is read in any case.
         if not self.lists_dates and not is_changed:  # Else it is, since dates only grow.
             if pull.read_step(id) <= self.listing.step[id]:
                 await read(pull, (id,))

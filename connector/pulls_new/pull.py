@@ -1158,6 +1158,8 @@ async def update(pull: Pull) -> str | None:
         return await pull_whole(pull)
     if pull.mark.proven_at is None:
         reason = await first_load(pull)
+        if reason is None and pull.mark.unsorted_at is not None:
+            return UNSORTED
     elif options.is_full or options.sweeps:
         reason = await compare_all(pull, reads_all=options.is_full)
     if reason is not None:

@@ -258,9 +258,7 @@ def with_pass_start(page: Page[Resource], mark: Bookmark) -> Bookmark:
     Without a server time in the response, L is at least `LATENESS_UNTIMED_SECONDS`.
     """
     if page.served_at is None:
-        mark = replace(
-            mark, lateness_seconds=max(mark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
-        )
+        mark = replace(mark, lateness_seconds=max(mark.lateness_seconds, LATENESS_UNTIMED_SECONDS))
     if mark.opened_at is not None:
         return mark
     before = page.timestamp - timedelta(seconds=page.round_trip_seconds) - SECOND
@@ -829,7 +827,9 @@ class Search:
         pages were read, the range is compared as a whole.
         """
         while unread := [n for n in range(low.page + 1, high.page) if n not in self.listed]:
-            page = await self.read_page(min(unread, key=lambda n: abs(2 * n - low.page - high.page)))
+            page = await self.read_page(
+                min(unread, key=lambda n: abs(2 * n - low.page - high.page))
+            )
             base, items = (page.page - 1) * page.per_page, page.items
             if not page.is_full:
                 rank = base + len(items) if items else min(base, high.rank)

@@ -1,0 +1,292 @@
+"""Opening of DuckDB files, and conversion of their errors.
+
+Only the process that holds the account's lock opens `work.duckdb`; its threads share one instance.
+A file is attached to a database in memory, because only then its row group size can be set. With
+DuckDB's default of 122,880 rows a first load took three times as long: an incomplete row group is
+compressed again at every checkpoint.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
+from connector.errors import ConnectorError, WarehouseError, file_error
+from connector.log import compact_timestamp
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+
+STORAGE_VERSION = "v1.2.0"
+"""File format that older tools of analysts can read."""
+
+ROW_GROUP_ROWS = 8_192
+
+SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
+
+_CONFIG = {
+    "storage_compatibility_version": STORAGE_VERSION,
+    # Columns of small row groups do not fill larger blocks.
+    "default_block_size": "16384",
+    "memory_limit": "160MB",
+    # Commits are small: a second thread would slow them down.
+    "threads": "1",
+    # The log is applied when the file is closed, and not after some commits of a large load.
+    "checkpoint_threshold": "1GB",
+    # DuckDB merges row groups again and again while most of their rows are replaced.
+    "max_vacuum_tasks": "0",
+}
+
+LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+"""Suffixes of files that DuckDB creates next to a file. A leftover log is applied to a new file."""
+
+
+def quoted(name: str) -> str:
+    """Return a quoted SQL identifier; of `schema.table`, both parts."""
+    return ".".join('"' + each.replace('"', '""') + '"' for each in name.split(".", 1))
+
+
+def literal(text: str) -> str:
+    """Return a quoted SQL string, for statements that take no parameters."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(slots=True)
+class _Instance:
+    """DuckDB instance of one file, which all threads of this process share."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    duckdb: Connection | None = None
+    users: int = 0
+
+
+_instances: defaultdict[Path, _Instance] = defaultdict(_Instance)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[Connection]:
+    """Open a connection to a DuckDB file, in UTC, and create the file if it is missing.
+
+    Raises a `WarehouseError`; if another program has the file open, it names the process.
+    """
+    shared, name = _instances[path.absolute()], quoted(path.name.partition(".")[0])
+    with convert_errors(path):
+        with shared.lock:
+            if shared.duckdb is None:
+                shared.duckdb = _attach(path, name)
+            connection = shared.duckdb.cursor()
+            shared.users += 1
+        try:
+            connection.execute(f"USE {name}; {SESSION}")
+            yield connection
+        finally:
+            with shared.lock:
+                connection.close()
+                shared.users -= 1
+                if not shared.users:
+                    instance, shared.duckdb = shared.duckdb, None
+                    # A checkpoint fails if the disk is full; the log contains all commits.
+                    with suppress(duckdb.Error):
+                        instance.execute(f"DETACH {name}")
+                    instance.close()
+
+
+def _attach(path: Path, name: str) -> Connection:
+    """Return a new DuckDB instance with the file attached. Raises errors of DuckDB."""
+    is_new = not path.exists()
+    # Otherwise DuckDB would spill to the current directory of the process.
+    config = {**_CONFIG, "temp_directory": f"{path.absolute()}.tmp"}
+    instance = duckdb.connect(":memory:", config=config)
+    try:
+        instance.execute(
+            f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
+            f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+        )
+        if is_new:
+            path.chmod(FILE_MODE)
+    except BaseException:
+        instance.close()
+        raise
+    return instance
+
+
+@contextmanager
+def open_read_only(path: Path) -> Iterator[Connection]:
+    """Open a read-only connection to the file at this path, in UTC.
+
+    `duckdb.connect(path)` would return a file that this process already has open, although it may
+    have been replaced since.
+    """
+    with convert_errors(path), duckdb.connect(":memory:") as connection:
+        name = quoted(path.name.partition(".")[0])
+        connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+        connection.execute(f"USE {name}; {SESSION}")
+        yield connection
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """Commit the changes at the end, or roll them back after an error."""
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # After a failed commit there may be no transaction to roll back.
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def staged(connection: Connection, table: pa.Table) -> Iterator[None]:
+    """Make an Arrow table readable in SQL under the name `stage`."""
+    connection.register("stage", table)
+    try:
+        yield
+    finally:
+        connection.unregister("stage")
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder, accessible only to its owner. Raises `WarehouseError`."""
+    with convert_errors(folder):
+        # One by one: otherwise the umask would determine the permissions of the parents.
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+        # A folder without write permission would fail much later, with a less helpful error.
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file that no process writes to; `target` is new. Raises an `OSError`."""
+    with create_private_file(target):
+        pass
+    shutil.copyfile(source, target)
+
+
+def replace_file(draft: Path, target: Path) -> int:
+    """Write a complete file to disk and rename it; return its size in bytes.
+
+    It gets the mode and the group that the operator gave to the replaced file.
+    """
+    with convert_errors(target):
+        # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
+        if draft.with_name(f"{draft.name}.wal").exists():
+            with open_file(draft) as connection:
+                connection.execute("CHECKPOINT")
+        if target.exists():
+            _copy_permissions(target, draft)
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+            size = os.fstat(written.fileno()).st_size
+        draft.replace(target)
+        sync_folder(target.parent)
+    return size
+
+
+def _copy_permissions(source: Path, target: Path) -> None:
+    """Give a file the mode and group of another file."""
+    given, mode = source.stat(), stat.S_IMODE(source.stat().st_mode)
+    if given.st_gid != target.stat().st_gid:
+        try:
+            os.chown(target, -1, given.st_gid)
+        except PermissionError:
+            # This user is not in the group. Another group must not get the rights of that one.
+            mode &= ~stat.S_IRWXG
+    target.chmod(mode)
+
+
+def remove_file(path: Path) -> None:
+    """Delete a DuckDB file and the files next to it, if they exist."""
+    with convert_errors(path):
+        for ending in ("", *LOG_ENDINGS):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+        shutil.rmtree(path.with_name(path.name + ".tmp"), ignore_errors=True)
+
+
+def move_logs(path: Path) -> None:
+    """Rename the logs of a missing file: DuckDB would apply them to the file that replaces it."""
+    stamp = compact_timestamp(datetime.now(UTC))
+    with convert_errors(path):
+        for ending in LOG_ENDINGS:
+            found = path.with_name(path.name + ending)
+            names = (f"{path.name}.damaged-{stamp}-{number}{ending}" for number in count(1))
+            if found.exists():
+                found.rename(next(new for n in names if not (new := path.with_name(n)).exists()))
+
+
+# -- Errors ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def convert_errors(path: Path) -> Iterator[None]:
+    """Raise errors of DuckDB and of the file system as `WarehouseError`."""
+    try:
+        yield
+    except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
+        raise  # A wrong statement is a bug, not an error of the file.
+    except duckdb.Error as error:
+        raise _to_warehouse_error(path, str(error)) from error
+    except OSError as error:
+        raise file_error(path, error) from error
+
+
+def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
+    """Return the `WarehouseError` for a message of DuckDB."""
+    text = message.split("\n", maxsplit=1)[0]
+    lowered = text.lower()
+    if any(each in lowered for each in ("no space left", "file too large", "disk full")):
+        return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
+    if "replaying wal" in lowered or "corrupt wal" in lowered:
+        return WarehouseError(f"the log {path}.wal is damaged", code="damaged_log")
+    if "could not set lock" in lowered or "unique file handle conflict" in lowered:
+        holder = re.search(r"PID (\d+)", text)
+        name = f"process {holder.group(1)}" if holder else "another process"
+        return WarehouseError(f"{path} is used by {name}", code="warehouse_busy")
+    if any(each in lowered for each in ("not a valid duckdb", "serialization")):
+        return WarehouseError(
+            f"{path} is not a DuckDB database that this version can read", code="not_a_warehouse"
+        )
+    if "could not read enough bytes" in lowered or "corrupt" in lowered:
+        return WarehouseError(f"{path} is incomplete or damaged", code="not_a_warehouse")
+    return WarehouseError(f"{path} cannot be used: {text}")
+
+
+# -- Time ------------------------------------------------------------------------------------------
+# Timestamps are exchanged with DuckDB as microseconds since 1970. This is exact, and does not need
+# the time zone package that DuckDB's own conversion requires.
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def from_microseconds(value: int | None) -> datetime | None:
+    """Return the UTC time that is this many microseconds after 1970; None for None."""
+    return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+def to_microseconds(timestamp: datetime) -> int:
+    """Return the microseconds from 1970 to the time."""
+    return (timestamp - _EPOCH) // timedelta(microseconds=1)

@@ -571,9 +571,9 @@ class Scan:
         at = item.updated_at if self.lists_dates else pull.updated_at(id)
         is_changed = id in pull.gone or (at is not None and self.floor < at <= self.future)
         row = self.listing.rows.get(id)
-        if row and row.read_at and not row.is_queued and not row.is_deleted and not is_changed:
-            if row.updated_at is None or row.updated_at > self.future:
-                return "odd"  # It is read in any case.
+        is_loaded = row is not None and row.read_at and not row.is_queued and not row.is_deleted
+        if row and is_loaded and not is_changed and (row.updated_at or EVER[1]) > self.future:
+            return "odd"  # It is read in any case.
         if not self.lists_dates and not is_changed:  # Else it is, since dates only grow.
             if pull.read_step(id) <= self.listing.step[id]:
                 await read(pull, (id,))

@@ -39,7 +39,7 @@ ROW_GROUP_ROWS = 8_192
 
 SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
 
-_CONFIG = {
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": STORAGE_VERSION,
     # Columns of small row groups do not fill larger blocks.
     "default_block_size": "16384",
@@ -110,7 +110,7 @@ def _attach(path: Path, name: str) -> Connection:
     """Return a new DuckDB instance with the file attached. Raises errors of DuckDB."""
     is_new = not path.exists()
     # Otherwise DuckDB would spill to the current directory of the process.
-    config = {**_CONFIG, "temp_directory": f"{path.absolute()}.tmp"}
+    config = _CONFIG | {"temp_directory": f"{path.absolute()}.tmp"}
     instance = duckdb.connect(":memory:", config=config)
     try:
         instance.execute(

@@ -289,9 +289,11 @@ class Landing:
         # megabyte of memory for each row and column until the transaction ends.
         with staged(self._connection, ids_table(ends, at=timestamps(ends.values()))):
             rows = f"{self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL"
-            self._execute(f"CREATE TEMP TABLE ended AS SELECT open.rowid AS place, at FROM {rows}")
+            self._execute(
+                f"CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at FROM {rows}"
+            )
         self._execute(
-            f"INSERT INTO {self._history} SELECT open.* REPLACE (greatest(at, _valid_from) AS "
+            f"INSERT INTO {self._history} SELECT open.* REPLACE (greatest(ended.at, _valid_from) AS "
             f"_valid_to) FROM {self._history} AS open JOIN ended ON open.rowid = ended.place"
         )
         self._execute(f"DELETE FROM {self._history} WHERE rowid IN (SELECT place FROM ended)")
@@ -411,7 +413,8 @@ def read_bookmark(connection: Connection, stream: Stream) -> Bookmark:
     ).fetchall()
     for row in rows:
         pairs = zip(names, is_time, row, strict=True)
-        return Bookmark(**{n: from_microseconds(v) if time else v for n, time, v in pairs})
+        values: dict[str, Any] = {n: from_microseconds(v) if t else v for n, t, v in pairs}
+        return Bookmark(**values)
     return Bookmark()
 
 

@@ -39,7 +39,8 @@ class StreamQueries:
         """Return the rows with these ids, by id."""
         with staged(self._connection, ids_table(ids)):
             rows = self._connection.execute(
-                f"SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), {self._is_queued}, "
+                "SELECT id, CASE WHEN _hydrated_at IS NOT NULL THEN epoch_us(updated_at) END, "
+                f"epoch_us(_hydrated_at), {self._is_queued}, "
                 f"_deleted_at IS NOT NULL FROM {self._name} WHERE id IN (SELECT id FROM stage)"
             ).fetchall()
         return {

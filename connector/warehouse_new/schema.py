@@ -244,7 +244,7 @@ def complete_tables(connection: Connection, path: str) -> None:
 def schema_version(connection: Connection) -> int | None:
     """Return the layout version of the file; None if no table was created yet."""
     ((version,),) = connection.execute("SELECT max(version) FROM sync.schema_version").fetchall()
-    return version
+    return None if version is None else int(version)
 
 
 def _complete_table(connection: Connection, table: Table, existing: set[str] | None) -> None:

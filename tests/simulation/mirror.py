@@ -31,7 +31,7 @@ from connector.warehouse_new.stream import (
     UnreadableDetail,
 )
 from tests.simulation.harness import TooManySteps, Trace
-from tests.simulation.history import MemoryHistory, WarehouseHistory
+from tests.simulation.history import MemoryHistory, WarehouseCopy
 from tests.simulation.world import PullWorld
 
 T = TypeVar("T")
@@ -105,7 +105,8 @@ class Mirror:
         self.purpose: Purpose = "pull"
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
-        self.histories: list[MemoryHistory | WarehouseHistory] = []
+        self.history = MemoryHistory()
+        self.landed: WarehouseCopy | None = None
         self._check_commit = check_commit
 
     def copy_server(self) -> None:
@@ -169,51 +170,68 @@ class Mirror:
             self.trace(f"{self.world.now:%H:%M:%S.%f} {_trace_line(commit)}")
         self._run_step(lambda: self._apply_commit(commit))
 
-    def _ask(self, query: Callable[[], T]) -> T:
-        """Answer a query as one step."""
+    def _ask(self, name: str, values: tuple[Any, ...], query: Callable[[], T]) -> T:
+        """Answer a query as one step. The work file must give the same answer."""
         answer: T = self._run_step(query)
+        if self.landed is not None:
+            landed = self.landed.ask(name, *values)
+            assert answer == landed, f"{name}: {answer} in the mirror, {landed} in the file"[:2000]
         return answer
 
     async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
         """Return the rows with these ids, by id."""
-        return self._ask(lambda: {id: self._landed_row(id) for id in ids if id in self.rows})
+        return self._ask(
+            "rows_of", (ids,), lambda: {id: self._landed_row(id) for id in ids if id in self.rows}
+        )
 
     async def differing(self, items: Collection[Resource]) -> set[str]:
         """Return the ids of list items that differ from their rows."""
-        return self._ask(lambda: {e.id for e in items if self._differs_from_row(e)})
+        return self._ask(
+            "differing", (items,), lambda: {e.id for e in items if self._differs_from_row(e)}
+        )
 
     async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
         """Return live ids created strictly between two times."""
         live = self._live_rows()
         return self._ask(
-            lambda: frozenset(id for id, row in live if _is_between(row.created_at, after, before))
+            "live",
+            (after, before),
+            lambda: frozenset(id for id, row in live if _is_between(row.created_at, after, before)),
         )
 
     async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
         """Return live ids, not queued, updated strictly between two times."""
         live = self._live_unqueued_rows()
         return self._ask(
-            lambda: frozenset(id for id, row in live if _is_between(row.updated_at, after, before))
+            "updated",
+            (after, before),
+            lambda: frozenset(id for id, row in live if _is_between(row.updated_at, after, before)),
         )
 
     async def undated(self, after: datetime) -> tuple[str, ...]:
         """Return live ids without a date, or with one after this time."""
         dated = [(id, row.updated_at) for id, row in self._live_rows() if row.read_at]
-        return self._ask(lambda: tuple(id for id, at in dated if at is None or at > after))
+        return self._ask(
+            "undated", (after,), lambda: tuple(id for id, at in dated if at is None or at > after)
+        )
 
     async def oldest(self, count: int) -> tuple[str, ...]:
         """Return the ids read longest ago."""
         read = sorted((row.read_at, id) for id, row in self._live_unqueued_rows() if row.read_at)
-        return self._ask(lambda: tuple(id for _, id in read[:count]))
+        return self._ask("oldest", (count,), lambda: tuple(id for _, id in read[:count]))
 
     async def count(self, before: datetime | None = None) -> int:
         """Return the number of live rows, created before a time if one is given."""
         live = self._live_rows()
-        return self._ask(lambda: sum(_is_between(row.created_at, None, before) for _, row in live))
+        return self._ask(
+            "count",
+            (before,),
+            lambda: sum(_is_between(row.created_at, None, before) for _, row in live),
+        )
 
     async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
         """Return queued ids, newest first."""
-        return self._ask(lambda: self._next_queued(count, skip))
+        return self._ask("queued", (count, skip), lambda: self._next_queued(count, skip))
 
     def _run_step(self, act: Callable[[], Any]) -> Any:
         """Count a step and perform it. The process may be killed before or after it."""
@@ -325,8 +343,9 @@ class Mirror:
             assert id not in self.rows or self.rows[id].read_at is None, "a detail is forgotten"
             self.rows.pop(id, None)
             self.queue.pop(id, None)
-        for history in self.histories:
-            history.apply(commit)
+        self.history.apply(commit)
+        if self.landed is not None:
+            self.landed.apply(commit)
         self.events.extend(commit.events)
         if self._check_commit is not None:
             self._check_commit(self, commit)

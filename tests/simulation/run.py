@@ -16,10 +16,9 @@ from tests.simulation.checkers import (
 )
 from tests.simulation.harness import Trace, Verdict, collect_failures
 from tests.simulation.history import (
-    MemoryHistory,
     find_false_versions,
     find_overlapping_versions,
-    open_warehouse_history,
+    open_warehouse_copy,
 )
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import PullScenario, get_scenario
@@ -69,9 +68,8 @@ def run(
         return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
     world = PullWorld(seed, scenario or get_scenario(name), server_kind=server_kind)
     mirror = Mirror(world, check_commit=check_commit)
-    with open_warehouse_history(world.server) if with_warehouse else nullcontext() as landed:
-        if landed is not None:
-            mirror.histories.append(landed)
+    with open_warehouse_copy(world.server) if with_warehouse else nullcontext() as landed:
+        mirror.landed = landed
         return _play(mirror, Verdict(MODULE, name, seed), trace)
 
 
@@ -84,6 +82,7 @@ def _play(mirror: Mirror, verdict: Verdict, trace: Trace | None) -> Verdict:
         world.become_quiet()
         _trace_heading(trace, "quiet")
         _run_quiet_pulls(mirror, verdict)
+        verdict.wrong += _find_history_errors(mirror)
     verdict.figures["requests"] = world.requests
     verdict.figures["unproven"] = int(verdict.reason is not None)
     verdict.figures["anomalies"] = sum(each.kind in ANOMALIES for each in mirror.events)
@@ -95,10 +94,12 @@ def _find_history_errors(mirror: Mirror) -> list[str]:
 
     Versions are compared with the server's true history only if its responses can be dated.
     """
-    server, (remembered, *others) = mirror.world.server, mirror.histories
-    wrong = ["history: the warehouse keeps another"] * any(
-        each.chains != remembered.chains for each in others
-    )
+    server, remembered, landed = mirror.world.server, mirror.history, mirror.landed
+    wrong = list[str]()
+    if landed is not None and landed.chains != remembered.chains:
+        wrong.append("history: the warehouse keeps another")
+    if landed is not None and landed.bookmark != mirror.bookmark:
+        wrong.append("bookmark: the warehouse keeps another")
     if ids := find_overlapping_versions(remembered.chains):
         wrong.append(f"history runs backwards: {_format_ids(ids)}")
     if isinstance(server, TwinServer) and mirror.world.scenario.is_date_exact:

@@ -32,7 +32,7 @@ Less than a day, so that a nightly run is not refused twice.
 
 TOO_FAST = 429
 
-_CLOCK_STEP_SECONDS = 5.0
+_CLOCK_STEP = timedelta(seconds=5)
 
 _SPEND = """
     INSERT INTO requests (day, command, kind, requests) SELECT ?1, ?2, ?3, 1
@@ -135,13 +135,14 @@ class Quota:
         self._database, self._settings, self._command = database, settings, command
         self._budget, self._keeps_reserve = budget, keeps_reserve
         self._ignores_quota, self._now = ignores_quota, now
-        self._server = _server(database)
+        ahead_seconds, self._per_minute = _server(database)
+        self._ahead = self._noted_ahead = timedelta(seconds=ahead_seconds)
         self._exhaustion = _exhaustion(database)
 
     @property
     def server_ahead(self) -> timedelta:
         """Server clock minus our clock, by the last answer."""
-        return timedelta(seconds=self._server[0])
+        return self._ahead
 
     @property
     def today(self) -> date:
@@ -178,17 +179,18 @@ class Quota:
     def record_response(self, status: int, served_at: datetime | None) -> None:
         """Note the server's clock, and that the month is not used up after all."""
         if served_at is not None:
-            ahead = (served_at - self._now()).total_seconds()
-            if abs(ahead - self._server[0]) > _CLOCK_STEP_SECONDS:
-                self._note_server(ahead, self._server[1])
+            self._ahead = served_at - self._now()
+            if abs(self._ahead - self._noted_ahead) > _CLOCK_STEP:
+                self._note_server()
         if self._exhaustion is not None and self._ignores_quota and status != TOO_FAST:
             self._exhaustion = None
             self._database.note("exhaustion", None)
 
     def record_limit(self, per_minute: int | None) -> None:
         """Note the rate limit per minute that the last answer reported."""
-        if per_minute is not None and per_minute != self._server[1]:
-            self._note_server(self._server[0], per_minute)
+        if per_minute is not None and per_minute != self._per_minute:
+            self._per_minute = per_minute
+            self._note_server()
 
     def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
         """Note that the API reported a used-up month, and return the error for it."""
@@ -205,9 +207,11 @@ class Quota:
             resets_at=format_moment(until) if is_told else str(period.ends),
         )
 
-    def _note_server(self, ahead_seconds: float, per_minute: int | None) -> None:
-        self._server = ahead_seconds, per_minute
-        self._database.note("server", {"ahead_seconds": ahead_seconds, "per_minute": per_minute})
+    def _note_server(self) -> None:
+        """Store the server's clock and its limit for the next run."""
+        self._noted_ahead, seconds = self._ahead, self._ahead.total_seconds()
+        fact = {"ahead_seconds": seconds, "per_minute": self._per_minute}
+        self._database.note("server", fact)
 
     def _check_exhaustion(self) -> None:
         """Raise `Stopped` while the API's report of a used-up month applies."""

@@ -59,12 +59,6 @@ Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 GOOD: frozenset[Outcome] = frozenset(("created", "updated", "converted", "unchanged"))
 """Outcomes that need no attention."""
 
-DONE: Mapping[Operation, Outcome] = {
-    "create": "created",
-    "update": "updated",
-    "convert": "converted",
-}
-
 RowKey = tuple[str, int]
 """A row: its batch, and its number in the file."""
 

@@ -170,6 +170,9 @@ class Journal(Protocol):
 
 async def push_row(row: Row, api: Api, journal: Journal, policy: Policy) -> None:
     """Carry out a row as far as possible now."""
+    for attempt in row.attempts:
+        if attempt.fate is None:
+            attempt.fate, attempt.reason = "lost", "the push ended before an answer was recorded"
     work = _Work(row, api, journal, policy)
     goes_on = True
     while goes_on and row.state in ("planned", "sent"):

@@ -150,11 +150,6 @@ class Journal:
                     *(frozenset(known_ids), at),
                 )
                 self._database.put("batches", _batch_columns(batch))
-            connection.execute(
-                "UPDATE batches SET ended_at = NULL, outcome = NULL, error_code = NULL,"
-                " message = NULL, sent_by = coalesce(?, sent_by) WHERE batch = ?",
-                (sent_by, batch.batch),
-            )
             before = self.rows(batch.batch)
             kept = {row.number: row for row in before if row.state != "planned" or row.attempts}
             connection.executemany(
@@ -165,9 +160,27 @@ class Journal:
             for row in rows:
                 row.batch, row.moved_at = batch.batch, self._now()
                 row.outcome = "not_sent" if row.state == "planned" else row.outcome
-            self._end_repeated(rows, kept.values(), policy)
             self._insert(rows)
-            return self.batch(batch.batch)
+            return self.resume(batch.batch, sent_by)
+
+    def resume(self, name: str, sent_by: str | None = None) -> Batch:
+        """Record that a run continues a batch, and return it. Raises `UnknownName`.
+
+        Rows that were never sent end here if another row has made their write, or may have.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE batches SET ended_at = NULL, outcome = NULL, error_code = NULL,"
+                " message = NULL, sent_by = coalesce(?, sent_by) WHERE batch = ?",
+                (sent_by, name),
+            )
+            batch, rows = self.batch(name), self.rows(name)
+            unsent = [row for row in rows if row.state == "planned" and not row.is_open]
+            self._end_repeated(rows, unsent, batch.policy)
+            for row in unsent:
+                if row.state != "planned":
+                    self.save(row)
+            return batch
 
     def _unfinished_batch(self, plan: Plan, policy: Policy) -> Batch | None:
         """Return the latest unfinished batch of the same file, policy and rows."""
@@ -185,34 +198,34 @@ class Journal:
                 return each
         return None
 
-    def _end_repeated(self, rows: Sequence[Row], kept: Iterable[Row], policy: Policy) -> None:
-        """End planned rows whose write another row has made or may have made."""
+    def _end_repeated(self, rows: Sequence[Row], unsent: Sequence[Row], policy: Policy) -> None:
+        """End unsent rows whose write another row of the batch or of another batch has made."""
         first = {
             fingerprint(row): row
-            for row in kept
-            if row.outcome not in ("duplicate", "invalid", "unchanged") and not row.is_followed
+            for row in rows
+            if row.outcome not in ("duplicate", "invalid", "unchanged")
+            and not row.is_followed
+            and (row.state != "planned" or row.is_open)
         }
-        for row in rows:
-            if row.state != "planned":
-                continue
+        for row in unsent:
             if (other := first.setdefault(fingerprint(row), row)) is not row:
                 problem = Problem("same_row", f"row {other.number} of the file has the same values")
                 row.end("refused", "duplicate", "same_row", problem)
                 row.same = other.key
-        planned = {fingerprint(row): row for row in rows if row.state == "planned"}
+        left = {str(fingerprint(row)): row for row in unsent if row.state == "planned"}
         batch = next((row.batch for row in rows), "")
-        for print_, other in self.earlier(map(str, planned), exclude_batch=batch).items():
-            row = planned[print_]
+        for print_, other in self.earlier(left, exclude_batch=batch).items():
+            row = left[print_]
+            if policy.resend and other.operation != "convert" and not other.is_open:
+                continue
+            row.same = other.key
             if other.is_open:
                 row.end("refused", "held", "taken_over")
-            elif policy.resend and other.operation != "convert":
-                continue
             elif other.outcome == "not_applied":
                 row.end("refused", "not_applied", "already_pushed")
             else:
                 row.end("done", "unchanged", "already_pushed")
                 row.record_id = other.record_id
-            row.same = other.key
 
     def _insert(self, rows: Sequence[Row]) -> None:
         """Insert rows into the journal."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from connector.ledger.journal_records import RowKey, RowRecord
-from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import fingerprint, task_from_json
-from connector.ledger.push_states import IN_DOUBT, TRANSITIONS, State
+from connector.state.row import Row, RowKey, State, fingerprint, from_columns
 from tests.simulation.harness import BrokenPromise
-from tests.simulation.push.pusher import MemoryLedger
+from tests.simulation.push.pusher import MemoryDatabase
 from tests.simulation.push.world import PushWorld, Write
+
+
+APPLIED = ("created", "updated", "converted", "not_applied")
 
 
 class PushChecks:
@@ -24,8 +24,8 @@ class PushChecks:
     The simulated user sent the rows `resent` again, and declared the rows `decided` as applied.
     """
 
-    def __init__(self, world: PushWorld, ledger: MemoryLedger) -> None:
-        self.world, self.ledger = world, ledger
+    def __init__(self, world: PushWorld, database: MemoryDatabase) -> None:
+        self.world, self.database = world, database
         self.resent: set[RowKey] = set()
         self.decided: set[RowKey] = set()
         self._ended: dict[RowKey, State] = {}
@@ -42,22 +42,20 @@ class PushChecks:
     def check_writes_are_in_the_journal(self) -> None:
         """P1 and P8: each write that reached the server is in the journal with the same body."""
         for write in self.world.log[self._checked :]:
-            found = self.ledger.connection.execute(
-                "SELECT body, method, path FROM push_attempts"
-                " WHERE batch = ? AND number = ? AND attempt = ?",
-                (*write.key, write.attempt),
-            ).fetchone()
-            if found is None:
+            made = self._read_row(write.key).attempts
+            if len(made) < write.attempt:
                 raise BrokenPromise("P1", f"{write.key} was sent without an intent")
-            if found[0] != write.body or found[2] != write.path:
+            attempt = made[write.attempt - 1]
+            body = None if attempt.body is None else attempt.body.encode()
+            if body != write.body or attempt.path != write.path:
                 raise BrokenPromise("P8", f"{write.key} was sent otherwise than written down")
         self._checked = len(self.world.log)
 
     def check_no_write_is_open_twice(self) -> None:
         """P2: at most one row of each fingerprint is open."""
-        found = self.ledger.connection.execute(
-            f"SELECT fingerprint FROM push_rows WHERE {OPEN} GROUP BY 1 HAVING count(*) > 1"
-        ).fetchall()
+        found = self.database.rows(
+            "SELECT fingerprint FROM rows WHERE is_open GROUP BY 1 HAVING count(*) > 1"
+        )
         if found:
             raise BrokenPromise("P2", f"{len(found)} writes are open twice")
 
@@ -65,27 +63,23 @@ class PushChecks:
         """P3: a row never leaves a final state."""
         if key is None:
             return
-        ((state,),) = self.ledger.connection.execute(
-            "SELECT state FROM push_rows WHERE batch = ? AND number = ?", key
-        ).fetchall()
+        state = self._read_row(key).state
         if key in self._ended and self._ended[key] != state:
             raise BrokenPromise("P3", f"{key} was {self._ended[key]} and is {state}")
-        if state not in TRANSITIONS:
+        if state in ("done", "refused"):
             self._ended[key] = state
 
     # -- in the end -------------------------------------------------------------------------------
 
     def check_every_row_has_one_outcome(
-        self, rows: tuple[RowRecord, ...], numbers: set[int]
+        self, rows: tuple[Row, ...], numbers: set[int]
     ) -> None:
         """P4: the journal has one finished row for each row number of the file."""
         if Counter(row.number for row in rows) != Counter(numbers):
             raise BrokenPromise("P4", f"{len(rows)} outcomes for {len(numbers)} rows")
         for row in rows:
             blocked = row.state == "planned" and row.code == "in_doubt_elsewhere"
-            if row.state in ("intent", "unknown", "settling") or (
-                row.state == "planned" and not blocked
-            ):
+            if row.state == "sent" or (row.state == "planned" and not blocked):
                 raise BrokenPromise("P4", f"row {row.number} is left {row.state}")
 
     def check_nothing_is_created_twice(self) -> None:
@@ -110,19 +104,19 @@ class PushChecks:
         if any(count > 1 for count in times.values()):
             raise BrokenPromise("P7", "an attempt was received twice")
 
-    def check_outcomes(self, rows: tuple[RowRecord, ...]) -> None:
+    def check_outcomes(self, rows: tuple[Row, ...]) -> None:
         """Compare each row's outcome with the server's log."""
         for row in rows:
             key = (row.batch, row.number)
             effects = self._committed_writes(key)
-            if row.state in ("applied", "not_applied"):
+            if row.outcome in APPLIED and row.state == "done":
                 self._check_applied_row(row, effects)
             elif row.outcome in ("not_sent", "invalid", "duplicate", "unchanged", "rejected"):
                 if effects:
                     raise BrokenPromise(
                         "report", f"row {row.number} is {row.outcome} and was applied"
                     )
-            elif row.outcome == "held" and row.state in IN_DOUBT:
+            elif row.outcome == "held" and row.state in ("sent", "held"):
                 attempts = [a for a in self._read_attempt_fates(key) if a in ("lost", None)]
                 if not attempts:
                     raise BrokenPromise(
@@ -135,7 +129,7 @@ class PushChecks:
             ):
                 raise BrokenPromise("report", f"row {row.number} is a conflict and was applied")
 
-    def _check_applied_row(self, row: RowRecord, writes: list[Write]) -> None:
+    def _check_applied_row(self, row: Row, writes: list[Write]) -> None:
         """Check that an applied row had an effect, and that a create names its own record."""
         key = (row.batch, row.number)
         mine = [write for write in writes if write.operation == row.operation]
@@ -154,22 +148,17 @@ class PushChecks:
             if row.outcome == "created":
                 self._check_update_after_create(row)
 
-    def _check_update_after_create(self, row: RowRecord) -> None:
+    def _check_update_after_create(self, row: Row) -> None:
         """Check that a created record has the fields that the row sets in a second request."""
-        ((text,),) = self.ledger.connection.execute(
-            "SELECT task FROM push_rows WHERE batch = ? AND number = ?", (row.batch, row.number)
-        ).fetchall()
         record = self.world.store.records(self.world.scenario.resource).get(row.record_id or "")
-        for name, value in task_from_json(text).afterwards.items():
+        for name, value in row.then.items():
             if record is not None and record[name] != value:
                 raise BrokenPromise("report", f"row {row.number} is created without its {name}")
 
     def read_fingerprints(self) -> dict[RowKey, str]:
         """Return the fingerprint of each row in the journal."""
-        rows = self.ledger.connection.execute(
-            "SELECT batch, number, task FROM push_rows WHERE task IS NOT NULL"
-        ).fetchall()
-        return {(batch, number): fingerprint(task_from_json(task)) for batch, number, task in rows}
+        rows = map(from_columns, self.database.rows("SELECT * FROM rows"))
+        return {row.key: str(fingerprint(row)) for row in rows if row.operation is not None}
 
     def _committed_writes(self, key: RowKey) -> list[Write]:
         """Return the row's writes that had an effect on the server."""
@@ -177,7 +166,9 @@ class PushChecks:
 
     def _read_attempt_fates(self, key: RowKey) -> list[Any]:
         """Return the journal's fate of each attempt of the row; None while it is unknown."""
-        rows = self.ledger.connection.execute(
-            "SELECT fate FROM push_attempts WHERE batch = ? AND number = ?", key
-        )
-        return [fate for (fate,) in rows]
+        return [each.fate for each in self._read_row(key).attempts]
+
+    def _read_row(self, key: RowKey) -> Row:
+        """Return the row as the journal has it."""
+        (found,) = self.database.rows("SELECT * FROM rows WHERE batch = ? AND number = ?", *key)
+        return from_columns(found)

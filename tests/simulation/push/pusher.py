@@ -1,60 +1,36 @@
-"""The connector's side of a play: the production engine and journal, run against the simulated
+"""The connector's side of a play: the production steps and journal, run against the simulated
 server.
 
-One process after another pushes. Each has a generator or coroutine per row. Any of them may
-continue next, and the process can be killed before or after any command. The journal is an SQLite
-database in memory; its committed contents are all that the next process knows.
+One process after another pushes. Each has a coroutine per row. Any of them may continue next, and
+the process can be killed before or after any await. The journal is an SQLite database in memory;
+its committed contents are all that the next process knows.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.messages import (
-    Request,
-    build_convert_request,
-    build_create_request,
-    build_update_request,
-    read_record,
-    response_error,
-    served_at,
-)
-from connector.errors import ConnectorError, Misused
-from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
-from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_schema import SCHEMA
-from connector.ledger.push_plan import BlockedRow, Problem, PushPlan, PushPolicy, RowQueue
-from connector.ledger.push_states import FOR_A_PERSON
-from connector.ledger.sqlite_file import transaction
-from connector.pushes.push_row import (
-    Accepted,
-    Answer,
-    ClaimedRecords,
-    InvalidBody,
-    ListNewest,
-    NewestBefore,
-    OpenCreates,
-    PushCommand,
-    ReadOne,
-    RecordAttempt,
-    Send,
-    WaitUntil,
-    answer_from_error,
-)
-from connector.warehouse.stream import UnreadableDetail
-from tests.simulation import engines
-from tests.simulation.harness import Steps, TooManySteps
+from connector.client.messages import Request, read_record, response_error, served_at
+from connector.errors import ConnectorError
+from connector.pushes_new import row as steps
+from connector.pushes_new.row import Accepted, Answer
+from connector.pushes_new.run import Queue, block
+from connector.state.database import SCHEMA, Database
+from connector.state.journal import Journal, Plan
+from connector.state.row import Policy, Row, RowKey
+from connector.warehouse.stream import Outcome, UnreadableDetail
+from tests.simulation.harness import Perform, Steps, TooManySteps
 from tests.simulation.push.world import PushWorld
 
 STEPS_MAX = 3000
@@ -67,85 +43,147 @@ class ProcessKilled(Exception):
     """The simulated process was killed."""
 
 
+class ReadOnly(Exception):
+    """The process sends no writes."""
+
+
 @cache
-def _empty_ledger() -> bytes:
-    """Return the bytes of an SQLite database with the ledger's empty tables."""
+def _empty_state() -> bytes:
+    """Return the bytes of an SQLite database with the empty tables."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
     return connection.serialize()
 
 
-class MemoryLedger(Ledger):
-    """A ledger in memory, because a file would take most of a play's time."""
+class MemoryDatabase(Database):
+    """A state in memory, because a file would take most of a play's time."""
 
     def __init__(self) -> None:
         super().__init__(Path("memory"))
-        self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.deserialize(_empty_ledger())
+        self.connection = sqlite3.connect(
+            ":memory:", isolation_level=None, detect_types=sqlite3.PARSE_DECLTYPES
+        )
+        self.connection.row_factory = sqlite3.Row
+        self.connection.deserialize(_empty_state())
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def open(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection, without a transaction."""
         yield self.connection
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection in a transaction."""
-        with transaction(self.connection):
-            yield self.connection
+
+@dataclass(frozen=True)
+class Wait:
+    """Command: continue the row no earlier than a time of the connector's clock."""
+
+    moment: datetime
 
 
 @dataclass
 class _RowProgress:
     """A row in progress: its steps, and the command that it is waiting for."""
 
-    row: PendingRow
+    row: Row
     steps: Steps
-    wanted: PushCommand
-    request: Request | None = None
-    attempt: Attempt | None = None
+    wanted: Any
+
+
+class SimulatedPorts:
+    """`Api` and `Journal` of a row: each await hands its action to the process."""
+
+    def __init__(self, process: PushProcess, *, is_read_only: bool = False) -> None:
+        self._process, self._world = process, process.world
+        self._is_read_only = is_read_only
+
+    def times(self) -> tuple[datetime, datetime]:
+        """Return the connector's time, and its estimate of the server's."""
+        world, now = self._world, self._world.connector_now()
+        return now, world.server_now() if world.scenario.has_date else now
+
+    def check_can_write(self) -> None:
+        """Raise `ReadOnly` if the process only looks rows up."""
+        if self._is_read_only:
+            raise ReadOnly
+
+    async def send(self, row: Row, request: Request) -> Answer:
+        """Send a request."""
+        answer: Answer = await Perform(partial(self._process.send, row, request))
+        return answer
+
+    async def read(self, row: Row, id: str) -> Outcome:
+        """Read a record."""
+        found: Outcome = await Perform(partial(self._world.read_detail, id))
+        return found
+
+    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+        """Read a page of the list."""
+        found: Page[Resource] | UnreadableDetail
+        found = await Perform(partial(self._world.list_newest, page))
+        return found
+
+    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+        """Return the first page as it was before the first write."""
+        found: Page[Resource] | UnreadableDetail
+        found = await Perform(self._process.page_before_creates)
+        return found
+
+    async def wait_until(self, row: Row, moment: datetime) -> None:
+        """Let time pass."""
+        if self._is_read_only:
+            raise ReadOnly
+        await Perform(Wait(moment))
+
+    async def save(self, row: Row, shown: Resource | None = None, *, whole: bool = False) -> None:
+        """Save the row."""
+        await Perform(partial(self._process.save, row))
+
+    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
+        """Return the ids of other rows' records."""
+        found: frozenset[str] = await Perform(partial(self._process.journal.taken, key, ids))
+        return found
+
+    async def rivals(self, row: Row) -> Sequence[Row]:
+        """Return other open creates."""
+        found: Sequence[Row] = await Perform(partial(self._process.journal.rivals, row))
+        return found
 
 
 class PushProcess:
     """One process with its own run ID. `check_commit` is called after every commit."""
 
     def __init__(
-        self, world: PushWorld, ledger: MemoryLedger, run_id: str, check_commit: CommitCheck
+        self, world: PushWorld, database: MemoryDatabase, run_id: str, check_commit: CommitCheck
     ) -> None:
         self.world, self.run_id, self._check_commit = world, run_id, check_commit
-        self.journal = JournalWriter(ledger, self.run_id, now=world.connector_now)
-        self.ledger = ledger
+        self.journal = Journal(database, now=world.connector_now)
         self.sent = 0
         self._page: Page[Resource] | None = None
-        self._batch = cache(self.journal.batch)
-        with ledger.writing() as connection:
-            connection.execute("DELETE FROM leases")
-            connection.execute(
-                "INSERT INTO leases VALUES (?, ?, 'push', 1, '', '', '', '', '', '', 0)",
-                (PUSH_LEASE, self.run_id),
-            )
+        self._policy = cache(lambda batch: self.journal.batch(batch).policy)
 
-    def push(self, plan: PushPlan, policy: PushPolicy, landed_before: frozenset[str]) -> str:
+    def push(self, plan: Plan, policy: Policy, known_ids: frozenset[str]) -> str:
         """Push a file until no row can continue, and return the batch ID.
 
         Raises:
             ProcessKilled: The process was killed by chance.
         """
-        self.journal.mark_interrupted_rows()
         self._kill_by_chance()
-        batch = self.journal.create_batch(plan, policy, landed_before)
+        batch = self.begin(plan, policy, known_ids)
         self._kill_by_chance()
         self._run_rows(batch)
         self._kill_by_chance()
-        self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
+        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
         return batch
+
+    def begin(self, plan: Plan, policy: Policy, known_ids: frozenset[str]) -> str:
+        """Record a file in the journal, and return the batch ID."""
+        copy = replace(plan, rows=deepcopy(plan.rows))
+        return self.journal.begin(copy, policy, self.run_id, known_ids=known_ids).batch
 
     def resume(self, batch: str) -> None:
         """Continue an existing batch until no row can continue."""
-        self.journal.mark_interrupted_rows()
-        self.journal.resume_batch(batch)
+        self.journal.resume(batch)
         self._run_rows(batch)
-        self.journal.record_run_end(batch, "done", requests=self.sent, seconds=0.0)
+        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
 
     def search_rows_in_doubt(self) -> None:
         """Search once for the records of rows in doubt, except rows that need a user's decision, as
@@ -154,26 +192,43 @@ class PushProcess:
         Raises:
             ProcessKilled: The process was killed by chance.
         """
-        self.journal.mark_interrupted_rows()
-        for each in self.journal.unconfirmed_rows():
-            row = self.journal.row_with_task((each.batch, each.number))
-            if row is None or row.status.state in FOR_A_PERSON:
-                continue
-            steps, may_wait = self._start_steps(row), True
-            progress = _RowProgress(row, steps, steps.send(None))
-            is_open: bool | None = None
-            while is_open is None and not isinstance(progress.wanted, RecordAttempt):
-                if isinstance(progress.wanted, WaitUntil):
-                    if self.world.connector_now() < progress.wanted.moment and not may_wait:
-                        break
-                    may_wait = False
-                is_open = self._run_step(progress)
-            steps.close()
+        ports = SimulatedPorts(self, is_read_only=True)
+        for row in self.journal.unconfirmed():
+            if row.state == "sent":
+                progress = self._start(row, ports)
+                while progress is not None and not self._run_step(progress):
+                    pass
 
-    def _start_steps(self, row: PendingRow) -> Steps:
-        """Return the steps of a row: the program's generator or coroutine."""
-        batch = self._batch(row.key[0])
-        return engines.run_row(declaration(row.task.resource), row.task, batch.terms, row.status)
+    def save(self, row: Row) -> None:
+        """Save a row, and run the checks of a commit."""
+        self.journal.save(row)
+        if self.world.trace is not None:
+            self._trace(f"row {row.number}: {row.state}, {row.outcome} {row.code}")
+        self._check_commit(self, row.key)
+
+    def page_before_creates(self) -> Page[Resource] | UnreadableDetail:
+        """Return the first list page as it was before the first write; read it if necessary."""
+        if self._page is None:
+            page = self.world.list_newest(1)
+            if isinstance(page, UnreadableDetail):
+                return page
+            self._page = page
+        return self._page
+
+    def send(self, row: Row, request: Request) -> Answer:
+        """Send the row's request and classify the response, as the production client does."""
+        resource = declaration(row.resource)
+        self.sent += 1
+        if request.operation == "create":
+            self.world.bodies.append(json.loads(request.body or b"{}"))
+        try:
+            answer = self.world.send(row.key, len(row.attempts), request)
+            if not 200 <= answer.status < 300:
+                raise response_error(request, answer)
+            raw = read_record(request, answer)
+            return Accepted(resource.record(raw, served_at=served_at(answer)))
+        except ConnectorError as error:
+            return steps.answer_from_error(error)
 
     def _run_rows(self, batch: str) -> None:
         """Run the rows of a batch in random order, as many in parallel as the scenario has
@@ -182,142 +237,71 @@ class PushProcess:
         Raises:
             TooManySteps: The rows do not end.
         """
-        left, rows = self.journal.count_pending(batch), self.journal.rows_to_push(batch)
-        order = RowQueue(rows, self.journal.open_rows_by_subject(), left.open)
+        rows = self.journal.unfinished(batch)
+        queue = Queue(rows, self.journal.open_subjects())
         active: list[_RowProgress] = []
         parked: list[_RowProgress] = []
+        ports = SimulatedPorts(self)
         for _ in range(STEPS_MAX):
-            self._start_rows(order, active)
+            self._start_rows(queue, active, ports)
             if not active and parked:
                 # Every row is waiting: let time pass until the first may continue.
-                parked.sort(key=lambda each: (_waits_until(each), each.row.key))
-                seconds = (_waits_until(parked[0]) - self.world.connector_now()).total_seconds()
+                parked.sort(key=lambda each: (each.wanted.moment, each.row.key))
+                seconds = (parked[0].wanted.moment - self.world.connector_now()).total_seconds()
                 self.world.pass_time(max(0.0, seconds))
                 active.append(parked.pop(0))
             if not active:
-                assert order.is_empty
+                assert queue.is_empty
                 return
             progress = active[self.world.chance.pick(len(active))]
-            if (
-                isinstance(progress.wanted, WaitUntil)
-                and self.world.connector_now() < progress.wanted.moment
-            ):
+            wanted = progress.wanted
+            if isinstance(wanted, Wait) and self.world.connector_now() < wanted.moment:
                 active.remove(progress)
                 parked.append(progress)
-            elif (is_open := self._run_step(progress)) is not None:
+            elif self._run_step(progress):
                 active.remove(progress)
-                order.end_row(progress.row, is_open=is_open)
+                queue.end_row(progress.row)
         raise TooManySteps
 
-    def _start_rows(self, order: RowQueue[PendingRow], active: list[_RowProgress]) -> None:
+    def _start_rows(
+        self, queue: Queue, active: list[_RowProgress], ports: SimulatedPorts
+    ) -> None:
         """Start rows until all connections are in use. Blocked rows end immediately."""
         while len(active) < self.world.scenario.connections:
-            match order.next_row():
-                case None:
-                    return
-                case BlockedRow(row, by):
-                    told = Problem("in_doubt_elsewhere", f"row {by[1]} of {by[0]} is open")
-                    self.journal.mark_blocked(row.key, Transition("kept", told.code, (told,)), by)
-                    self._check_commit(self, row.key)
-                case row:
-                    steps = self._start_steps(row)
-                    try:
-                        active.append(_RowProgress(row, steps, steps.send(None)))
-                    except StopIteration as ended:
-                        order.end_row(row, is_open=ended.value)
+            row = queue.next_row()
+            if row is None:
+                return
+            if (by := queue.blocked_by(row)) is not None:
+                block(row, by)
+                self.save(row)
+            elif (progress := self._start(row, ports)) is not None:
+                active.append(progress)
+            else:
+                queue.end_row(row)
 
-    def _run_step(self, progress: _RowProgress) -> bool | None:
-        """Perform a row's command. Return None, or at the row's end True if it remains open."""
+    def _start(self, row: Row, ports: SimulatedPorts) -> _RowProgress | None:
+        """Start the steps of a row; None if they end at once."""
+        running = steps.push_row(row, ports, ports, self._policy(row.batch))
+        try:
+            return _RowProgress(row, running, running.send(None))
+        except (StopIteration, ReadOnly):
+            return None
+
+    def _run_step(self, progress: _RowProgress) -> bool:
+        """Perform a row's action. Return True at the row's end."""
         self._kill_by_chance()
-        answer = self._execute(progress)
+        answer = None if isinstance(progress.wanted, Wait) else progress.wanted()
         self._kill_by_chance()
         try:
             progress.wanted = progress.steps.send(answer)
-        except StopIteration as ended:
-            return bool(ended.value)
-        return None
+        except (StopIteration, ReadOnly):
+            return True
+        return False
 
     def _kill_by_chance(self) -> None:
         """Raise `ProcessKilled` with the scenario's probability."""
         if self.world.is_faulty and self.world.chance.happens(self.world.scenario.crashes, "kill"):
             raise ProcessKilled
-
-    def _execute(self, progress: _RowProgress) -> Any:
-        """Perform the command that a row is waiting for, and return its answer."""
-        key, world = progress.row.key, self.world
-        answer: Any = None
-        match progress.wanted:
-            case RecordAttempt() as wanted:
-                answer = self._record_attempt(progress, wanted)
-            case Send():
-                answer = self._send(progress)
-            case Transition() as what:
-                state = self.journal.record_transition(key, what)
-                self._trace(f"row {key[1]}: {what.event}, {state}")
-                self._check_commit(self, key)
-            case ListNewest(page):
-                answer = world.list_newest(page)
-            case NewestBefore():
-                answer = self._page_before_creates()
-            case ReadOne(id):
-                answer = world.read_detail(id)
-            case ClaimedRecords(ids):
-                answer = self.journal.records_of_others(key, ids)
-            case OpenCreates():
-                answer = self.journal.other_open_creates(key)
-        return answer
-
-    def _page_before_creates(self) -> Page[Resource] | UnreadableDetail:
-        """Return the first list page as it was before the first create; read it if necessary."""
-        if self._page is None:
-            page = self.world.list_newest(1)
-            if isinstance(page, UnreadableDetail):
-                return page
-            self._page = page
-        return self._page
-
-    def _record_attempt(
-        self, progress: _RowProgress, wanted: RecordAttempt
-    ) -> Attempt | InvalidBody:
-        """Build the row's request and save the attempt in the journal."""
-        task, resource = progress.row.task, declaration(progress.row.task.resource)
-        try:
-            match wanted.operation:
-                case "create":
-                    request = build_create_request(resource, wanted.fields or {}, task.parent)
-                case "update":
-                    id = wanted.record_id or ""
-                    request = build_update_request(resource, id, wanted.fields or {}, task.parent)
-                case "convert":
-                    request = build_convert_request(resource, wanted.record_id or "")
-        except Misused as error:
-            return InvalidBody(str(error))
-        ahead = self.world.server_now() - self.world.now if self.world.scenario.has_date else None
-        sent_after = self.world.now + ahead if ahead is not None else self.world.connector_now()
-        attempt = self.journal.record_attempt(
-            progress.row.key, request, before=wanted.before, sent_after=sent_after
-        )
-        progress.request, progress.attempt = request, attempt
-        self._trace(f"row {progress.row.key[1]}: intended, attempt {attempt.number}")
-        self._check_commit(self, progress.row.key)
-        return attempt
-
-    def _send(self, progress: _RowProgress) -> Answer:
-        """Send the row's request and classify the response, as the production client does."""
-        assert progress.request is not None
-        assert progress.attempt is not None
-        request, resource = progress.request, declaration(progress.row.task.resource)
-        self.sent += 1
-        if request.operation == "create":
-            self.world.bodies.append(json.loads(request.body or b"{}"))
-        try:
-            answer = self.world.send(progress.row.key, progress.attempt.number, request)
-            if not 200 <= answer.status < 300:
-                raise response_error(request, answer)
-            raw = read_record(request, answer)
-            return Accepted(resource.record(raw, served_at=served_at(answer)))
-        except ConnectorError as error:
-            return answer_from_error(error)
 
     def _trace(self, what: str) -> None:
         """Pass a line with the time to the world's `trace`, if there is one."""
@@ -325,14 +309,7 @@ class PushProcess:
             self.world.trace(f"{self.world.now:%H:%M:%S} {what}")
 
 
-def _waits_until(progress: _RowProgress) -> datetime:
-    """Return the time until which the row is waiting."""
-    assert isinstance(progress.wanted, WaitUntil)
-    return progress.wanted.moment
-
-
-def reverse_rows(plan: PushPlan, digest: str) -> PushPlan:
+def reverse_rows(plan: Plan, digest: str) -> Plan:
     """Return the plan of another file with the same rows in reverse order."""
-    tasks = [*plan.tasks][::-1]
-    moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))
-    return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, unsent=())
+    moved = [replace(row, number=number) for number, row in enumerate([*plan.rows][::-1], 2)]
+    return replace(plan, file=f"{digest}.csv", digest=digest, rows=moved)

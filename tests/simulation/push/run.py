@@ -8,17 +8,15 @@ import sqlite3
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
-from connector.ledger import journal as journal_module
-from connector.ledger.journal_records import UNFINISHED, RowRecord, Transition
-from connector.ledger.push_plan import PushPlan, PushPolicy
-from connector.ledger.push_states import Task
+from connector.pushes_new.run import done_outcome
 from connector.sandbox.random_values import LEAD_STATUSES
+from connector.state.journal import Plan
+from connector.state.row import Policy, Row
 from tests.simulation.harness import BrokenPromise, Trace, Verdict, collect_failures
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.checkers import PushChecks
-from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, PushProcess, reverse_rows
+from tests.simulation.push.pusher import MemoryDatabase, ProcessKilled, PushProcess, reverse_rows
 from tests.simulation.push.scenario import SCENARIOS, PushScenario
 from tests.simulation.push.world import PushWorld
 
@@ -42,13 +40,11 @@ def run(
     verdict = Verdict(MODULE, name, seed)
     world = PushWorld(seed, scenario or SCENARIOS[name], Chance(f"{name} {seed}"))
     world.trace = trace
-    # Files of a few rows then have several batches of rows, as large files have.
-    with patch.object(journal_module, "ROWS_AT_ONCE", 2):
-        play_plan(world, verdict, draw_plan(world, world.chance))
+    play_plan(world, verdict, draw_plan(world, world.chance))
     return verdict
 
 
-def play_plan(world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
+def play_plan(world: PushWorld, verdict: Verdict, plan: Plan) -> None:
     """Push the plan in the world, and add broken promises and figures to the verdict."""
     with collect_failures(verdict.wrong):
         try:
@@ -60,14 +56,14 @@ def play_plan(world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
 
 
 class PushPlay:
-    """One play: the processes that push a plan, their ledger, and the checks."""
+    """One play: the processes that push a plan, their state, and the checks."""
 
-    def __init__(self, world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
+    def __init__(self, world: PushWorld, verdict: Verdict, plan: Plan) -> None:
         self.world, self.chance, self.scenario = world, world.chance, world.scenario
-        self.ledger = MemoryLedger()
-        self.checks = PushChecks(world, self.ledger)
+        self.database = MemoryDatabase()
+        self.checks = PushChecks(world, self.database)
         self._verdict, self._processes = verdict, 0
-        self.policy = PushPolicy()
+        self.policy = Policy()
         self.plan = plan
 
     def run(self) -> None:
@@ -92,7 +88,7 @@ class PushPlay:
         self._check_end(batches)
         self._check_second_push()
 
-    def _push_with_faults(self, plan: PushPlan) -> list[str]:
+    def _push_with_faults(self, plan: Plan) -> list[str]:
         """Push until a process survives or `BUSY_PROCESSES` were started. Return the batch IDs."""
         batches = []
         for _ in range(BUSY_PROCESSES):
@@ -119,7 +115,7 @@ class PushPlay:
             for batch in batches:
                 process.resume(batch)
             if not any(
-                row.state in UNFINISHED and row.code != "in_doubt_elsewhere"
+                row.state in ("planned", "sent") and row.code != "in_doubt_elsewhere"
                 for batch in batches
                 for row in process.journal.rows(batch)
             ):
@@ -128,23 +124,20 @@ class PushPlay:
     def _decide_held_rows(self) -> None:
         """Make a random user decision on every held row."""
         process = self._start_process()
-        for row in process.journal.unconfirmed_rows():
-            key = (row.batch, row.number)
+        for row in process.journal.unconfirmed():
             match self.chance.pick(4):
                 case 0:
-                    process.journal.record_transition(key, Transition("looked_again", "in_doubt"))
+                    row.state, row.problems = "sent", ()
                 case 1:
-                    process.journal.record_transition(key, Transition("dropped", "dropped"))
+                    row.end("refused", "not_sent", "dropped")
                 case 2:
-                    self.checks.resent.add(key)
-                    process.journal.record_transition(key, Transition("resent"))
+                    self.checks.resent.add(row.key)
+                    row.state, row.problems = "planned", ()
                 case _:
-                    id = row.record_id or "chosen"
-                    self.checks.decided.add(key)
-                    process.journal.record_transition(
-                        key, Transition("declared_applied", record_id=id)
-                    )
-            self.checks.check_commit(key)
+                    row.record_id = row.record_id or "chosen"
+                    self.checks.decided.add(row.key)
+                    row.end("done", done_outcome(row), "declared")
+            process.save(row)
 
     def _check_end(self, batches: list[str]) -> None:
         """Run the final checks, and count the outcomes in the verdict."""
@@ -152,7 +145,7 @@ class PushPlay:
         journal = self._start_process().journal
         for batch in batches:
             rows = tuple(journal.rows(batch))
-            numbers = {task.number for task in self.plan.tasks}
+            numbers = {row.number for row in self.plan.rows}
             checks.check_every_row_has_one_outcome(rows, numbers)
             if not self.scenario.person:
                 checks.check_outcomes(rows)
@@ -163,21 +156,15 @@ class PushPlay:
         if self.scenario.edited:
             self._check_edited_rows(tuple(journal.rows(batches[0])))
 
-    def _check_edited_rows(self, rows: tuple[RowRecord, ...]) -> None:
+    def _check_edited_rows(self, rows: tuple[Row, ...]) -> None:
         """Check that a row whose fields others changed is a conflict and is not sent."""
-        tasks = {task.number: task for task in self.plan.tasks}
+        tasks = {row.number: row for row in self.plan.rows}
         for row in rows:
             task = tasks[row.number]
             touched = {name for name, _ in self.world.edited.get(task.record_id or "", ())}
             if touched & task.fields.keys() and row.outcome not in ("conflict", "duplicate"):
                 raise BrokenPromise("conflict", f"row {row.number} is {row.outcome}")
-            if (
-                row.outcome == "conflict"
-                and self.ledger.connection.execute(
-                    "SELECT 1 FROM push_attempts WHERE batch = ? AND number = ?",
-                    (row.batch, row.number),
-                ).fetchone()
-            ):
+            if row.outcome == "conflict" and row.attempts:
                 raise BrokenPromise("conflict", f"row {row.number} was sent")
 
     def _check_second_push(self) -> None:
@@ -188,14 +175,13 @@ class PushPlay:
         self.policy = replace(self.policy, resend=False)
         before = len(self.world.log)
         process = self._start_process()
-        known = process.journal.find_earlier_rows(self.checks.read_fingerprints().values())
+        known = process.journal.earlier(self.checks.read_fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
             batch = process.push(self.plan, self.policy, self.landed_ids())
             written = {write.key for write in self.world.log[before:]}
         else:
-            batch = process.journal.create_batch(self.plan, self.policy)
-            rows = process.journal.rows(batch)
-            written = {(row.batch, row.number) for row in rows if row.state == "planned"}
+            batch = process.begin(self.plan, self.policy, frozenset())
+            written = {row.key for row in process.journal.rows(batch) if row.state == "planned"}
         prints = self.checks.read_fingerprints()
         for key in written:
             done = known.get(prints[key])
@@ -221,7 +207,7 @@ class PushPlay:
         self._processes += 1
         return PushProcess(
             self.world,
-            self.ledger,
+            self.database,
             f"run-{self._processes}",
             lambda _, key: self.checks.check_commit(key),
         )
@@ -230,9 +216,9 @@ class PushPlay:
 # -- files ----------------------------------------------------------------------------------------
 
 
-def draw_plan(world: PushWorld, chance: Chance) -> PushPlan:
+def draw_plan(world: PushWorld, chance: Chance) -> Plan:
     """Return a random plan of a few rows, some of them equal or about the same record."""
-    scenario, tasks = world.scenario, list[Task]()
+    scenario, tasks = world.scenario, list[Row]()
     least, most = scenario.rows
     # An existing record that resembles the one that the first row creates.
     if chance.happens(0.3):
@@ -257,10 +243,10 @@ def draw_plan(world: PushWorld, chance: Chance) -> PushPlan:
         for task in tasks:
             if task.record_id is not None and chance.happens(0.5):
                 world.edit_as_other_user(task.record_id)
-    return PushPlan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tuple(tasks))
+    return Plan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tasks)
 
 
-def _draw_task(world: PushWorld, chance: Chance, number: int) -> Task:
+def _draw_task(world: PushWorld, chance: Chance, number: int) -> Row:
     """Return a random row. For an update or a conversion, its record is created first."""
     operations = world.scenario.operations
     operation = operations[chance.pick(len(operations))]
@@ -273,30 +259,30 @@ def _draw_task(world: PushWorld, chance: Chance, number: int) -> Task:
             for n in _IDENTITY[world.scenario.resource]
             if chance.happens(world.scenario.identified)
         }
-        return Task(
-            number=number,
-            operation="create",
-            resource=world.scenario.resource,
-            fields=fields,
-            parent=world.parent,
-            afterwards={"status": "screening"} if operation == "afterwards" else {},
+        return Row(
+            number,
+            world.scenario.resource,
+            "create",
+            world.parent,
+            fields,
+            {"status": "screening"} if operation == "afterwards" else {},
             identity=identity,
         )
     id = world.insert_as_other_user(fields)
     record = world.store.records(world.scenario.resource)[id]
     if operation == "convert":
-        return Task(number, "convert", world.scenario.resource, {}, record_id=id)
+        return Row(number, world.scenario.resource, "convert", record_id=id)
     wanted = dict(_WANTED[world.scenario.resource])
     if chance.happens(0.2):
         wanted = {name: record[name] for name in wanted}
-    return Task(
-        number=number,
-        operation="update",
-        resource=world.scenario.resource,
-        fields=wanted,
-        parent=world.parent,
-        record_id=id,
+    return Row(
+        number,
+        world.scenario.resource,
+        "update",
+        world.parent,
+        wanted,
         base={name: record[name] for name in wanted},
+        record_id=id,
     )
 
 

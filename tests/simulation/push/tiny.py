@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from connector.ledger.push_plan import PushPlan
-from connector.ledger.push_states import Operation, Task
+from connector.state.journal import Plan
+from connector.state.row import Row
 from tests.simulation.harness import Chooser, Trace, Verdict
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.run import MODULE, play_plan
@@ -83,16 +83,15 @@ def play(shape: str, chooser: Chooser, trace: Trace | None = None) -> str | None
     tasks = tuple(_make_task(world, kind, number) for number, kind in enumerate(start.rows, 2))
     world.pass_time(3600)
     verdict = Verdict(MODULE, shape, 1)
-    plan = PushPlan(scenario.resource, "upsert", "tiny.csv", _DIGEST, tasks)
+    plan = Plan(scenario.resource, "upsert", "tiny.csv", _DIGEST, tasks)
     play_plan(world, verdict, plan)
     return "; ".join(verdict.wrong) or None
 
 
-def _make_task(world: PushWorld, kind: str, number: int) -> Task:
+def _make_task(world: PushWorld, kind: str, number: int) -> Row:
     """Return a row of that kind; "same" and "alike" have the email address of the first row."""
     fields: dict[str, Any] = {**world.minimal_fields(), "email": f"tiny{number}@example.com"}
     fields.pop("status")
-    operation: Operation = "create"
     afterwards = {"status": "screening"} if kind == "afterwards" else {}
     identity = {"email": fields["email"]}
     if kind == "same":
@@ -101,20 +100,21 @@ def _make_task(world: PushWorld, kind: str, number: int) -> Task:
         fields |= {"email": "tiny2@example.com", "phone": "020 9"}
         identity["email"] = "tiny2@example.com"
     if kind in ("create", "afterwards", "same", "alike"):
-        return Task(
-            number,
-            operation,
-            world.scenario.resource,
-            fields,
-            afterwards=afterwards,
-            identity=identity,
-        )
+        resource = world.scenario.resource
+        return Row(number, resource, "create", None, fields, afterwards, identity=identity)
     id = world.insert_as_other_user(fields)
     if kind == "convert":
-        return Task(number, "convert", world.scenario.resource, {}, record_id=id)
+        return Row(number, world.scenario.resource, "convert", record_id=id)
     assert kind == "update", kind
-    task = Task(number, "update", world.scenario.resource, {"phone": "020 1"}, record_id=id)
-    return replace(task, base={"phone": None})
+    base = {"phone": None}
+    return Row(
+        number,
+        world.scenario.resource,
+        "update",
+        fields={"phone": "020 1"},
+        base=base,
+        record_id=id,
+    )
 
 
 SHAPES = (

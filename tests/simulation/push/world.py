@@ -21,10 +21,10 @@ from connector.catalog.resource import Page, Resource
 from connector.client.fit import misfit_of_id
 from connector.client.messages import Request, Response
 from connector.errors import InDoubt, Unreachable
-from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
+from connector.state.row import RowKey
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.harness import START, LateWrite, WorldClock
 from tests.simulation.push.chance import Chance

@@ -1,0 +1,1 @@
+"""Push: spreadsheet rows become creates, updates and conversions."""

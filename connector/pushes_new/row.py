@@ -1,0 +1,848 @@
+"""Push of one row. The API, the journal and the clock are injected.
+
+    create   on the disk before a byte is sent. Without an answer: look for the record, wait until
+             it can no longer appear, look again; then hold the row. A create is never sent twice.
+    update   read, send only what differs, refuse what another user changed. Without an answer: read
+             again, and send what is still missing: a PUT may be repeated.
+    convert  read, send once. Without an answer: read; never sent again.
+
+Fields that a create does not accept are sent as an update after it. A row that cannot be finished
+now keeps a state from which a later push continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Protocol
+
+from connector.catalog import declaration
+from connector.catalog.field import Kind
+from connector.catalog.field_comparison import (
+    differing_content_keys,
+    differing_fields,
+    is_same_value,
+    unapplied_fields,
+    values_by_key,
+)
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
+from connector.client.messages import (
+    Request,
+    build_convert_request,
+    build_create_request,
+    build_update_request,
+)
+from connector.errors import (
+    ConnectorError,
+    Forbidden,
+    InDoubt,
+    Misused,
+    NotFound,
+    RateLimited,
+    Refused,
+    Stopped,
+    Unauthorized,
+    Unreachable,
+    ValidationFailed,
+    WarehouseError,
+)
+from connector.state.row import (
+    Attempt,
+    Operation,
+    Outcome,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    State,
+    fold,
+    shorten,
+)
+from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
+from connector.warehouse.stream import Outcome as Read
+
+ATTEMPTS_MAX = 3
+"""Maximum number of lost attempts of one step. After them a person has to decide."""
+
+UNSENT_MAX = 3
+"""Maximum number of attempts of one run that could not be sent. A later push continues."""
+
+PAGES_MAX, STARTS_MAX, DETAILS_MAX = 20, 3, 10
+"""Pages of one look for a record, starts again because the list shrank, and details."""
+
+_RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
+
+_DOUBTS: Mapping[str, str] = {
+    "not_found": "the row was sent and {answered}, but its record is not found",
+    "not_converted": "the conversion was sent and {answered}, but the lead is unchanged",
+    "attempts_spent": "the row was sent several times, the last time {answered}",
+    "look_incomplete": "the row was sent and {answered}, and the list in which its record would be "
+    "could not be read completely",
+    "several_matches": "the row was sent and {answered}, and several records match it",
+    "look_alike": "the row was sent and {answered}, and a record with similar but different values "
+    "exists",
+}
+"""Message for a row that a person has to decide, by code."""
+
+
+# -- What a row needs ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Answer with a record, which may have fewer fields than a complete one (API 4.7)."""
+
+    record: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """Answer by which the API refused the write: nothing was applied, and a retry does not help.
+
+    `errors` are the API's messages by field. `is_about_row` is True if the status was 404 or 422.
+    """
+
+    code: str
+    message: str
+    errors: Mapping[str, tuple[str, ...]]
+    is_missing: bool = False
+    is_about_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """The write had no effect for certain. `is_limited` is True for a 429."""
+
+    reason: str
+    is_limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The write may have been applied or not. `answer` describes the answer."""
+
+    reason: str
+    answer: str | None = None
+
+
+Answer = Accepted | Declined | Unsent | Lost
+
+
+class Api(Protocol):
+    """The API and the clock, for one row at a time."""
+
+    def times(self) -> tuple[datetime, datetime]:
+        """Return the time of our own clock, and the estimated time of the server's."""
+
+    def check_can_write(self) -> None:
+        """Raise an error if the run sends no more writes."""
+
+    async def send(self, row: Row, request: Request) -> Answer:
+        """Send a request that the journal has, once."""
+
+    async def read(self, row: Row, id: str) -> Read:
+        """Return the complete record, a proof that it is deleted, or that it is unreadable."""
+
+    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+        """Return a page of the list, the last created first."""
+
+    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+        """Return the first page as it was before the run's first create, read once for all rows."""
+
+    async def wait_until(self, row: Row, moment: datetime) -> None:
+        """Continue the row no earlier than a time of our own clock."""
+
+
+class Journal(Protocol):
+    """The rows on the disk."""
+
+    async def save(self, row: Row, shown: Resource | None = None, *, whole: bool = False) -> None:
+        """Save the row. `shown` is a record that the API showed; complete if `whole`."""
+
+    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the ids that are certainly not the row's record."""
+
+    async def rivals(self, row: Row) -> Sequence[Row]:
+        """Return other rows that may be creating a record of the same resource."""
+
+
+async def push_row(row: Row, api: Api, journal: Journal, policy: Policy) -> None:
+    """Carry out a row as far as possible now."""
+    for attempt in row.attempts:
+        if attempt.fate is None:
+            attempt.fate, attempt.reason = "lost", "the push ended before an answer was recorded"
+    work = _Work(row, api, journal, policy)
+    goes_on = True
+    while goes_on and row.state in ("planned", "sent"):
+        if row.operation == "create" and not row.is_created:
+            goes_on = await (work.create() if row.state == "planned" else work.look_up())
+        elif row.operation == "convert":
+            goes_on = await (work.convert() if row.state == "planned" else work.check_conversion())
+        else:
+            goes_on = await work.update()
+
+
+class _Work:
+    """A row that is being pushed. Each step returns True if the row can continue now."""
+
+    def __init__(self, row: Row, api: Api, journal: Journal, policy: Policy) -> None:
+        self.row, self.api, self.journal, self.policy = row, api, journal, policy
+        self.resource = declaration(row.resource)
+        self.unsent = 0
+        # A record that was just read or answered, so that it is not read again.
+        self.fresh: FoundDetail | None = None
+
+    @property
+    def id(self) -> str:
+        """Id of the record to change."""
+        assert self.row.record_id is not None, "an update or a conversion names no record"
+        return self.row.record_id
+
+    @property
+    def settled_at(self) -> datetime:
+        """Time of our own clock after which no attempt can take effect any more."""
+        last = max(each.at for each in self.row.current)
+        return last + timedelta(seconds=self.policy.settle_seconds)
+
+    # -- changes of the row -----------------------------------------------------------------------
+
+    async def end(
+        self,
+        state: State,
+        outcome: Outcome,
+        code: str = "",
+        problems: Sequence[Problem] = (),
+        shown: Resource | None = None,
+        *,
+        whole: bool = False,
+    ) -> None:
+        """Change state and outcome, and save the row with a record that the API showed."""
+        self.row.end(state, outcome, code, *problems)
+        if shown is not None:
+            self._note_record(shown)
+        await self.journal.save(self.row, shown, whole=whole)
+
+    async def applied(
+        self,
+        outcome: Outcome,
+        code: str = "",
+        problems: Sequence[Problem] = (),
+        shown: Resource | None = None,
+        *,
+        whole: bool = False,
+    ) -> None:
+        """End the row: applied or, if the API has shown other values, not applied as sent."""
+        # Problems of the create are kept if an update follows it.
+        problems = [*(each for each in self.altered if each not in problems), *problems]
+        if any(each.code == "values_differ" for each in problems):
+            outcome, code = "not_applied", "values_differ"
+        await self.end("done", outcome, code, problems, shown, whole=whole)
+
+    def _note_record(self, record: Resource) -> None:
+        at = record.raw.get("updated_at")
+        self.row.record_id = record.id
+        self.row.updated_at = at if isinstance(at, str) else self.row.updated_at
+
+    async def hold(self, code: str, ids: Sequence[str] = ()) -> None:
+        """Leave the row to a person. `ids` are records that may be its own."""
+        answers = [each.answer for each in self.row.current if each.is_lost]
+        answered = (answers[-1] if answers else None) or "not answered"
+        message = _DOUBTS[code].format(answered=answered)
+        problem = Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE)
+        await self.end("held", "held", code, (*self.altered, problem))
+
+    @property
+    def altered(self) -> list[Problem]:
+        """Problems of fields that the API has shown with another value."""
+        return [each for each in self.row.problems if each.code == "values_differ"]
+
+    async def send(
+        self,
+        operation: Operation,
+        fields: Mapping[str, Any] | None,
+        before: Mapping[str, Any] | None = None,
+    ) -> Answer | None:
+        """Save an attempt, send it, and return the answer.
+
+        The caller records an accepted or declined attempt. Others are recorded here. Returns None
+        if the values make no valid request; then the row has ended.
+        """
+        row = self.row
+        self.api.check_can_write()
+        try:
+            request = _request(self.resource, row, operation, fields or {})
+        except Misused as error:
+            problem = Problem("unfit", str(error), fix="Correct the values of the row.")
+            if row.is_created:
+                await self.applied("not_applied", "unfit", (problem,))
+            else:
+                await self.end("refused", "invalid", "unfit", (problem,))
+            return None
+        at, server_at = self.api.times()
+        body = None if request.body is None else request.body.decode()
+        attempt = Attempt(row.is_created, request.method, request.path, body, at, server_at)
+        row.attempts.append(attempt)
+        row.before = before if row.before is None else row.before
+        row.state, row.outcome, row.code = "sent", "held", "in_doubt"
+        await self.journal.save(row)
+        answer = await self.api.send(row, request)
+        match answer:
+            case Unsent(reason, is_limited):
+                self.unsent += 1
+                attempt.fate, attempt.reason = "limited" if is_limited else "unsent", reason
+                left: Outcome = "held" if row.is_in_doubt else "not_sent"
+                row.state, row.code = "planned", ""
+                row.outcome = "not_applied" if row.is_created else left
+                await self.journal.save(row)
+            case Lost():
+                await self.lose(answer)
+        return answer
+
+    async def lose(self, lost: Lost) -> None:
+        """Record that the last attempt may have been applied or not."""
+        attempt = self.row.attempts[-1]
+        attempt.fate, attempt.reason, attempt.answer = "lost", lost.reason, lost.answer
+        await self.journal.save(self.row)
+
+    def accept(self) -> None:
+        """Note that the last attempt was accepted."""
+        self.row.attempts[-1].fate = "accepted"
+
+    def decline(self, answer: Declined) -> None:
+        """Note that the last attempt was refused."""
+        self.row.attempts[-1].fate, self.row.attempts[-1].reason = "refused", answer.message
+
+    @property
+    def can_retry(self) -> bool:
+        """Return True if the row may be sent again in this run."""
+        return self.unsent < UNSENT_MAX
+
+    # -- create -----------------------------------------------------------------------------------
+
+    async def create(self) -> bool:
+        """Send the create once."""
+        row = self.row
+        if not row.is_in_doubt and not await self.is_new(row.identity):
+            return False
+        answer = await self.send("create", row.fields)
+        match answer:
+            case None:
+                return False
+            case Accepted(record):
+                if reason := await self.not_ours(record):
+                    await self.lose(Lost(f"the row was {reason}", reason))
+                    return True
+                self.accept()
+                await self.created(record, "", altered_problems(self.resource, row.fields, record))
+            case Declined():
+                self.decline(answer)
+                problems = declined_problems(self.resource, answer, row.fields)
+                if row.is_in_doubt:
+                    # The record of an earlier attempt may be the reason of the refusal.
+                    row.code, row.problems = "refused_in_doubt", problems
+                    await self.journal.save(row)
+                else:
+                    await self.end("refused", "rejected", answer.code, problems)
+        return self.can_retry
+
+    async def is_new(self, identity: Mapping[str, Any]) -> bool:
+        """Return True unless another record with this identity is among the newest records.
+
+        Then the row ends as a duplicate. If the records cannot be read, the row stays planned.
+        """
+        if not identity:
+            return True
+        page = await self.api.newest_before(self.row)
+        if isinstance(page, UnreadableDetail):
+            return False
+        ids = [e.id for e in page.items if _has_identity(self.resource, identity, e)]
+        if self.row.operation == "create":
+            taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
+            ids = [id for id in ids if id not in taken]
+        ids = [id for id in ids if id != self.row.record_id]
+        if not ids:
+            return True
+        problem = Problem(
+            "already_there",
+            "someone else has created the same record since the last pull",
+            found=", ".join(ids),
+            fix="Check the record. Then remove the row, or push it with --mode upsert.",
+        )
+        if self.row.operation == "create" and len(ids) == 1:
+            self.row.record_id = ids[0]
+        await self.end("refused", "duplicate", "already_there", (problem,))
+        return False
+
+    async def not_ours(self, record: Resource) -> str | None:
+        """Return why the answered record cannot be the row's; None if it can be.
+
+        The client has compared its values. It does not know which records exist, and without the
+        server's clock it could not compare the record's age.
+        """
+        row = self.row
+        if await self.journal.taken(row.key, [record.id]):
+            return f"answered with {record.id}, which existed before the request"
+        earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
+        if record.served_at is None and record.created_at < earliest:
+            return f"answered with {record.id}, which was created before the request"
+        if not row.identity and await self.is_contested(record):
+            return f"answered with {record.id}, which may belong to another row"
+        return None
+
+    async def is_contested(self, record: Resource) -> bool:
+        """Return True if another open row sent values that the record has all of."""
+        return any(
+            not unapplied_fields(self.resource, other.fields, record.raw)
+            for other in await self.journal.rivals(self.row)
+        )
+
+    async def created(
+        self, record: Resource, code: str, problems: Sequence[Problem] = (), *, whole: bool = False
+    ) -> None:
+        """Record that the record exists: the row has ended, or the update after it is next."""
+        row = self.row
+        if not row.then:
+            await self.applied("created", code, problems, record, whole=whole)
+            return
+        row.before, row.is_created = dict(record.raw), True
+        await self.end("planned", "not_applied", code, problems, record, whole=whole)
+        if all(name in record.raw for name in row.then):
+            at, _ = self.api.times()
+            self.fresh = FoundDetail(record, record.served_at or at)
+
+    async def look_up(self) -> bool:
+        """Look for the record of a lost create, twice if it may still appear after the first look.
+
+        Returns False, with the row as it was, if the list or a record could not be read.
+        """
+        while True:
+            seen = await self.look()
+            if seen is None:
+                return False
+            if len(seen.matches) == 1:
+                await self.created(seen.matches[0], "found_after_doubt", whole=True)
+                return True
+            if seen.matches:
+                await self.hold("several_matches", [each.id for each in seen.matches])
+                return True
+            if seen.started_at >= self.settled_at:
+                break
+            await self.api.wait_until(self.row, self.settled_at)
+        if seen.alike:
+            await self.hold("look_alike", seen.alike)
+        elif self.row.current[-1].fate == "refused":
+            # The API's own messages stay.
+            await self.end("held", "held", "refused_in_doubt", self.row.problems)
+        else:
+            await self.hold("not_found" if seen.is_complete else "look_incomplete")
+        return True
+
+    async def look(self) -> _Seen | None:
+        """Read the newest records down to the first attempt, and compare those that may match.
+
+        Records that were loaded before, or that belong to another row, do not match. A match that
+        another open row may have made counts as alike. None if something could not be read.
+        """
+        first = next(each for each in self.row.current if each.is_lost)
+        listed = None
+        for _ in range(STARTS_MAX):
+            listed, has_shrunk = await self.list_late_enough(first)
+            if listed is None or not has_shrunk:
+                break
+        if listed is None:
+            return None
+        items, is_complete, started_at = listed
+        ids = [each.id for each in items.values() if self.may_match(each)]
+        taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
+        ids = [id for id in ids if id not in taken]
+        matches, alike = list[Resource](), ids[DETAILS_MAX:]
+        for id in ids[:DETAILS_MAX]:
+            found = await self.api.read(self.row, id)
+            if isinstance(found, UnreadableDetail):
+                return None
+            if isinstance(found, DeletionProof):
+                # It existed, and was deleted: nobody can tell whose it was.
+                alike.append(id)
+            elif not unapplied_fields(self.resource, self.row.fields, found.record.raw):
+                matches.append(found.record)
+            elif self.row.identity and not unapplied_fields(
+                self.resource, self.row.identity, found.record.raw
+            ):
+                alike.append(id)
+        contested = [each.id for each in matches if await self.is_contested(each)]
+        # Asked again: an open row may have found its record since, which must not be taken.
+        taken = (
+            await self.journal.taken(self.row.key, [e.id for e in matches]) if matches else taken
+        )
+        alike = [*(id for id in contested if id not in taken), *alike]
+        matches = [each for each in matches if each.id not in taken and each.id not in contested]
+        return _Seen(matches, alike, is_complete and not has_shrunk, started_at)
+
+    async def list_late_enough(
+        self, first: Attempt
+    ) -> tuple[tuple[dict[str, Resource], bool, datetime] | None, bool]:
+        """Return the items created late enough, if all were seen, and when the first was asked for.
+
+        None if a page could not be read. The second value is True if the list shrank meanwhile, so
+        that a record may have been missed between two pages.
+        """
+        items: dict[str, Resource] = {}
+        pages: list[Page[Resource]] = []
+        started_at, is_complete = first.at, False
+        while not is_complete and len(pages) < PAGES_MAX:
+            page = await self.api.newest(self.row, len(pages) + 1)
+            if isinstance(page, UnreadableDetail):
+                return None, False
+            assert page.received_at is not None
+            if not pages:
+                started_at = page.received_at - timedelta(seconds=page.round_trip_seconds)
+            has_shrunk = bool(pages) and page.total < pages[-1].total
+            pages.append(page)
+            floor = _earliest_creation(first, page, self.policy.lateness_seconds)
+            for each in page.items:
+                if each.created_at is None or each.created_at >= floor:
+                    items[each.id] = each
+            if has_shrunk:
+                return (items, False, started_at), True
+            dates = [e.created_at for p in pages for e in p.items if e.created_at is not None]
+            is_sorted = all(earlier >= later for earlier, later in pairwise(dates))
+            is_complete = page.is_last or (is_sorted and bool(dates) and dates[-1] < floor)
+        return (items, is_complete, started_at), False
+
+    def may_match(self, item: Resource) -> bool:
+        """Return True unless the list item contradicts the row's identity or else its body."""
+        known = self.row.identity or self.row.fields
+        return all(
+            is_same_value(field, known[field.name], item.raw[field.name])
+            for field in self.resource.item_fields
+            if field.create.accepted and field.name in known and field.name in item.raw
+        )
+
+    # -- update -----------------------------------------------------------------------------------
+
+    async def update(self) -> bool:
+        """Read the record, and send the values that differ.
+
+        After a lost attempt the same comparison tells if it was applied.
+        """
+        row = self.row
+        found: Read = self.fresh or await self.api.read(row, self.id)
+        self.fresh = None
+        if isinstance(found, UnreadableDetail):
+            return False
+        if isinstance(found, DeletionProof):
+            await self.gone("not_applied" if row.is_created else None)
+            return False
+        record, wanted = found.record, row.then if row.is_created else row.fields
+        base = row.base if row.before is None else row.before
+        body, conflicts = differences(self.resource, wanted, base, record.raw)
+        lost = sum(each.is_lost for each in row.current)
+        shows_any = any(not self.resource.field(name).write_only for name in body)
+        done: Outcome = "created" if row.is_created else "updated"
+        if conflicts and not self.policy.overwrite:
+            problems = conflict_problems(conflicts, wanted, base, record.raw)
+            state: State = "done" if row.is_created else "refused"
+            outcome: Outcome = "not_applied" if row.is_created else "conflict"
+            await self.end(state, outcome, "changed_elsewhere", problems, record, whole=True)
+        elif not body or (not shows_any and lost and self.wrote_shown_field(wanted)):
+            if row.is_created or lost:
+                code = "found_after_doubt" if lost else ""
+                await self.applied(done, code, (), record, whole=True)
+            else:
+                await self.end("done", "unchanged", "up_to_date", (), record, whole=True)
+        elif row.state == "planned":
+            return await self.send_update(wanted, body, dict(record.raw), done)
+        elif lost >= ATTEMPTS_MAX:
+            await self.hold("attempts_spent")
+        else:
+            row.state, row.code = "planned", ""
+            await self.journal.save(row)
+            self.fresh = found
+        return True
+
+    async def send_update(
+        self,
+        wanted: Mapping[str, Any],
+        body: Mapping[str, Any],
+        now: Mapping[str, Any],
+        done: Outcome,
+    ) -> bool:
+        """Send an update with this body."""
+        row = self.row
+        key = natural_key_change(self.resource, row, body, now)
+        if not row.is_created and not await self.is_new(key):
+            return False
+        answer = await self.send("update", body, now)
+        match answer:
+            case None:
+                return False
+            case Accepted(record):
+                self.accept()
+                problems = altered_problems(self.resource, wanted, record)
+                await self.applied(done, "", problems, record)
+            case Declined():
+                self.decline(answer)
+                problems = declined_problems(self.resource, answer, body)
+                if row.is_created:
+                    await self.applied("not_applied", "afterwards_refused", problems)
+                else:
+                    await self.end("refused", "rejected", answer.code, problems)
+        return self.can_retry
+
+    def wrote_shown_field(self, wanted: Mapping[str, Any]) -> bool:
+        """Return True if the lost attempt wrote a field that the API shows."""
+        body, _ = differences(self.resource, wanted, {}, self.row.before or {})
+        return any(not self.resource.field(name).write_only for name in body)
+
+    async def gone(self, outcome: Outcome | None = None) -> None:
+        """End a row whose record does not exist any more."""
+        problem = Problem(
+            "record_gone",
+            "the record no longer exists",
+            received=self.id,
+            fix="Run 'connector pull'. Then create the record again, or remove the row.",
+        )
+        if outcome is not None:
+            await self.applied(outcome, "record_gone", (problem,))
+        else:
+            # A lost update may have been applied before the record was deleted.
+            ended: Outcome = "rejected" if self.row.state == "planned" else "conflict"
+            await self.end("refused", ended, "record_gone", (problem,))
+
+    # -- convert ----------------------------------------------------------------------------------
+    # After a conversion, the lead may be gone, active or unchanged (API 3.5). An unchanged lead
+    # proves nothing, so that a person has to decide.
+
+    async def convert(self) -> bool:
+        """Read the lead and, unless it is converted, convert it once."""
+        row = self.row
+        found = await self.api.read(row, self.id)
+        if isinstance(found, UnreadableDetail):
+            return False
+        if isinstance(found, FoundDetail) and not _is_converted(found.record):
+            answer = await self.send("convert", None, dict(found.record.raw))
+            match answer:
+                case None:
+                    return False
+                case Accepted():
+                    # The answer may lack fields, so that the record is not loaded from it.
+                    self.accept()
+                    await self.end("done", "converted")
+                case Declined():
+                    self.decline(answer)
+                    if row.is_in_doubt and answer.is_about_row:
+                        # The lead is not as it was: an earlier attempt has converted it.
+                        await self.end("done", "converted", "found_after_doubt")
+                    else:
+                        problems = declined_problems(self.resource, answer, {})
+                        await self.end("refused", "rejected", answer.code, problems)
+            return self.can_retry
+        if row.is_in_doubt:
+            await self.end("done", "converted", "found_after_doubt")
+        elif isinstance(found, DeletionProof):
+            await self.gone()
+        else:
+            await self.end("done", "unchanged", "already_converted", (), found.record, whole=True)
+        return True
+
+    async def check_conversion(self) -> bool:
+        """Read the lead after a lost conversion, twice if it may still take effect."""
+        while True:
+            at, _ = self.api.times()
+            found = await self.api.read(self.row, self.id)
+            if isinstance(found, UnreadableDetail):
+                return False
+            if isinstance(found, DeletionProof) or _is_converted(found.record):
+                await self.end("done", "converted", "found_after_doubt")
+                return True
+            if at >= self.settled_at:
+                await self.hold("not_converted")
+                return True
+            await self.api.wait_until(self.row, self.settled_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Result of a look: records with all sent values, ids of similar ones, and if all was seen.
+
+    `started_at` is the time of our own clock before the first page was requested.
+    """
+
+    matches: Sequence[Resource]
+    alike: Sequence[str]
+    is_complete: bool
+    started_at: datetime
+
+
+# -- Requests and answers --------------------------------------------------------------------------
+
+
+def _request(
+    resource: Declaration, row: Row, operation: Operation, fields: Mapping[str, Any]
+) -> Request:
+    """Return the request of an operation. Raises `Misused` if the values cannot be sent."""
+    match operation:
+        case "create":
+            return build_create_request(resource, fields, row.parent)
+        case "update":
+            return build_update_request(resource, row.record_id or "", fields, row.parent)
+        case "convert":
+            return build_convert_request(resource, row.record_id or "")
+
+
+_UNSENT = (Unauthorized, Forbidden, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
+"""Errors of a write that prove that nothing was applied, and that are not caused by the row."""
+
+
+def answer_from_error(error: ConnectorError) -> Answer:
+    """Return what the error of a write says about its effect.
+
+    Unless the error proves that nothing was applied, the result is `Lost`.
+    """
+    if isinstance(error, _UNSENT):
+        return Unsent(str(error), is_limited=isinstance(error, RateLimited))
+    if isinstance(error, Refused):
+        errors = error.errors if isinstance(error, ValidationFailed) else {}
+        is_missing = isinstance(error, NotFound)
+        is_about_row = is_missing or isinstance(error, ValidationFailed)
+        message = error.api_message or f"the API answered {error.status}"
+        return Declined(error.code, message, errors, is_missing, is_about_row)
+    return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)
+
+
+# -- Comparison ------------------------------------------------------------------------------------
+
+
+def differences(
+    resource: Declaration,
+    wanted: Mapping[str, Any],
+    base: Mapping[str, Any],
+    now: Mapping[str, Any],
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the values left to send, and the fields that another user changed since `base`.
+
+    A field that has the wanted value is not sent. Content values are compared by key and sent
+    together, since the API does not say whether it merges them (API 4.7).
+    """
+    body: dict[str, Any] = {}
+    conflicts: list[str] = []
+    for name, value in wanted.items():
+        field = resource.field(name)
+        if field.write_only:
+            body[name] = value
+        elif field.kind is Kind.OBJECT:
+            keys = differing_content_keys(value, now.get(name))
+            if not keys:
+                continue
+            body[name] = {**values_by_key(now.get(name)), **value}
+            former = values_by_key(base.get(name))
+            changed = (
+                differing_content_keys({key: former.get(key)}, now.get(name)) for key in keys
+            )
+            if name in base and any(changed):
+                conflicts.append(name)
+        elif not is_same_value(field, value, now.get(name)):
+            body[name] = value
+            if name in base and not is_same_value(field, base[name], now.get(name)):
+                conflicts.append(name)
+    return body, tuple(conflicts)
+
+
+def natural_key_change(
+    resource: Declaration, row: Row, body: Mapping[str, Any], now: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the natural key that an update gives to its record; empty if it changes none."""
+    for names in resource.natural_keys:
+        if all(name in row.identity for name in names) and any(name in body for name in names):
+            return {name: body.get(name, now.get(name)) for name in names}
+    return {}
+
+
+def _has_identity(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
+    """Return True if the list item has all values, except for letter case and outer blanks."""
+    for name, value in identity.items():
+        shown = item.raw.get(name)
+        if fold(value) == fold(shown):
+            continue
+        field = resource.field(name)
+        # Different texts differ. Parsing each would take most of the time.
+        if field.kind is Kind.STRING or not is_same_value(field, value, shown):
+            return False
+    return True
+
+
+def _earliest_creation(first: Attempt, page: Page[Resource], lateness: float) -> datetime:
+    """Return the earliest time at which the record can have been created, by the server's clock."""
+    if page.served_at is None or page.received_at is None:
+        slack = timedelta(seconds=max(lateness, LATENESS_UNTIMED_SECONDS))
+        return min(first.at, first.sent_after) - slack
+    # The server's clock now, less the time that has passed by ours: right even where the clock was
+    # not known when the attempt was made.
+    passed = max(page.received_at - first.at, timedelta(0))
+    return min(first.sent_after, page.served_at - passed) - timedelta(seconds=lateness)
+
+
+def _is_converted(lead: Resource) -> bool:
+    """Return True if the lead has the time or the status of a conversion (API 3.5)."""
+    return bool(lead.raw.get("converted_at")) or lead.raw.get("status") == "active"
+
+
+# -- Problems --------------------------------------------------------------------------------------
+
+
+def declined_problems(
+    resource: Declaration, declined: Declined, sent: Mapping[str, Any]
+) -> tuple[Problem, ...]:
+    """Return the API's messages as problems of the fields or, without such messages, of the row."""
+    problems = []
+    for name, messages in declined.errors.items():
+        is_field, said = name in resource.fields, "; ".join(messages)
+        problems.append(
+            Problem(
+                declined.code,
+                said if is_field or not name else f"{name}: {said}",
+                field=name if is_field else None,
+                received=shorten(sent[name]) if name in sent else None,
+                fix="Correct the value and push the row again.",
+            )
+        )
+    if not problems:
+        fix = "Correct the row and push it again."
+        problems.append(Problem(declined.code, declined.message, fix=fix))
+    return tuple(problems)
+
+
+def conflict_problems(
+    names: Sequence[str], wanted: Mapping[str, Any], base: Mapping[str, Any], now: Mapping[str, Any]
+) -> tuple[Problem, ...]:
+    """Return a problem for each of the fields that another user has changed since `base`."""
+    return tuple(
+        Problem(
+            "changed_elsewhere",
+            f"{name} was changed by someone else; the last pull read {shorten(base[name])!r}",
+            field=name,
+            received=shorten(wanted[name]),
+            found=shorten(now.get(name)),
+            fix="Check which value is right. To send the value of the file, add --overwrite.",
+        )
+        for name in names
+    )
+
+
+def altered_problems(
+    resource: Declaration, sent: Mapping[str, Any], record: Resource
+) -> tuple[Problem, ...]:
+    """Return the problems of fields that the API accepted and showed with another value."""
+    return tuple(
+        Problem(
+            "values_differ",
+            f"{name} was accepted, but the API now shows another value",
+            field=name,
+            received=shorten(sent[name]),
+            found=shorten(record.raw[name]),
+            fix="Check the record on the platform. The API may change this value when saving.",
+        )
+        for name in differing_fields(resource, sent, record.raw)
+    )

@@ -1,0 +1,502 @@
+"""Run of a push: sends the rows of one batch, several at the same time, and resolves lost ones.
+
+Rows start in the order of the file. Rows for the same record or identity are sent one after
+another, and so are creates without an identity. If the run ends early, the journal has the state of
+each row, and the next run continues from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
+from connector.client.client import Client
+from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError, count_noun
+from connector.models.publish import publish
+from connector.pulls.outcome import RunOutcome, Watch
+from connector.pulls.run_context import RunContext, open_run
+from connector.pushes_new.row import push_row
+from connector.pushes_new.session import PushStopped, Session, Sleep
+from connector.settings import Settings
+from connector.state.database import Database
+from connector.state.journal import Batch, Journal, Plan, is_good
+from connector.state.quota import MonthUse, format_moment
+from connector.state.row import Outcome, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
+from connector.state.runs import latest_restore
+from connector.warehouse.state import read_resource_state
+
+ROWS_A_CONNECTION = 3
+"""Rows in progress for each connection: one is being sent, and the others wait for their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRecord:
+    """Decision of the user that an unconfirmed row was applied to this record.
+
+    `ignores_differences` is True if the record may differ from the row.
+    """
+
+    record_id: str
+    ignores_differences: bool = False
+
+
+Decision = Literal["look", "resend", "drop"] | DeclaredRecord
+"""Decision on an unconfirmed row: look it up again, send it again, drop it, or name its record."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """Result of one run of a batch.
+
+    Attributes:
+        rows: All rows of the batch with their outcomes, by number.
+        waited_seconds: Time that requests waited for the rate limit.
+        rate_limited: Number of answers with status 429.
+        answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
+        error: Error that ended the run early.
+        month: Requests of the billing cycle; None if they could not be read.
+        unpublished: Error that prevented the publication of the results.
+    """
+
+    outcome: RunOutcome
+    batch: str
+    rows: Sequence[Row] = field(repr=False)
+    requests: int
+    seconds: float
+    waited_seconds: float
+    rate_limited: int
+    answers_not_loaded: int = 0
+    error: ConnectorError | None = None
+    month: MonthUse | None = None
+    unpublished: ConnectorError | None = None
+
+    @property
+    def counts(self) -> Mapping[Outcome, int]:
+        """Number of rows by outcome, without outcomes that no row has."""
+        return Counter(row.outcome for row in self.rows)
+
+    @property
+    def exit_status(self) -> int:
+        """0 done, 1 failed or not published, 3 rows need attention, 4 stopped; or the error's."""
+        if self.outcome == "failed" and self.error is not None:
+            return self.error.exit_status
+        status = {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
+        return 1 if self.unpublished is not None and status in (0, 3) else status
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for `--json`, without the rows, which are in the report file."""
+        errors = {"error": self.error, "unpublished": self.unpublished}
+        return {
+            "outcome": self.outcome,
+            "batch": self.batch,
+            "rows": len(self.rows),
+            **{str(outcome): count for outcome, count in self.counts.items()},
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "waited_seconds": round(self.waited_seconds, 3),
+            "rate_limited": self.rate_limited,
+            **{name: each.as_json() for name, each in errors.items() if each is not None},
+        }
+
+
+# -- Commands --------------------------------------------------------------------------------------
+
+
+async def send(
+    settings: Settings,
+    plan: Plan,
+    policy: Policy | None = None,
+    *,
+    budget: int | None = None,
+    ignores_quota: bool = False,
+    sent_by: str | None = None,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Sleep | None = asyncio.sleep,
+    connect: Callable[..., Client] = Client,
+) -> BatchReport:
+    """Send the plan's rows, and return a report with the outcome of each row.
+
+    If the same file was pushed with the same policy and not finished, its batch continues. `budget`
+    is the maximum number of requests. `sent_by` is the user of the import page, for the journal.
+    Without `sleep`, unconfirmed rows are looked up once.
+
+    Raises:
+        Misused: The budget is 0.
+        SettingsError: The address or the key is missing.
+        LeaseHeld: Another process uses the account.
+        ConnectorError: The folder was restored, and the resource not pulled since.
+        WarehouseError: Nothing could be recorded. Every other error is in the report.
+    """
+    policy = policy or Policy()
+    async with open_run(
+        settings, "push", budget=budget, ignores_quota=ignores_quota, watch=watch, now=now,
+        connect=connect,
+    ) as context:  # fmt: skip
+        _check_pulled_since_restore(context, plan.resource)
+        session = Session(context, sleep)
+        deadline = context.client.limits.deadline_seconds
+        policy = replace(
+            policy,
+            settle_seconds=max(policy.settle_seconds, settle_seconds(deadline)),
+            lateness_seconds=max(policy.lateness_seconds, context.lateness_seconds),
+        )
+        known = await asyncio.to_thread(_recently_created, session, plan)
+        batch = session.stored.begin(
+            plan, policy, context.run.run_id, known_ids=known, sent_by=sent_by
+        )
+        return await _run_batch(session, batch, session.stored.unfinished(batch.batch))
+
+
+async def resolve(
+    settings: Settings,
+    name: str,
+    numbers: int | Sequence[int],
+    decision: Decision,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Sleep | None = asyncio.sleep,
+    connect: Callable[..., Client] = Client,
+) -> BatchReport:
+    """Carry out a decision on unconfirmed rows, publish the results, and report on their batch.
+
+    A declared record is read first. Raises what `send` raises, and:
+
+    Raises:
+        UnknownName: The batch is not in the journal.
+        Misused: A row is not unconfirmed, or the record does not exist.
+    """
+    async with open_run(settings, "resolve", now=now, connect=connect) as context:
+        session = Session(context, sleep)
+        batch = session.stored.batch(name)
+        rows = []
+        for number in [numbers] if isinstance(numbers, int) else numbers:
+            row = await _decide(session, (name, number), decision)
+            rows += [row] if row.state in ("planned", "sent") else []
+        report = await _run_batch(session, batch, rows)
+        return replace(report, unpublished=await publish_results(settings))
+
+
+async def look_up_unconfirmed(
+    settings: Settings,
+    *,
+    budget: int | None = None,
+    publishes: bool = True,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> str | None:
+    """Look up the unconfirmed rows of all batches once, and return a sentence for users.
+
+    Nothing is written to the API: rows that have to be sent wait for the next push of their file.
+    Returns None if there are no such rows. Raises `SettingsError` and `WarehouseError`.
+    """
+    if not has_unconfirmed(settings):
+        return None
+    async with open_run(settings, "settle", budget=budget, now=now, connect=connect) as context:
+        session = Session(context, None)
+        session.is_read_only = True
+        found = [row for row in session.stored.unconfirmed() if row.state == "sent"]
+        for name in dict.fromkeys(row.batch for row in found):
+            batch = session.stored.batch(name)
+            await _run_rows(session, batch, [row for row in found if row.batch == name])
+        unpublished = await publish_results(settings) if publishes else None
+    counts = Counter(row.outcome for row in found)
+    result = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    why = "; ".join(str(each) for each in (session.error, unpublished) if each is not None)
+    return (
+        f"{count_noun(len(found), 'row')} of earlier pushes unconfirmed. Result of a new search: "
+        f"{result} ('connector resolve' lists the rows that are still unconfirmed)"
+        f"{f'; {why}' if why else ''}"
+    )
+
+
+def has_unconfirmed(settings: Settings) -> bool:
+    """Return True if rows were sent whose answer is unknown, and no user has to decide."""
+    with Database(settings.folder) as database:
+        return database.exists and Journal(database).health().open is not None
+
+
+async def publish_results(settings: Settings) -> ConnectorError | None:
+    """Publish what was written. Returns the error that prevented it: the rows are sent anyway."""
+    try:
+        await asyncio.to_thread(publish, settings)
+    except ConnectorError as error:
+        return error
+    return None
+
+
+# -- Batch -----------------------------------------------------------------------------------------
+
+
+async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> BatchReport:
+    """Send or look up the rows, record the end of the run, and report."""
+    started, context = time.monotonic(), session.context
+    await _run_rows(session, batch, rows)
+    ended, error, tally = session.stored.rows(batch.batch), session.error, context.tally
+    seconds = time.monotonic() - started
+    outcome: RunOutcome = "done" if is_good(ended) else "partial"
+    if error is not None:
+        outcome = "stopped" if isinstance(error, Stopped) else "failed"
+    month = None
+    # The rows are sent, even if nothing more can be recorded.
+    with suppress(WarehouseError):
+        session.stored.end(
+            batch.batch,
+            outcome,
+            requests=tally.requests,
+            seconds=seconds,
+            error_code=error.code if error else None,
+            message=str(error) if error else None,
+        )
+        context.quota.record_limit(context.client.limiter.limit)
+        month = context.quota.month()
+    return BatchReport(
+        outcome=outcome,
+        batch=batch.batch,
+        rows=ended,
+        requests=tally.requests,
+        seconds=seconds,
+        waited_seconds=tally.waited_seconds,
+        rate_limited=tally.rate_limited,
+        answers_not_loaded=session.answers_not_loaded,
+        error=error,
+        month=month,
+    )
+
+
+async def _run_rows(session: Session, batch: Batch, rows: Sequence[Row]) -> None:
+    """Send or look up the rows, several at the same time, and load all answers."""
+    session.begin_batch(batch.resource, batch.batch, len(rows))
+    policies = {name: session.stored.batch(name).policy for name in {row.batch for row in rows}}
+    queue = Queue(rows, session.stored.open_subjects())
+    try:
+        await run_all(
+            session, queue, lambda row: push_row(row, session, session, policies[row.batch])
+        )
+    finally:
+        await session.load_rest()
+
+
+async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) -> None:
+    """Run the rows of a queue, started in their order. An error of all rows stops the run."""
+    rows_max = ROWS_A_CONNECTION * session.context.connections
+    active: dict[asyncio.Task[None], Row] = {}
+    try:
+        while True:
+            while session.error is None and len(active) - len(session.waiting) < rows_max:
+                row = queue.next_row()
+                if row is None:
+                    break
+                if (by := queue.blocked_by(row)) is not None:
+                    block(row, by)
+                    session.stored.save(row)
+                    session.end_row()
+                    continue
+                active[asyncio.ensure_future(_in_a_slot(session, row, push))] = row
+            if not active:
+                return
+            done, _ = await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                queue.end_row(active.pop(task))
+                session.end_row()
+                try:
+                    task.result()
+                except PushStopped:
+                    continue
+                except ConnectorError as error:
+                    session.stop(error)
+    finally:
+        for task in active:
+            task.cancel()
+        await asyncio.gather(*active, return_exceptions=True)
+
+
+async def _in_a_slot(session: Session, row: Row, push: Callable[[Row], Any]) -> None:
+    """Run one row when a connection is free."""
+    async with session.slots:
+        await push(row)
+
+
+def block(row: Row, by: RowKey) -> None:
+    """Note that an open row for the same record blocks a planned row. Its state stays."""
+    batch, number = by
+    problem = Problem(
+        "in_doubt_elsewhere",
+        f"row {number} of the batch {batch} is for the same record and is unconfirmed",
+        fix="Resolve that row with 'connector resolve', then push this row again.",
+    )
+    row.code, row.problems, row.same = problem.code, (problem,), by
+
+
+class Queue:
+    """Rows of one run in their order. Rows for the same record start one after another.
+
+    Args:
+        rows: Rows, in order.
+        open_by_subject: Row with an open write in the journal, by the record that it writes.
+    """
+
+    def __init__(self, rows: Iterable[Row], open_by_subject: Mapping[str, RowKey]) -> None:
+        self._rows = deque(rows)
+        own = {row.key for row in self._rows}
+        self._under_way = {s: key for s, key in open_by_subject.items() if key in own}
+        self._open = {s: key for s, key in open_by_subject.items() if key not in own}
+        self._behind: dict[str, list[Row]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if no row is left, not even one that waits for another."""
+        return not self._rows and not self._behind
+
+    def blocked_by(self, row: Row) -> RowKey | None:
+        """Return the open row for the same record, which is not in this run."""
+        return self._open.get(str(subject(row)))
+
+    def next_row(self) -> Row | None:
+        """Return the next row that can start, or that is blocked; None if none can start now."""
+        while self._rows:
+            row = self._rows.popleft()
+            about = str(subject(row))
+            if about in self._open or self._under_way.setdefault(about, row.key) == row.key:
+                return row
+            self._behind.setdefault(about, []).append(row)
+        return None
+
+    def end_row(self, row: Row) -> None:
+        """Let rows for the same record start. An open write blocks them instead."""
+        about = str(subject(row))
+        self._under_way.pop(about, None)
+        if row.is_open and not row.is_nameless:
+            self._open[about] = row.key
+        self._rows.extendleft(reversed(self._behind.pop(about, [])))
+
+
+# -- Decisions of the user -------------------------------------------------------------------------
+
+
+async def _decide(session: Session, key: RowKey, decision: Decision) -> Row:
+    """Carry out the user's decision on an unconfirmed row, or on the row that it follows."""
+    row = session.stored.row(key)
+    if row is not None and row.is_followed and row.same is not None:
+        row = session.stored.row(row.same)
+    if row is None or not (row.attempts or row.is_open):
+        raise Misused(
+            f"row {key[1]} of the batch {key[0]} was never sent",
+            action="Give a row that 'connector resolve' lists.",
+        )
+    if row.state == "sent" and decision == "look":
+        return row
+    if row.state == "sent":
+        raise Misused(
+            f"the API may still apply row {row.number} of the batch {row.batch}",
+            action="Search for the record with --look. If it does not exist after some minutes, "
+            "resolve the row with --resend or --drop.",
+        )
+    if row.state != "held":
+        raise Misused(
+            f"row {row.number} of the batch {row.batch} is not unconfirmed",
+            action="Give a row that 'connector resolve' lists.",
+        )
+    match decision:
+        case "look":
+            row.state, row.code, row.problems = "sent", "in_doubt", ()
+        case "resend":
+            row.state, row.code, row.problems = "planned", "in_doubt", ()
+        case "drop":
+            row.end("refused", "not_sent", "dropped")
+        case DeclaredRecord():
+            await _declare(session, row, decision)
+            return row
+    await session.save(row)
+    return row
+
+
+async def _declare(session: Session, row: Row, declared: DeclaredRecord) -> None:
+    """Read the record that the user declared, and make it the row's.
+
+    Raises `Misused` if it does not exist, or differs and `ignores_differences` is False.
+    """
+    id = declared.record_id
+    if row.record_id is not None and row.operation != "create" and row.record_id != id:
+        raise Misused(
+            f"row {row.number} updates the record {row.record_id}, but another record was given",
+            action="Give the record of the row, or use --resend or --drop.",
+        )
+    try:
+        record = await session.context.client.detail(row.resource, id, row.parent)
+    except NotFound as error:
+        if not error.is_api_error:
+            raise  # A proxy's page says nothing about the record.
+        if row.operation == "convert":
+            # A converted lead may be gone (API 3.5).
+            row.end("done", "converted", "declared")
+            await session.save(row)
+            return
+        raise Misused(
+            f"{row.resource} has no record {id}",
+            action="Copy the id of the record from the platform.",
+        ) from None
+    other = [n for n, v in row.identity.items() if fold(record.raw.get(n)) != fold(v)]
+    if other and row.operation == "create" and not declared.ignores_differences:
+        raise Misused(
+            f"the record {id} has other values than row {row.number} in: {', '.join(other)}",
+            action="Give the id of the right record. If this record is right, add --force.",
+        )
+    at = record.raw.get("updated_at")
+    row.record_id, row.updated_at = id, at if isinstance(at, str) else row.updated_at
+    if row.operation == "create" and row.then and not row.is_created:
+        row.before, row.is_created = dict(record.raw), True
+        row.end("planned", "not_applied", "declared")
+    else:
+        row.end("done", done_outcome(row), "declared")
+    await session.save(row, record, whole=True)
+
+
+def done_outcome(row: Row) -> Outcome:
+    """Return the outcome of a row that was applied."""
+    outcomes: dict[str | None, Outcome] = {"create": "created", "update": "updated"}
+    return outcomes.get(row.operation, "converted")
+
+
+# -- Checks before the first row -------------------------------------------------------------------
+
+
+def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
+    """Raise `ConnectorError` if the state was replaced and no pull has verified the resource since.
+
+    The state lacks the pushes since its backup: their rows could be created a second time. After a
+    pull their records are loaded, and the rows are duplicates.
+    """
+    restored = latest_restore(context.database)
+    if restored is None:
+        return
+    before = restored.proven.get(resource)
+    state = context.warehouse.read(read_resource_state, resource, with_last_run=False)
+    if state.proven_at is not None and (before is None or state.proven_at > before):
+        return
+    raise ConnectorError(
+        f"the state was replaced at {format_moment(restored.restored_at)}, and no pull has verified"
+        f" {resource} since. A push could create rows a second time",
+        code="restored_unpulled",
+    )
+
+
+def _recently_created(session: Session, plan: Plan) -> Collection[str]:
+    """Return the ids of recently created records in the local copy: no row has created them."""
+    creates = {row.parent: row for row in plan.rows if row.operation == "create"}
+    lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + session.context.lateness_seconds)
+    _, server_now = session.times()
+    found: set[str] = set()
+    for row in creates.values():
+        if (stream := session.stream_of(row)) is not None:
+            found |= session.context.warehouse.query(
+                stream, lambda rows: rows.created_between(server_now - lately, None)
+            )
+    return found

@@ -1,0 +1,323 @@
+"""Session of a push: sends, reads and saves for its rows, and loads what the API showed.
+
+An error that every other row would meet as well stops the run. The records of the answers are
+written to the local copy together, as if a pull had read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from connector.catalog import declaration
+from connector.catalog.resource import Page, Resource
+from connector.client.messages import Request, read_record, served_at
+from connector.errors import (
+    ConnectorError,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    UnreadableAnswer,
+    WarehouseError,
+)
+from connector.pulls.outcome import Progress
+from connector.pulls.run_context import RunContext
+from connector.pushes_new.row import Accepted, Answer, Lost, Unsent, answer_from_error
+from connector.state.journal import Journal
+from connector.state.row import Row, RowKey
+from connector.warehouse.state import find_by_slug_or_id
+from connector.warehouse.stream import (
+    Commit,
+    DeletionProof,
+    FoundDetail,
+    Outcome,
+    Stream,
+    UnreadableDetail,
+)
+
+UNANSWERED_MAX = 5
+"""Maximum number of requests without an answer, one after another."""
+
+LIMITED_MAX = 3
+"""Maximum number of writes that the rate limit refused, one after another, after the client's
+retries.
+"""
+
+LOADED_TOGETHER = 500
+"""Number of answers that are written to the local copy together."""
+
+WAIT_SECONDS_MAX = 30.0
+"""Maximum length of one sleep, so that the progress is reported."""
+
+QUEUED_AS = "pushed"
+"""Reason in the queue for a record that a push has written."""
+
+Sleep = Callable[[float], Coroutine[Any, Any, None]]
+
+
+class PushStopped(Exception):
+    """The row cannot continue in this run. It keeps its state in the journal."""
+
+
+@dataclass(slots=True)
+class _Answers:
+    """Answers of one stream that wait to be loaded, by id of their record."""
+
+    stream: Stream
+    records: dict[str, FoundDetail] = field(default_factory=dict)
+    queue: dict[str, str] = field(default_factory=dict)
+    gone: dict[str, DeletionProof] = field(default_factory=dict)
+
+
+class Session:
+    """What the rows of one run share. It is the `Api` and the `Journal` of each row.
+
+    Args:
+        context: Open run, with the lock of the account.
+        sleep: Waits until lost rows can be looked up again; None leaves them unconfirmed.
+
+    Attributes:
+        error: Error after which nothing more may be sent.
+        is_read_only: Whether the run sends no writes.
+        answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
+    """
+
+    def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
+        self.context, self._sleep = context, sleep
+        self.stored = Journal(context.database, now=context.now)
+        self.error: ConnectorError | None = None
+        self.is_read_only = False
+        self.answers_not_loaded = 0
+        # A kill leaves at most these rows unconfirmed.
+        self.slots = asyncio.Semaphore(context.connections)
+        self.waiting: dict[RowKey, datetime] = {}
+        self.progress = Progress("")
+        self._stopped = asyncio.Event()
+        self._unanswered = self._limited = 0
+        self._pages: dict[str | None, Page[Resource]] = {}
+        self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
+        self._parents: dict[str, str | None] = {}
+        self._answers: dict[str, _Answers] = {}
+
+    # -- limits and progress ----------------------------------------------------------------------
+
+    def stop(self, error: ConnectorError) -> None:
+        """Let nothing more be sent in this run. The first error is kept."""
+        self.error = self.error or error
+        self._stopped.set()
+
+    def check_can_send(self) -> None:
+        """Raise `PushStopped` if no request may be sent."""
+        if self.error is not None:
+            raise PushStopped
+
+    def check_can_write(self) -> None:
+        """Raise `PushStopped` if no write may be sent."""
+        self.check_can_send()
+        if self.is_read_only:
+            raise PushStopped
+
+    def begin_batch(self, resource: str, batch: str, rows: int) -> None:
+        """Report the number of unfinished rows."""
+        self.progress = Progress(resource, pending=rows, batch=batch)
+        self.context.watch(self.progress)
+
+    def end_row(self) -> None:
+        """Report that one row less is pending: it has ended, or cannot continue in this run."""
+        now, requests = self.progress, self.context.tally.requests
+        self.progress = replace(now, read=now.read + 1, pending=now.pending - 1, requests=requests)
+        self.context.watch(self.progress)
+
+    def times(self) -> tuple[datetime, datetime]:
+        """Return the time of our own clock, and the estimated time of the server's."""
+        now = self.context.now()
+        return now, now + self.context.quota.server_ahead
+
+    def record_write(self, error: ConnectorError | None) -> None:
+        """Count failed writes in a row, and stop the run if other rows would fail as well."""
+        match None if error is None else answer_from_error(error):
+            case Lost():
+                self._count_unanswered(error)
+            case Unsent(is_limited=True):
+                self._limited += 1
+                if error is not None and self._limited >= LIMITED_MAX:
+                    self.stop(error)
+            case Unsent():
+                if error is not None:
+                    self.stop(error)
+            case _:
+                self._unanswered = self._limited = 0
+
+    def _count_unanswered(self, error: ConnectorError | None) -> None:
+        """Count an unanswered request, and stop the run after `UNANSWERED_MAX` in a row."""
+        self._unanswered += 1
+        if error is not None and self._unanswered >= UNANSWERED_MAX:
+            self.stop(error)
+
+    # -- the API of a row -------------------------------------------------------------------------
+
+    async def send(self, row: Row, request: Request) -> Answer:
+        """Send a request that the journal has, once."""
+        try:
+            answer = await self.context.client.send(request)
+            raw = read_record(request, answer)
+        except ConnectorError as error:
+            self.record_write(error)
+            return answer_from_error(error)
+        self.record_write(None)
+        return Accepted(declaration(row.resource).record(raw, served_at=served_at(answer)))
+
+    async def read(self, row: Row, id: str) -> Outcome:
+        """Return the complete record as it is now; a proof if it is deleted."""
+        self.check_can_send()
+        try:
+            record = await self.context.client.detail(row.resource, id, row.parent)
+        except ConnectorError as error:
+            # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
+            if isinstance(error, NotFound) and error.is_api_error:
+                return DeletionProof(error.served_at or self.context.now())
+            return self._unreadable(error)
+        return FoundDetail(record, record.served_at or self.context.now())
+
+    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+        """Return a page of the list, the last created first."""
+        self.check_can_send()
+        try:
+            found = await self.context.client.page(
+                row.resource, row.parent, page=page, sort="created_at", order="desc"
+            )
+        except ConnectorError as error:
+            return self._unreadable(error)
+        return replace(found, received_at=self.context.now())
+
+    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+        """Return the first page as it was before the run's first write. It is read once."""
+        async with self._page_lock:
+            if row.parent in self._pages:
+                return self._pages[row.parent]
+            page = await self.newest(row, 1)
+            if isinstance(page, Page):
+                self._pages[row.parent] = page
+            return page
+
+    def _unreadable(self, error: ConnectorError) -> UnreadableDetail:
+        """Return that something cannot be read now. Other rows would fail, too: `PushStopped`."""
+        if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
+            self.stop(error)
+            raise PushStopped from None
+        self._count_unanswered(error)
+        return UnreadableDetail(error.code)
+
+    async def wait_until(self, row: Row, moment: datetime) -> None:
+        """Wait, while other rows are sent. Raises `PushStopped` if the run does not wait."""
+        if self._sleep is None:
+            raise PushStopped
+        self.waiting[row.key] = moment
+        self.slots.release()
+        try:
+            while (left := (moment - self.context.now()).total_seconds()) > 0:
+                if len(self.waiting) >= self.progress.pending:
+                    until = min(self.waiting.values())
+                    rows = len(self.waiting)
+                    self.context.watch(replace(self.progress, pending=rows, until=until))
+                await self._sleep_or_stop(min(left, WAIT_SECONDS_MAX))
+        finally:
+            del self.waiting[row.key]
+            await self.slots.acquire()
+        self.check_can_send()
+
+    async def _sleep_or_stop(self, seconds: float) -> None:
+        """Sleep, unless the run is stopped. Raises `PushStopped`."""
+        assert self._sleep is not None
+        waits = [
+            asyncio.ensure_future(each) for each in (self._sleep(seconds), self._stopped.wait())
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        self.check_can_send()
+
+    # -- the journal of a row ---------------------------------------------------------------------
+
+    async def save(self, row: Row, shown: Resource | None = None, *, whole: bool = False) -> None:
+        """Save the row on the disk, and load the record that the API showed."""
+        self.stored.save(row)
+        await self.load(row, shown, whole=whole)
+
+    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
+        """Return those of the ids that are certainly not the row's record."""
+        return self.stored.taken(key, ids)
+
+    async def rivals(self, row: Row) -> Sequence[Row]:
+        """Return other rows that may be creating a record of the same resource."""
+        return self.stored.rivals(row)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    async def load(
+        self,
+        row: Row,
+        shown: Resource | None,
+        *,
+        whole: bool = False,
+        gone: DeletionProof | None = None,
+    ) -> None:
+        """Load a record with others: complete if the answer has all fields, else by the next pull.
+
+        `gone` proves that the record was deleted.
+        """
+        is_written = row.outcome in ("created", "updated", "converted", "not_applied")
+        if row.record_id is None or (shown is None and gone is None and not is_written):
+            return
+        stream = self.stream_of(row)
+        if stream is None:
+            self.answers_not_loaded += 1
+            return
+        waiting = self._answers.setdefault(stream.name, _Answers(stream))
+        names = {each.name for each in stream.resource.detail_fields}
+        if gone is not None:
+            waiting.records.pop(row.record_id, None)
+            waiting.gone[row.record_id] = gone
+        elif shown is not None and (whole or names <= shown.raw.keys()):
+            waiting.records[shown.id] = FoundDetail(shown, shown.served_at or self.context.now())
+            waiting.queue.pop(shown.id, None)
+        else:
+            waiting.records.pop(row.record_id, None)
+            waiting.queue[row.record_id] = QUEUED_AS
+        if sum(len(each.records) + len(each.queue) for each in self._answers.values()) >= (
+            LOADED_TOGETHER
+        ):
+            await self.load_rest()
+
+    async def load_rest(self) -> None:
+        """Write all answers to the local copy. Those that fail are counted; a pull loads them."""
+        async with self._load_lock:
+            waiting, self._answers = self._answers, {}
+            for each in waiting.values():
+                records = tuple(each.records.values())
+                commit = Commit(records=records, gone=each.gone, enqueue=each.queue)
+                now, run_id = self.context.now(), self.context.run.run_id
+                try:
+                    await asyncio.to_thread(
+                        self.context.warehouse.commit, each.stream, commit, run_id, now
+                    )
+                except WarehouseError:
+                    self.answers_not_loaded += len(records) + len(each.queue) + len(each.gone)
+
+    def stream_of(self, row: Row) -> Stream | None:
+        """Return the stream of the row's record; None if its parent is not loaded."""
+        resource = declaration(row.resource)
+        if resource.parent is None:
+            return Stream(resource)
+        assert row.parent is not None
+        if row.parent not in self._parents:
+            find, name = find_by_slug_or_id, resource.parent
+            found = self.context.warehouse.read(find, name, row.parent)
+            self._parents[row.parent] = found[0] if len(found) == 1 else None
+        parent = self._parents[row.parent]
+        return None if parent is None else Stream(resource, parent)

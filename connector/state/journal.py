@@ -1,0 +1,453 @@
+"""Journal of pushes: every batch and every row with its attempts. One method is one transaction.
+
+A row is saved before its first byte is sent, and after every change. The lock of the account lets
+only one process write. The outcome of a row that follows another is that row's, at any time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from connector.errors import UnknownName
+from connector.state.database import Database, columns, to_column
+from connector.state.row import (
+    GOOD,
+    Mode,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    fingerprint,
+    from_columns,
+    subject,
+    to_columns,
+)
+
+BATCHES_READ = 20
+"""Batches of each resource that `health` reads."""
+
+_VALUES_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Stored batch: one file that was pushed with one policy.
+
+    Attributes:
+        digest: SHA-256 of the file, in hexadecimal.
+        known_ids: Ids that were loaded shortly before, so that no row has created them.
+        outcome: Outcome of the last run, with `error_code` and `message`; None until it has ended.
+        requests: Requests of all runs; `seconds` likewise.
+        sent_by: User of the import page; `undone_by` likewise.
+    """
+
+    batch: str
+    resource: str
+    mode: Mode
+    file: str
+    digest: str
+    policy: Policy
+    known_ids: frozenset[str]
+    begun_at: datetime
+    ended_at: datetime | None = None
+    outcome: str | None = None
+    error_code: str | None = None
+    message: str | None = None
+    requests: int = 0
+    seconds: float = 0.0
+    sent_by: str | None = None
+    undone_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All rows of one file for one resource. `digest` is the SHA-256 of the file."""
+
+    resource: str
+    mode: Mode
+    file: str
+    digest: str
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """Number of unconfirmed rows, and since when the first of them is."""
+
+    rows: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PushHealth:
+    """Recent batches, and unconfirmed rows.
+
+    Attributes:
+        batches: Latest batches of each resource, newest first.
+        refused: Number of rows of each of these batches that need a correction.
+        held: Rows on which the user has to decide.
+        open: Rows that were sent and not answered. A running push always has some.
+    """
+
+    batches: tuple[Batch, ...] = ()
+    refused: Mapping[str, int] = field(default_factory=dict)
+    held: Unconfirmed | None = None
+    open: Unconfirmed | None = None
+
+
+class Journal:
+    """Journal of pushes of one account. Every method can raise a `WarehouseError`."""
+
+    def __init__(
+        self, database: Database, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._database, self._now = database, now
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return all batches, the latest first."""
+        found = self._database.rows("SELECT * FROM batches ORDER BY begun_at DESC, batch DESC")
+        return tuple(map(_batch, found))
+
+    def batch(self, name: str) -> Batch:
+        """Return the batch with this name. Raises `UnknownName`."""
+        found = self._database.rows("SELECT * FROM batches WHERE batch = ?", name)
+        if not found:
+            raise UnknownName("batch", name, [each.batch for each in self.batches()])
+        return _batch(found[0])
+
+    def has_batch(self, resource: str, digest: str | None = None) -> bool:
+        """Return True if the resource was ever pushed; with a `digest`, from this very file."""
+        sql = "SELECT 1 FROM batches WHERE resource = ? AND digest = coalesce(?, digest) LIMIT 1"
+        return bool(self._database.rows(sql, resource, digest))
+
+    def begin(
+        self,
+        plan: Plan,
+        policy: Policy,
+        name: str,
+        *,
+        known_ids: Collection[str] = (),
+        sent_by: str | None = None,
+    ) -> Batch:
+        """Record a file with all of its rows, and return its batch.
+
+        If the same file was pushed with the same policy and not finished, its batch continues: rows
+        that were tried stay, and the others are replaced by those of the plan. Rows whose write
+        another row has made, or may have made, end here.
+        """
+        with self._database.transaction() as connection:
+            batch = self._unfinished_batch(plan, policy)
+            if batch is None:
+                at = self._now()
+                batch = Batch(
+                    *(name, plan.resource, plan.mode, plan.file, plan.digest, policy),
+                    *(frozenset(known_ids), at),
+                )
+                self._database.put("batches", _batch_columns(batch))
+            before = self.rows(batch.batch)
+            kept = {row.number: row for row in before if row.state != "planned" or row.attempts}
+            connection.executemany(
+                "DELETE FROM rows WHERE batch = ? AND number = ?",
+                [row.key for row in before if row.number not in kept],
+            )
+            rows = [row for row in plan.rows if row.number not in kept]
+            for row in rows:
+                row.batch, row.moved_at = batch.batch, self._now()
+                row.outcome = "not_sent" if row.state == "planned" else row.outcome
+            self._insert(rows)
+            return self.resume(batch.batch, sent_by)
+
+    def resume(self, name: str, sent_by: str | None = None) -> Batch:
+        """Record that a run continues a batch, and return it. Raises `UnknownName`.
+
+        Rows that were never sent end here if another row has made their write, or may have.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE batches SET ended_at = NULL, outcome = NULL, error_code = NULL,"
+                " message = NULL, sent_by = coalesce(?, sent_by) WHERE batch = ?",
+                (sent_by, name),
+            )
+            batch, rows = self.batch(name), self.rows(name)
+            unsent = [row for row in rows if row.state == "planned" and not row.is_open]
+            self._end_repeated(rows, unsent, batch.policy)
+            for row in unsent:
+                if row.state != "planned":
+                    self.save(row)
+            return batch
+
+    def _unfinished_batch(self, plan: Plan, policy: Policy) -> Batch | None:
+        """Return the latest unfinished batch of the same file, policy and rows."""
+        found = self._database.rows(
+            "SELECT * FROM batches AS b WHERE digest = ? AND resource = ? AND mode = ?"
+            " AND policy = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM rows"
+            " WHERE batch = b.batch AND state IN ('planned', 'sent')))"
+            " ORDER BY begun_at DESC, batch DESC",
+            *(plan.digest, plan.resource, plan.mode, _policy_text(policy)),
+        )
+        wanted = {row.number for row in plan.rows}
+        for each in map(_batch, found):
+            numbers = self._database.rows("SELECT number FROM rows WHERE batch = ?", each.batch)
+            if {number for (number,) in numbers} == wanted:
+                return each
+        return None
+
+    def _end_repeated(self, rows: Sequence[Row], unsent: Sequence[Row], policy: Policy) -> None:
+        """End unsent rows whose write another row of the batch or of another batch has made."""
+        first = {
+            fingerprint(row): row
+            for row in rows
+            if row.outcome not in ("duplicate", "invalid", "unchanged")
+            and not row.is_followed
+            and (row.state != "planned" or row.is_open)
+        }
+        for row in unsent:
+            if (other := first.setdefault(fingerprint(row), row)) is not row:
+                problem = Problem("same_row", f"row {other.number} of the file has the same values")
+                row.end("refused", "duplicate", "same_row", problem)
+                row.same = other.key
+        left = {str(fingerprint(row)): row for row in unsent if row.state == "planned"}
+        batch = next((row.batch for row in rows), "")
+        for print_, other in self.earlier(left, exclude_batch=batch).items():
+            row = left[print_]
+            if policy.resend and other.operation != "convert" and not other.is_open:
+                continue
+            row.same = other.key
+            if other.is_open:
+                row.end("refused", "held", "taken_over")
+            elif other.outcome == "not_applied":
+                row.end("refused", "not_applied", "already_pushed")
+            else:
+                row.end("done", "unchanged", "already_pushed")
+                row.record_id = other.record_id
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        """Insert rows into the journal."""
+        if not rows:
+            return
+        stored = [to_columns(row) for row in rows]
+        names = list(stored[0])
+        sql = f"INSERT INTO rows ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
+        with self._database.transaction() as connection:
+            connection.executemany(
+                sql, ([to_column(value) for value in each.values()] for each in stored)
+            )
+
+    def end(
+        self,
+        batch: str,
+        outcome: str,
+        *,
+        requests: int,
+        seconds: float,
+        error_code: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Record how a run of the batch ended, and add its requests and seconds."""
+        self._database.write(
+            "UPDATE batches SET ended_at = ?, outcome = ?, error_code = ?, message = ?,"
+            " requests = requests + ?, seconds = seconds + ? WHERE batch = ?",
+            *(self._now(), outcome, error_code, message, requests, seconds, batch),
+        )
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def rows(self, batch: str) -> list[Row]:
+        """Return all rows of a batch by number. One that follows another has its outcome."""
+        found = self._database.rows("SELECT * FROM rows WHERE batch = ? ORDER BY number", batch)
+        return [self._resolved(from_columns(each)) for each in found]
+
+    def row(self, key: RowKey) -> Row | None:
+        """Return a row; None if it is missing."""
+        sql = "SELECT * FROM rows WHERE batch = ? AND number = ?"
+        return next((self._resolved(from_columns(r)) for r in self._database.rows(sql, *key)), None)
+
+    def _resolved(self, row: Row) -> Row:
+        """Return the row with the outcome, the record and the problems of the row it follows."""
+        if not row.is_followed or row.same is None:
+            return row
+        followed = self.row(row.same)
+        if followed is not None:
+            is_done = followed.outcome in ("created", "updated", "converted")
+            row.outcome = "unchanged" if is_done else followed.outcome
+            row.record_id, row.problems = followed.record_id, followed.problems
+        return row
+
+    def unfinished(self, batch: str) -> list[Row]:
+        """Return the rows that a push of the batch can continue, by number.
+
+        Before them come rows of earlier batches that rows of this batch follow.
+        """
+        found = self._database.rows(
+            "SELECT * FROM rows WHERE state IN ('planned', 'sent') AND (batch = ?1 OR is_open AND"
+            " (batch, number) IN (SELECT same_batch, same_number FROM rows WHERE batch = ?1"
+            " AND code = 'taken_over')) ORDER BY batch = ?1, batch, number",
+            batch,
+        )
+        return list(map(from_columns, found))
+
+    def unconfirmed(self) -> list[Row]:
+        """Return the rows of all batches that were sent and whose fate is unknown."""
+        found = self._database.rows(
+            "SELECT * FROM rows WHERE state IN ('sent', 'held') ORDER BY batch, number"
+        )
+        return list(map(from_columns, found))
+
+    def save(self, row: Row) -> None:
+        """Replace a row by its present form. A row that has ended never changes again."""
+        row.moved_at = self._now()
+        stored = to_columns(row)
+        sets = ", ".join(f"{name} = ?" for name in stored)
+        count = self._database.write(
+            f"UPDATE rows SET {sets} WHERE batch = ? AND number = ?"
+            " AND state NOT IN ('done', 'refused')",
+            *(*stored.values(), *row.key),
+        )
+        assert count == 1, f"row {row.key} is missing, or has ended"
+
+    # -- comparing with other rows ----------------------------------------------------------------
+
+    def earlier(self, prints: Iterable[str], *, exclude_batch: str = "") -> dict[str, Row]:
+        """Return the latest row that made each write or may have, by fingerprint.
+
+        Undone rows are left out. So is an update if the API returned other values, or if another
+        row has changed the record since: it may be sent again.
+        """
+        wanted, found = list(prints), dict[str, Row]()
+        for start in range(0, len(wanted), _VALUES_AT_ONCE):
+            rows = self._database.rows(
+                "SELECT * FROM rows AS r WHERE fingerprint IN (SELECT value FROM json_each(?))"
+                " AND undone_at IS NULL AND batch <> ? AND (is_open OR outcome IN ('created',"
+                " 'converted') OR (outcome = 'not_applied' AND operation = 'create')"
+                " OR (outcome = 'updated' AND NOT EXISTS (SELECT 1 FROM rows AS l WHERE"
+                " l.record_id = r.record_id AND l.operation = 'update' AND l.moved_at > r.moved_at"
+                " AND l.outcome IN ('updated', 'not_applied'))))"
+                " AND state <> 'refused' ORDER BY is_open DESC, moved_at DESC",
+                *(wanted[start : start + _VALUES_AT_ONCE], exclude_batch),
+            )
+            for each in rows:
+                if each["fingerprint"] not in found:
+                    found[each["fingerprint"]] = from_columns(each)
+        return found
+
+    def taken(self, key: RowKey, ids: Collection[str]) -> frozenset[str]:
+        """Return those of the ids that cannot be the record of a row.
+
+        They were loaded before its batch began, or another row has created them.
+        """
+        made = self._database.rows(
+            "SELECT record_id FROM rows WHERE record_id IN (SELECT value FROM json_each(?))"
+            " AND operation = 'create' AND NOT (batch = ? AND number = ?)"
+            " AND (outcome IN ('created', 'not_applied') OR (state = 'planned' AND is_open))",
+            *(list(ids), *key),
+        )
+        known = self.batch(key[0]).known_ids & set(ids)
+        return frozenset(id for (id,) in made) | known
+
+    def rivals(self, row: Row) -> list[Row]:
+        """Return other rows that may be creating a record of the same resource."""
+        found = self._database.rows(
+            "SELECT * FROM rows WHERE is_open AND operation = 'create' AND resource = ?"
+            " AND NOT (batch = ? AND number = ?)",
+            *(row.resource, *row.key),
+        )
+        return [each for each in map(from_columns, found) if each.parent == row.parent]
+
+    def open_subjects(self) -> dict[str, RowKey]:
+        """Return the row with an open write, by the record or identity that it writes."""
+        found = map(from_columns, self._database.rows("SELECT * FROM rows WHERE is_open"))
+        return {str(subject(row)): row.key for row in found if not row.is_nameless}
+
+    # -- undo -------------------------------------------------------------------------------------
+
+    def mark_undone(self, updated_at: Mapping[RowKey, str | None], by: str | None = None) -> None:
+        """Mark rows as undone, so that the same rows may be pushed again.
+
+        The value of a row is its record's `updated_at` after the undo; None if another user changed
+        the record between the row and its undo.
+        """
+        with self._database.transaction() as connection:
+            for key, at in updated_at.items():
+                connection.execute(
+                    "UPDATE rows SET undone_at = ?, updated_at = coalesce(?, updated_at)"
+                    " WHERE batch = ? AND number = ?",
+                    (to_column(self._now()), at, *key),
+                )
+            for batch in {batch for batch, _ in updated_at} if by is not None else ():
+                connection.execute("UPDATE batches SET undone_by = ? WHERE batch = ?", (by, batch))
+
+    def undone_updates(self, record_id: str) -> list[tuple[str, str]]:
+        """Return `updated_at` before each undone update of a record, and after its undo."""
+        found = self._database.rows(
+            "SELECT * FROM rows WHERE record_id = ? AND operation = 'update'"
+            " AND undone_at IS NOT NULL AND updated_at IS NOT NULL",
+            record_id,
+        )
+        pairs = (((r["before"] or {}).get("updated_at"), r["updated_at"]) for r in found)
+        return [(before, after) for before, after in pairs if before]
+
+    # -- previews ---------------------------------------------------------------------------------
+
+    def note_preview(self, digest: str, resource: str, at: datetime) -> None:
+        """Record that the user saw at this time what a push of the file would change."""
+        self._database.put("previews", {"digest": digest, "resource": resource, "at": at})
+
+    def previewed_at(self, digest: str, resource: str) -> datetime | None:
+        """Return the time of the last preview of the file; None if there was none."""
+        sql = "SELECT at FROM previews WHERE digest = ? AND resource = ?"
+        found = self._database.rows(sql, digest, resource)
+        return found[0]["at"] if found else None
+
+    # -- health -----------------------------------------------------------------------------------
+
+    def health(self) -> PushHealth:
+        """Return the latest batches and the unconfirmed rows, without contents."""
+        seen: dict[str, int] = {}
+        batches = []
+        for each in self.batches():
+            seen[each.resource] = seen.get(each.resource, 0) + 1
+            if seen[each.resource] <= BATCHES_READ:
+                batches.append(each)
+        refused = self._database.rows(
+            "SELECT batch, count(*) AS n FROM rows WHERE undone_at IS NULL AND outcome IN"
+            " ('rejected', 'conflict', 'invalid', 'not_applied') GROUP BY batch"
+        )
+        return PushHealth(
+            tuple(batches), dict(map(tuple, refused)), self._count("held"), self._count("sent")
+        )
+
+    def _count(self, state: str) -> Unconfirmed | None:
+        """Return the rows in a state; None if there are none."""
+        ((rows, since),) = self._database.rows(
+            "SELECT count(*), min(moved_at) FROM rows WHERE state = ?", state
+        )
+        return Unconfirmed(rows, datetime.fromisoformat(since)) if rows else None
+
+
+def is_good(rows: Iterable[Row]) -> bool:
+    """Return True if no row needs attention."""
+    return all(row.outcome in GOOD for row in rows)
+
+
+def _batch(found: Any) -> Batch:
+    """Return a batch from its columns."""
+    values = dict(found)
+    policy, known_ids = values.pop("policy"), values.pop("known_ids")
+    return Batch(**values, policy=Policy(**policy), known_ids=frozenset(known_ids))
+
+
+def _batch_columns(batch: Batch) -> dict[str, Any]:
+    """Return a batch by column."""
+    own = {"policy": _policy_text(batch.policy), "known_ids": sorted(batch.known_ids)}
+    return {**columns(batch), **own}
+
+
+def _policy_text(policy: Policy) -> str:
+    """Return the policy as JSON. Equal policies have equal texts."""
+    return json.dumps(asdict(policy), sort_keys=True)

@@ -1,0 +1,343 @@
+"""Runs of commands, the result of each resource, publications, events, and the folder's facts.
+
+Another process may read them at any time, for `status`. They are copied to the tables `sync` of the
+published file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from connector.state.database import Database, columns
+
+BACKUPS_KEPT = 50
+"""Number of records of backups that stay."""
+
+ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
+"""Kinds of event that are only reported once for a resource."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Record of one execution of a command. One without an outcome runs, or was killed."""
+
+    run_id: str
+    command: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: str | None = None
+    seconds: float | None = None
+    waited_seconds: float | None = None
+    requests: int | None = None
+    rate_limited: int | None = None
+    error_code: str | None = None
+    message: str | None = None
+    budget: int | None = None
+    month_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRun:
+    """Result of one run for one resource: requests by kind, and rows by result.
+
+    Attributes:
+        proven: True if the local copy is verified up to `bookmark_after`.
+        message: Reason why it is not verified.
+        sweeps: Number of requests that searched for deletions.
+        scrubs: Number of requests that verified unchanged records.
+        lateness_seconds: Assumed delay before a write becomes visible.
+        oldest_read_at: Time of the least recently read detail of a live row.
+        anomalies: Number of events by kind, except deletions.
+        month_share: Share of the monthly quota; None if the quota is unknown.
+    """
+
+    resource: str
+    outcome: str
+    proven: bool
+    requests: int
+    lists: int
+    details: int
+    new: int
+    changed: int
+    unchanged: int
+    deleted: int
+    live: int
+    total: int | None
+    pending: int
+    bookmark_before: datetime | None
+    bookmark_after: datetime | None
+    error_code: str | None = None
+    message: str | None = None
+    sweeps: int = 0
+    scrubs: int = 0
+    waited_seconds: float = 0.0
+    rate_limited: int = 0
+    lateness_seconds: float | None = None
+    oldest_read_at: datetime | None = None
+    anomalies: Mapping[str, int] = field(default_factory=dict)
+    month_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Attempt to publish. `outcome` is None while it is running.
+
+    Attributes:
+        publication: Id of the attempt.
+        true_of: Time up to which the data is verified.
+        failed_checks: Names of failed checks; in a published file, only warnings.
+        failed_rows: Number of wrong rows of each failed check.
+        failed_samples: Id of one wrong row of each failed check.
+        unfilled_seeds: Seeds that the user has not started to fill in.
+        unfilled_rows: Number of values that each of these seeds lacks.
+        personal: Setting `publish_personal`.
+        left_out: Setting `publish_without`.
+        bytes: Size of the file; None within the file itself.
+    """
+
+    publication: str
+    started_at: datetime
+    run_id: str | None = None
+    ended_at: datetime | None = None
+    true_of: datetime | None = None
+    outcome: str | None = None
+    models: int = 0
+    checks: int = 0
+    failed_checks: tuple[str, ...] = ()
+    failed_rows: tuple[int, ...] = ()
+    failed_samples: tuple[str | None, ...] = ()
+    unfilled_seeds: tuple[str, ...] = ()
+    unfilled_rows: tuple[int, ...] = ()
+    personal: str = "keep"
+    left_out: tuple[str, ...] = ()
+    time_zone: str | None = None
+    error_code: str | None = None
+    message: str | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+class AnEvent(Protocol):
+    """Event of a pull. `detail` contains no personal data."""
+
+    kind: str
+    detail: str
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEvent:
+    """Stored event of a resource, or of none."""
+
+    kind: str
+    detail: str
+    id: str | None
+    resource: str | None
+    run_id: str | None
+    seen_at: datetime
+
+
+class Runs:
+    """Runs, publications and events of one account. Methods can raise a `WarehouseError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # -- runs -------------------------------------------------------------------------------------
+
+    def begin(self, run: Run) -> None:
+        """Record a run that starts now. Earlier ones without an outcome were interrupted.
+
+        The caller holds the lock of the account, so that no other run is in progress.
+        """
+        with self._database.transaction():
+            self._database.write("UPDATE runs SET outcome = 'interrupted' WHERE outcome IS NULL")
+            self._database.put("runs", columns(run))
+
+    def end(self, run: Run) -> None:
+        """Replace the record of a run."""
+        self._database.put("runs", columns(run))
+
+    def add_resource(self, run_id: str, result: ResourceRun) -> None:
+        """Record the result of a run for one resource."""
+        self._database.put("run_resources", {"run_id": run_id, **columns(result)})
+
+    def latest(self, count: int) -> tuple[Run, ...]:
+        """Return the latest runs, newest first."""
+        sql = "SELECT * FROM runs ORDER BY started_at DESC, run_id DESC LIMIT ?"
+        return tuple(Run(**row) for row in self._database.rows(sql, count))
+
+    def first_started_at(self) -> datetime | None:
+        """Return the start of the first run; None if there is none."""
+        found = self._database.rows("SELECT * FROM runs ORDER BY started_at LIMIT 1")
+        return found[0]["started_at"] if found else None
+
+    def latest_of_resources(self) -> dict[str, tuple[str, ResourceRun]]:
+        """Return run id and result of the latest run that reached each resource."""
+        rows = self._database.rows(
+            "SELECT r.* FROM run_resources AS r JOIN runs USING (run_id)"
+            " WHERE r.outcome <> 'not_started' ORDER BY started_at, run_id"
+        )
+        return {row["resource"]: (row["run_id"], _without(ResourceRun, row)) for row in rows}
+
+    def resources_of(self, run_id: str) -> tuple[ResourceRun, ...]:
+        """Return the results of a run."""
+        sql = "SELECT * FROM run_resources WHERE run_id = ? ORDER BY resource"
+        return tuple(_without(ResourceRun, row) for row in self._database.rows(sql, run_id))
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def add_events(
+        self,
+        events: Iterable[AnEvent],
+        at: datetime,
+        *,
+        run_id: str | None = None,
+        resource: str | None = None,
+        parent: str | None = None,
+    ) -> None:
+        """Record events, except kinds that are reported once and are known already."""
+        with self._database.transaction() as connection:
+            for each in events:
+                known = "SELECT 1 FROM events WHERE resource IS ? AND kind = ? AND detail = ?"
+                place = (resource, each.kind, each.detail)
+                if each.kind in ONCE and connection.execute(known, place).fetchone():
+                    continue
+                self._database.write(
+                    "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    *(run_id, resource, parent, each.kind, each.detail, each.id, at),
+                )
+
+    def events(self, *, resource: str | None = None, run_id: str | None = None) -> list[SeenEvent]:
+        """Return events, oldest first; of one resource or of one run if given."""
+        rows = self._database.rows(
+            "SELECT * FROM events WHERE (?1 IS NULL OR resource = ?1)"
+            " AND (?2 IS NULL OR run_id = ?2) ORDER BY seen_at, rowid",
+            *(resource, run_id),
+        )
+        return [_without(SeenEvent, row) for row in rows]
+
+    # -- publications -----------------------------------------------------------------------------
+
+    def put_publication(self, publication: Publication) -> None:
+        """Record a publication, or replace its record."""
+        self._database.put("publications", columns(publication))
+
+    def publications(self, count: int) -> tuple[Publication, ...]:
+        """Return the latest publications, newest first."""
+        sql = "SELECT * FROM publications ORDER BY started_at DESC, publication DESC LIMIT ?"
+        rows = map(dict, self._database.rows(sql, count))
+        return tuple(Publication(**{n: _as_tuple(v) for n, v in row.items()}) for row in rows)
+
+
+def _as_tuple(value: Any) -> Any:
+    """Return a list as a tuple; other values as they are."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _without(kind: type[T], row: Any) -> T:
+    """Return a record of the columns that the dataclass has."""
+    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return kind(**{name: row[name] for name in names})
+
+
+# -- Identity --------------------------------------------------------------------------------------
+# The work file and the state of a data folder have the same identity.
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Identity that all files of a data folder share.
+
+    Attributes:
+        folder: Random name of the folder, made by its first run.
+        address: Address of the workspace whose records are in the folder.
+        written_by: Version of the connector that wrote the file last.
+    """
+
+    folder: str
+    address: str
+    written_by: str
+
+
+def read_identity(database: Database) -> Identity | None:
+    """Return the identity of the data folder; None before the first run."""
+    found = database.fact("identity")
+    return Identity(**found) if found else None
+
+
+def write_identity(database: Database, identity: Identity) -> None:
+    """Replace the identity of the folder."""
+    database.note("identity", columns(identity))
+
+
+# -- Backups ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Record of a backup. One without `ended_at` runs or was killed; one without `file` failed."""
+
+    began_at: datetime
+    ended_at: datetime | None = None
+    file: str | None = None
+    bytes: int | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Restore of the data folder from a backup. Pushes and requests since `made_at` are missing.
+
+    `proven` has for each resource the server time up to which the restored files are verified.
+    """
+
+    restored_at: datetime
+    made_at: datetime
+    proven: Mapping[str, datetime | None]
+
+
+def put_backup(database: Database, backup: Backup) -> None:
+    """Record a backup, or replace the record with the same start."""
+    with database.transaction():
+        database.put("backups", columns(backup))
+        database.write(
+            "DELETE FROM backups WHERE began_at NOT IN"
+            " (SELECT began_at FROM backups ORDER BY began_at DESC LIMIT ?)",
+            BACKUPS_KEPT,
+        )
+
+
+def latest_backups(database: Database) -> tuple[Backup, ...]:
+    """Return the records of backups, newest first."""
+    found = database.rows("SELECT * FROM backups ORDER BY began_at DESC")
+    return tuple(Backup(**row) for row in found)
+
+
+def note_restore(database: Database, restore: Restore) -> None:
+    """Record the latest restore."""
+    database.note("restore", columns(restore))
+
+
+def latest_restore(database: Database) -> Restore | None:
+    """Return the latest restore; None if there is none."""
+    found = database.fact("restore")
+    if found is None:
+        return None
+    restored_at, made_at = (datetime.fromisoformat(found[n]) for n in ("restored_at", "made_at"))
+    return Restore(
+        restored_at,
+        made_at,
+        {name: at and datetime.fromisoformat(at) for name, at in found["proven"].items()},
+    )
+
+
+def has_state(folder: Path) -> bool:
+    """Return True if the folder has a state file."""
+    return Database(folder).exists

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from connector.catalog.resource import Resource
+from connector.catalog import CATALOG
+from connector.catalog.resource import Declaration, Resource
 from connector.warehouse_new.file import (
     Connection,
     from_microseconds,
@@ -115,3 +117,147 @@ def _between(column: str, after: datetime | None, before: datetime | None) -> st
         for sign, bound in bounds
         if bound is not None
     )
+
+
+# -- Resources -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceState:
+    """State of a resource over all its streams.
+
+    Attributes:
+        live: Number of rows that are not deleted.
+        listed_only: Number of live rows without a detail.
+        pending: Number of queued records.
+        broken: Number of queued records that could not be read in several runs.
+        proven_at: Time up to which the resource is verified; None if it is not.
+        is_listing: True while the list of a first load is being read.
+        lateness_seconds: Greatest assumed delay of a stream; None if it was never pulled.
+        oldest_read_at: Time of the least recently read detail of a live row.
+    """
+
+    resource: str
+    live: int
+    listed_only: int
+    deleted: int
+    pending: int
+    broken: int
+    proven_at: datetime | None
+    is_listing: bool
+    lateness_seconds: float | None
+    oldest_read_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRecord:
+    """Queued record that could not be read, with its last error and the number of failed runs."""
+
+    id: str
+    error: str
+    failed_runs: int
+
+    @property
+    def is_broken(self) -> bool:
+        """Return True if reading it failed in several runs, so that a retry will not help."""
+        return self.failed_runs >= BROKEN_RUNS_MIN
+
+
+BROKEN_RUNS_MIN = 2
+
+PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
+"""SQL for the time up to which a resource is verified: the earliest of its streams."""
+
+
+def resource_state(connection: Connection, resource: str) -> ResourceState:
+    """Return the state of a resource over all its streams."""
+    ((live, listed, deleted, oldest),) = connection.execute(
+        "SELECT count(*) FILTER (_deleted_at IS NULL), "
+        "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
+        "count(*) FILTER (_deleted_at IS NOT NULL), "
+        "epoch_us(min(_hydrated_at) FILTER (_deleted_at IS NULL)) "
+        f"FROM landing.{quoted(resource)}"
+    ).fetchall()
+    ((pending, broken),) = connection.execute(
+        "SELECT count(*), count(*) FILTER (failed_runs >= ?) FROM sync.queue WHERE resource = ?",
+        [BROKEN_RUNS_MIN, resource],
+    ).fetchall()
+    ((proven, is_listing, lateness),) = connection.execute(
+        f"SELECT {PROVEN_AT}, coalesce(bool_or(load_page IS NOT NULL), FALSE), "
+        "max(lateness_seconds) FROM sync.bookmarks WHERE resource = ?",
+        [resource],
+    ).fetchall()
+    return ResourceState(
+        resource, live, listed, deleted, pending, broken, from_microseconds(proven), is_listing,
+        lateness, from_microseconds(oldest),
+    )  # fmt: skip
+
+
+def unread_records(connection: Connection, resource: str) -> tuple[UnreadRecord, ...]:
+    """Return the queued records of the resource that could not be read, most failed runs first."""
+    rows = connection.execute(
+        "SELECT id, error, failed_runs FROM sync.queue WHERE resource = ? AND failed_runs > 0"
+        " ORDER BY failed_runs DESC, id",
+        [resource],
+    ).fetchall()
+    return tuple(UnreadRecord(*row) for row in rows)
+
+
+def verified_at(connection: Connection) -> dict[str, datetime | None]:
+    """Return the time up to which each resource is verified; None if it is not."""
+    rows = connection.execute(
+        f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
+    ).fetchall()
+    return {resource: from_microseconds(at) for resource, at in rows}
+
+
+def live_ids(connection: Connection, resource: str) -> tuple[str, ...]:
+    """Return ids of the live loaded records, in order of creation."""
+    rows = connection.execute(
+        f"SELECT id FROM landing.{quoted(resource)} WHERE _deleted_at IS NULL "
+        "ORDER BY created_at, id"
+    ).fetchall()
+    return tuple(id for (id,) in rows)
+
+
+def deleted_parents(connection: Connection, resource: Declaration) -> tuple[str, ...]:
+    """Return ids of deleted parents that have live items or a bookmark."""
+    parents, rows = quoted(resource.parent or ""), quoted(resource.name)
+    found = connection.execute(
+        f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
+        "WHERE _deleted_at IS NULL UNION SELECT parent FROM sync.bookmarks WHERE resource = ?) "
+        f"WHERE parent NOT IN (SELECT id FROM landing.{parents} WHERE _deleted_at IS NULL) "
+        "ORDER BY parent",
+        [resource.name],
+    ).fetchall()
+    return tuple(parent for (parent,) in found)
+
+
+def oldest_records(connection: Connection, count: int) -> tuple[tuple[str, str], ...]:
+    """Return resource and id of the oldest live records, by which a workspace can be recognized.
+
+    Content items are not included because their address needs more than an id.
+    """
+    selects = (
+        f"SELECT '{each.name}' AS resource, id, created_at FROM landing.{quoted(each.name)}"
+        " WHERE _deleted_at IS NULL AND _hydrated_at IS NOT NULL"
+        for each in CATALOG.values()
+        if each.parent is None
+    )
+    rows = connection.execute(
+        f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
+        f" ORDER BY created_at, id LIMIT {count}"
+    ).fetchall()
+    return tuple((resource, id) for resource, id in rows)
+
+
+def read_identity(connection: Connection) -> tuple[str, str, str] | None:
+    """Return folder, address and version of the folder's identity; None if it has none yet."""
+    rows = connection.execute("SELECT folder, address, written_by FROM sync.folder").fetchall()
+    return rows[0] if rows else None
+
+
+def write_identity(connection: Connection, identity: Sequence[str]) -> None:
+    """Replace folder, address and version of the folder's identity."""
+    connection.execute("DELETE FROM sync.folder")
+    connection.execute("INSERT INTO sync.folder VALUES (?, ?, ?)", list(identity))

@@ -1,0 +1,286 @@
+"""Opening of an account's folder for a run, in one place for every command that writes.
+
+A run holds the account's lock, counts its requests in the state before they are sent, and has the
+work file and a client with the account's address and key. The first run of a folder makes a random
+name and writes it, with the address of the workspace, to the work file and to the state. Every later
+run compares both before its first request, so that two workspaces are never mixed, and a lost file
+is noticed before a file of rows is pushed a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import astuple, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from connector.catalog import CATALOG, declaration
+from connector.catalog.resource import Declaration
+from connector.client.client import Client
+from connector.client.messages import Observer, Request
+from connector.errors import Misused, SettingsError, WarehouseError
+from connector.log import new_id
+from connector.pulls_new.pull import Purpose
+from connector.pulls_new.report import Progress, Watch
+from connector.settings import Settings
+from connector.state import runs as state_runs
+from connector.state.database import Database
+from connector.state.lock import WAIT_SECONDS, Holder, hold
+from connector.state.quota import Quota
+from connector.state.runs import Identity, Run, Runs
+from connector.version import program_version
+from connector.warehouse_new import queries
+from connector.warehouse_new.file import make_folder
+from connector.warehouse_new.landing import read_bookmark
+from connector.warehouse_new.stream import Bookmark, Stream
+from connector.warehouse_new.warehouse import Warehouse
+
+WAIT_TOLD_SECONDS_MIN = 1.0
+"""Shortest wait that is reported, in seconds."""
+
+
+@dataclass(slots=True)
+class RequestTally(Observer):
+    """Observer of the client that counts requests and waiting time.
+
+    Attributes:
+        by_kind: Number of requests by resource and operation.
+        by_purpose: Number of requests by resource and purpose.
+        purpose: Purpose of the next requests.
+        readable: Number of responses that could be read.
+    """
+
+    requests: int = 0
+    rate_limited: int = 0
+    waited_seconds: float = 0.0
+    by_kind: Counter[tuple[str, str]] = field(default_factory=Counter)
+    by_purpose: Counter[tuple[str, str]] = field(default_factory=Counter)
+    purpose: Purpose = "pull"
+    readable: int = 0
+    report_wait: Callable[[float], None] | None = None
+
+    def before_send(self, request: Request) -> None:
+        """Count a request."""
+        self.requests += 1
+        self.by_kind[request.resource, request.operation] += 1
+        self.by_purpose[request.resource, self.purpose] += 1
+
+    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
+        """Count the response if its status is 429."""
+        self.rate_limited += status == 429
+
+    def on_wait_start(self, seconds: float, why: str) -> None:
+        """Call `report_wait` if the wait takes a second or more."""
+        if self.report_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
+            self.report_wait(seconds)
+
+    def on_wait_end(self, seconds: float, why: str) -> None:
+        """Add the duration of a wait for the rate limiter."""
+        self.waited_seconds += seconds
+
+    def requests_of(self, resource: str) -> int:
+        """Return the number of requests sent for the resource."""
+        return sum(count for (name, _), count in self.by_kind.items() if name == resource)
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Open resources of one run. `watch` is called with the progress."""
+
+    client: Client
+    connections: int
+    warehouse: Warehouse
+    database: Database
+    runs: Runs
+    quota: Quota
+    run: Run
+    tally: RequestTally
+    watch: Watch
+    now: Callable[[], datetime]
+    lateness_seconds: float
+
+    async def bookmark(self, stream: Stream) -> Bookmark:
+        """Return the stream's bookmark, with at least the configured lateness."""
+        mark = await asyncio.to_thread(self.warehouse.read, read_bookmark, stream)
+        lateness = self.lateness_seconds
+        if mark != Bookmark():  # The lateness never falls, because R was verified with it.
+            lateness = max(mark.lateness_seconds, lateness)
+        return replace(mark, lateness_seconds=lateness)
+
+    async def streams(self, resource: Declaration) -> tuple[Stream, ...]:
+        """Return the streams of a resource: itself, or one for each loaded record of its parent."""
+        if resource.parent is None:
+            return (Stream(resource),)
+        ids = await asyncio.to_thread(self.warehouse.read, queries.live_ids, resource.parent)
+        return tuple(Stream(resource, id) for id in ids)
+
+    async def ended_streams(self, resource: Declaration) -> tuple[Stream, ...]:
+        """Return streams whose parent is deleted and whose records are still live."""
+        if resource.parent is None:
+            return ()
+        ids = await asyncio.to_thread(self.warehouse.read, queries.deleted_parents, resource)
+        return tuple(Stream(resource, id) for id in ids)
+
+
+def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
+    """Return distinct resource names in the API's order. Raises `UnknownName`."""
+    requested = {declaration(name).name for name in resources} or set(CATALOG)
+    return tuple(name for name in CATALOG if name in requested)
+
+
+@asynccontextmanager
+async def open_run(
+    settings: Settings,
+    command: str,
+    *,
+    budget: int | None = None,
+    ignores_quota: bool = False,
+    loads_again: bool = False,
+    watch: Watch | None = None,
+    wait_seconds: float | None = WAIT_SECONDS,
+    on_wait: Callable[[Holder | None], None] | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> AsyncIterator[RunContext]:
+    """Lock the account's folder, open its files and a client; close them at the end.
+
+    Args:
+        settings: Settings of the account.
+        command: Command in the record of the run and in the lock.
+        budget: Maximum number of requests.
+        ignores_quota: Send requests even if the API reported that the month is used up.
+        loads_again: Make a new work file if it is lost.
+        watch: Called with the progress.
+        wait_seconds: Maximum time to wait for another process; None waits as long as it takes.
+        on_wait: Called once with the holder of the lock, if it is not free.
+        now: Clock.
+        connect: Creates the client.
+
+    Raises:
+        Misused: The budget is 0.
+        SettingsError: The address or the key is missing, or the folder has the records of another
+            address.
+        LeaseHeld: Another process still holds the lock.
+        WarehouseError: The files cannot be used, or do not belong together.
+    """
+    if budget is not None and budget < 1:
+        raise Misused(f"--max-requests is {budget}", action="Give 1 or more.")
+    # A missing address or key is an error before any file is created.
+    connection, warehouse = settings.connection(), Warehouse(settings.folder)
+    await asyncio.to_thread(make_folder, settings.folder)
+    locking = hold(settings.folder, command, wait_seconds=wait_seconds, on_wait=on_wait)
+    async with locking:
+        started_at, tally, follow = now(), RequestTally(), watch or (lambda _: None)
+        tally.report_wait = lambda seconds: follow(
+            Progress("", waits_until=now() + timedelta(seconds=seconds))
+        )
+        with Database(settings.folder) as database, warehouse.keep_open():
+            await asyncio.to_thread(
+                claim_folder, database, warehouse, connection.base_url, loads_again=loads_again
+            )
+            quota = Quota(
+                database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now
+            )
+            client = connect(
+                connection.base_url,
+                connection.api_key,
+                observer=tally,
+                meter=quota,
+                connections=settings.connections,
+                reserve=settings.reserve_requests,
+                **connection.client_options(),
+            )
+            async with client:
+                yield RunContext(
+                    client=client,
+                    connections=settings.connections,
+                    warehouse=warehouse,
+                    database=database,
+                    runs=Runs(database),
+                    quota=quota,
+                    run=Run(new_id(started_at), command, started_at, budget=budget),
+                    tally=tally,
+                    watch=follow,
+                    now=now,
+                    lateness_seconds=float(settings.lateness_seconds),
+                )
+                quota.record_limit(client.limiter.limit)
+
+
+# -- Identity --------------------------------------------------------------------------------------
+
+LOST_WITH_STATE = (
+    "the journal of pushes (undo, and the protection against pushing a file twice), the month's"
+    " request count and the record of runs"
+)
+
+
+def claim_folder(
+    database: Database, warehouse: Warehouse, address: str, *, loads_again: bool = False
+) -> Identity:
+    """Prepare the work file, and return the folder's identity; a new folder gets one.
+
+    Raises:
+        WarehouseError: A file is lost, or the files belong to different folders.
+        SettingsError: The folder has the records of another address.
+    """
+    found = check_folder(database, warehouse, loads_again=loads_again)
+    if found is None:
+        found = Identity(secrets.token_hex(8), address, "")
+    check_address(found, address, warehouse)
+    warehouse.prepare()
+    current = replace(found, written_by=program_version())
+    # The state first: a state with an identity and a new work file is no loss.
+    if state_runs.read_identity(database) != current:
+        state_runs.write_identity(database, current)
+    if warehouse.read(queries.read_identity) != astuple(current):
+        warehouse.write(queries.write_identity, astuple(current))
+    return current
+
+
+def check_folder(
+    database: Database, warehouse: Warehouse, *, loads_again: bool = False
+) -> Identity | None:
+    """Return the identity in the folder's files; None if no run has used the folder yet.
+
+    Creates no file. Raises `WarehouseError` if a file is lost or the files do not belong together.
+    """
+    landed = warehouse.read(queries.read_identity) if warehouse.exists else None
+    known = state_runs.read_identity(database) if database.exists else None
+    if landed is not None and known is None:
+        raise WarehouseError(
+            f"{database.path} is missing or empty, so nothing is pulled or pushed. Lost with it: "
+            f"{LOST_WITH_STATE}",
+            code="ledger_lost",
+        )
+    if known is not None and landed is None and warehouse.published.exists() and not loads_again:
+        raise WarehouseError(
+            f"{warehouse.work} is missing, and the history is in it",
+            action="Restore a backup with 'connector restore', or run 'connector pull --full', "
+            "which loads all records again and starts the history again.",
+            code="work_lost",
+        )
+    if known is not None and landed is not None and known.folder != landed[0]:
+        raise WarehouseError(
+            f"{database.path} and {warehouse.work} belong to different data folders: the state to"
+            f" one of {known.address}, the records to one of {landed[1]}",
+            code="folder_mixed",
+        )
+    return known
+
+
+def check_address(identity: Identity, address: str, warehouse: Warehouse) -> None:
+    """Raise `SettingsError` if the folder has the records of another address."""
+    if identity.address != address:
+        raise SettingsError(
+            f"base_url is {address}, but {warehouse.folder} contains the records of "
+            f"{identity.address}. Nothing was read, because records of two workspaces must not be "
+            "mixed",
+            action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR"
+            " to an empty folder. If the same workspace has moved, run 'connector doctor"
+            " --accept-move'.",
+            code="other_workspace",
+        )

@@ -1,0 +1,201 @@
+"""API and local copy of one stream, as the pull expects them (`pull.Api` and `pull.Copy`).
+
+The work file is queried in a thread, so that requests in progress do not wait for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from connector.catalog.resource import Order, Page, Resource
+from connector.errors import (
+    AnswerTooLarge,
+    Forbidden,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    Stopped,
+    UnexpectedStatus,
+    UnreadableAnswer,
+    UnusableId,
+    WarehouseError,
+)
+from connector.log import shorten_name
+from connector.pulls_new.account import RunContext
+from connector.pulls_new.pull import BATCH_SECONDS_MAX, Purpose
+from connector.pulls_new.report import Progress, ResourceTally
+from connector.warehouse_new.queries import StreamQueries
+from connector.warehouse_new.stream import (
+    Commit,
+    DeletionProof,
+    FoundDetail,
+    LandedRow,
+    Outcome,
+    Stream,
+    UnreadableDetail,
+)
+
+T = TypeVar("T")
+
+UNREAD_MAX, UNREAD_AMONG = 5, 100
+"""A resource fails for the run if more than 5 of its last 100 details failed."""
+
+_UNREAD = (ServerFailed, NoAnswer, UnreadableAnswer, AnswerTooLarge, UnexpectedStatus)
+"""Errors of one detail that do not affect other records."""
+
+
+class StreamApi:
+    """Reads one stream over HTTP. Committed details go to `copy` even if the reading fails."""
+
+    def __init__(self, context: RunContext, stream: Stream, copy: StreamCopy) -> None:
+        self._context, self._stream, self._copy = context, stream, copy
+        # A batch ends by time, so it could be too short to give up on details that fail slowly.
+        self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the requests are counted as."""
+        return self._context.tally.purpose
+
+    @purpose.setter
+    def purpose(self, purpose: Purpose) -> None:
+        self._context.tally.purpose = purpose
+
+    async def page(self, number: int, sort: str | None, order: Order) -> Page[Resource]:
+        """Request one page of the list."""
+        answer = await self._context.client.page(
+            self._stream.resource.name,
+            self._stream.parent,
+            page=number,
+            sort=sort,
+            order=order if sort else None,
+        )
+        self._context.tally.readable += 1
+        return replace(answer, received_at=self._context.now())
+
+    async def details(self, ids: Sequence[str]) -> dict[str, Outcome]:
+        """Read details in parallel until the batch's time is over; return the outcomes by id.
+
+        If an error ends the reading, those read so far are loaded: their requests are counted.
+        """
+        outcomes: dict[str, Outcome] = {}
+        waiting, until = iter(ids), time.monotonic() + BATCH_SECONDS_MAX
+
+        async def work() -> None:
+            for id in waiting:
+                outcomes[id] = await self._read_detail(id)
+                if time.monotonic() > until:
+                    break
+
+        workers = [asyncio.ensure_future(work()) for _ in range(self._context.connections)]
+        try:
+            await asyncio.gather(*workers)
+        except BaseException as ended:
+            if not isinstance(ended, Stopped):  # At a limit, requests in progress are counted.
+                for each in workers:
+                    each.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
+            with suppress(WarehouseError):
+                await self._copy.commit(Commit(records=found))
+            raise
+        return outcomes
+
+    async def _read_detail(self, id: str) -> Outcome:
+        """Return the detail, a proof of deletion, or the reason why it is unreadable.
+
+        Raises errors that affect other records too, and the error after too many unreadable
+        details. A missing scope is a matter of the list: 403 to one detail concerns that record.
+        """
+        tally, now = self._context.tally, self._context.now
+        try:
+            record = await self._context.client.detail(
+                self._stream.resource.name, id, self._stream.parent
+            )
+        except NotFound as error:
+            # Only the API's own error body proves a deletion; a proxy's page does not.
+            if not error.is_api_error:
+                raise
+            tally.readable += 1
+            return DeletionProof(error.served_at or now())
+        except UnusableId as error:  # The id comes from the API, and no request was sent.
+            return UnreadableDetail(error.code, str(error))
+        except Forbidden:
+            return UnreadableDetail("record_forbidden", "the API answered 403 for this record")
+        except _UNREAD as error:
+            self._failed.append(True)
+            if sum(self._failed) > UNREAD_MAX:
+                raise
+            # Many records that fail for the same reason are counted together, without their ids.
+            answer = error.answer.replace(f" of the record {shorten_name(id)}", "")
+            return UnreadableDetail(error.code, answer)
+        self._failed.append(False)
+        tally.readable += 1
+        return FoundDetail(record, record.served_at or now())
+
+
+class StreamCopy:
+    """Rows and queue of one stream in the work file. Commits are counted in `tally`."""
+
+    def __init__(
+        self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
+    ) -> None:
+        self._context, self._stream = context, stream
+        self._tally = tally or ResourceTally()
+
+    async def _query(self, query: Callable[[StreamQueries], T]) -> T:
+        """Answer a query from the work file."""
+        return await asyncio.to_thread(self._context.warehouse.query, self._stream, query)
+
+    async def commit(self, commit: Commit) -> None:
+        """Write the commit to the work file, its events to the state, and report the progress."""
+        context, stream, tally, at = self._context, self._stream, self._tally, self._context.now()
+        run_id = context.run.run_id
+        counts, events = await asyncio.to_thread(
+            context.warehouse.commit, stream, commit, run_id, at
+        )
+        if events:
+            name = stream.resource.name
+            context.runs.add_events(events, at, run_id=run_id, resource=name, parent=stream.parent)
+        tally.add_commit(commit, counts)
+        requests = context.tally.requests_of(stream.resource.name)
+        context.watch(Progress(stream.resource.name, tally.read, tally.pending, requests))
+
+    async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
+        """Return the rows with these ids, by id."""
+        return await self._query(lambda rows: rows.rows_of(ids)) if ids else {}
+
+    async def differing(self, items: Collection[Resource]) -> set[str]:
+        """Return the ids of list items that differ from the loaded details."""
+        return await self._query(lambda rows: rows.differing(items)) if items else set()
+
+    async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
+        """Return live ids created strictly between two times (None: no bound)."""
+        return await self._query(lambda rows: rows.live(after, before))
+
+    async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
+        """Return live ids, not queued, whose `updated_at` is strictly between two times."""
+        return await self._query(lambda rows: rows.updated(after, before))
+
+    async def undated(self, after: datetime) -> tuple[str, ...]:
+        """Return live ids whose detail has no `updated_at`, or one after this time."""
+        return await self._query(lambda rows: rows.undated(after))
+
+    async def oldest(self, count: int) -> tuple[str, ...]:
+        """Return the live ids whose details were read longest ago."""
+        return await self._query(lambda rows: rows.oldest(count))
+
+    async def count(self, before: datetime | None = None) -> int:
+        """Return the number of live rows, optionally of those created before a time."""
+        return await self._query(lambda rows: rows.count(before))
+
+    async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
+        """Return at most `count` queued ids, newest first, except `skip`."""
+        return await self._query(lambda rows: rows.queued(count, skip))

@@ -163,7 +163,13 @@ class StreamCopy:
         )
         if events:
             name = stream.resource.name
-            context.runs.add_events(events, at, run_id=run_id, resource=name, parent=stream.parent)
+            context.runs.add_events(
+                events,  # type: ignore[arg-type] # The protocol has fields that can be set.
+                at,
+                run_id=run_id,
+                resource=name,
+                parent=stream.parent,
+            )
         tally.add_commit(commit, counts)
         requests = context.tally.requests_of(stream.resource.name)
         context.watch(Progress(stream.resource.name, tally.read, tally.pending, requests))

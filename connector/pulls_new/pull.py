@@ -1159,30 +1159,34 @@ async def update(pull: Pull) -> str | None:
     if pull.mark.proven_at is None:
         reason = await first_load(pull)
         if reason is None and pull.mark.unsorted_at is not None:
-            return UNSORTED
+            reason = UNSORTED
     elif options.is_full or options.sweeps:
         reason = await compare_all(pull, reads_all=options.is_full)
     if reason is not None:
         return reason
     pull.api.purpose, unsorted_at = "pull", pull.mark.unsorted_at
-    if unsorted_at is not None and not options.is_full:
-        reason = await pull_whole(pull)
-        if pull.served_at - unsorted_at >= UNSORTED_FOR:  # The next pull tries to scan again.
-            await pull.save(unsorted_at=None)
-        return reason
+    if unsorted_at is None or options.is_full:
+        return await find_changes(pull)
+    reason = await pull_whole(pull)
+    if pull.served_at - unsorted_at >= UNSORTED_FOR:  # The next pull tries to scan again.
+        await pull.save(unsorted_at=None)
+    return reason
+
+
+async def find_changes(pull: Pull) -> str | None:
+    """Find changes, then deletions. Return why the copy is not proven, or None."""
     is_resumed = pull.mark.opened_at is not None
     reason, listing = await scan(pull)
     if is_resumed and reason is None:
         reason, listing = await scan(pull)  # The first one proves the time of the killed pass.
-    if pull.refused is not None:
-        return pull.refused
     if reason == UNSORTED:
         return await pull_whole(pull)
     gone = len(pull.gone.keys() & listing.rank.keys())
-    await drain(pull)
-    if options.verification_requests and pull.refused is None:
+    if pull.refused is None:
+        await drain(pull)
+    if pull.options.verification_requests and pull.refused is None:
         pull.api.purpose = "scrub"
-        await read(pull, await pull.copy.oldest(options.verification_requests))
+        await read(pull, await pull.copy.oldest(pull.options.verification_requests))
         await settle(pull)
     if reason is not None or pull.refused is not None:
         return pull.refused or reason

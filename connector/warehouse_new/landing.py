@@ -288,9 +288,9 @@ class Landing:
         # The rows are written again because they are spread over the table: an update needs half a
         # megabyte of memory for each row and column until the transaction ends.
         with staged(self._connection, ids_table(ends, at=timestamps(ends.values()))):
-            rows = f"{self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL"
             self._execute(
-                f"CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at FROM {rows}"
+                "CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at "
+                f"FROM {self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL"
             )
         self._execute(
             f"INSERT INTO {self._history} SELECT open.* REPLACE (greatest(ended.at, _valid_from) AS "

@@ -3,8 +3,8 @@
 A run holds the account's lock, counts its requests in the state before they are sent, and has the
 work file and a client with the account's address and key. The first run of a folder makes a random
 name and writes it, with the address of the workspace, to the work file and to the state. Every
-later run compares both before its first request, so that two workspaces are never mixed, and a lost file
-is noticed before a file of rows is pushed a second time.
+later run compares both before its first request, so that two workspaces are never mixed, and a lost
+file is noticed before a file of rows is pushed a second time.
 """
 
 from __future__ import annotations

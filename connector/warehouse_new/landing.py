@@ -293,8 +293,9 @@ class Landing:
                 f"FROM {self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL"
             )
         self._execute(
-            f"INSERT INTO {self._history} SELECT open.* REPLACE (greatest(ended.at, _valid_from) AS "
-            f"_valid_to) FROM {self._history} AS open JOIN ended ON open.rowid = ended.place"
+            f"INSERT INTO {self._history} SELECT open.* REPLACE "
+            "(greatest(ended.at, _valid_from) AS _valid_to) "
+            f"FROM {self._history} AS open JOIN ended ON open.rowid = ended.place"
         )
         self._execute(f"DELETE FROM {self._history} WHERE rowid IN (SELECT place FROM ended)")
         self._execute("DROP TABLE ended")

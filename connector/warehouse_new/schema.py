@@ -55,6 +55,7 @@ ARROW_TYPES = {
     "DATE": pa.date32(),
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
     "VARCHAR[]": pa.list_(pa.string()),
+    "BIGINT[]": pa.list_(pa.int64()),
 }
 
 
@@ -247,21 +248,35 @@ def schema_version(connection: Connection) -> int | None:
     return None if version is None else int(version)
 
 
-def _complete_table(connection: Connection, table: Table, existing: set[str] | None) -> None:
-    """Create the table, or add and fill its missing columns, and write the comments."""
-    name, missing = quoted(table.name), [e for e in table.columns if e.name not in (existing or ())]
-    if existing is None:
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.name.split('.')[0]}")
-        defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in missing)
-        connection.execute(f"CREATE TABLE {name} ({defined})")
+def create_table(connection: Connection, table: Table) -> None:
+    """Create a table with its comments, and its schema if it is missing."""
+    name = quoted(table.name)
+    defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in table.columns)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.name.split('.')[0]}")
+    connection.execute(f"CREATE TABLE {name} ({defined})")
     connection.execute(f"COMMENT ON TABLE {name} IS {literal(table.about)}")
-    for each in missing:
-        column = quoted(each.name)
-        if existing is not None:
-            connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} {each.type}")
-        connection.execute(f"COMMENT ON COLUMN {name}.{column} IS {literal(each.comment)}")
-        if existing is not None and each.field is not None:
-            _fill_column(connection, name, each)
+    for each in table.columns:
+        _comment(connection, name, each)
+
+
+def _comment(connection: Connection, table: str, column: Column) -> None:
+    """Write the comment of a column."""
+    name = f"{table}.{quoted(column.name)}"
+    connection.execute(f"COMMENT ON COLUMN {name} IS {literal(column.comment)}")
+
+
+def _complete_table(connection: Connection, table: Table, existing: set[str] | None) -> None:
+    """Create the table, or add and fill its missing columns."""
+    if existing is None:
+        create_table(connection, table)
+        return
+    name = quoted(table.name)
+    for each in table.columns:
+        if each.name not in existing:
+            connection.execute(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
+            _comment(connection, name, each)
+            if each.field is not None:
+                _fill_column(connection, name, each)
 
 
 def _fill_column(connection: Connection, table: str, column: Column) -> None:

@@ -1,0 +1,219 @@
+"""Draft of a publication: the work file, with whole tables of the state for analysts.
+
+A file is replaced by copy, sync, atomic rename and sync of the folder: a reader with the old file
+open keeps reading it, a new reader opens the new one, and a crash leaves one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from connector.warehouse_new.file import (
+    Connection,
+    convert_errors,
+    copy_file,
+    from_microseconds,
+    open_file,
+    quoted,
+    remove_file,
+    staged,
+    transaction,
+)
+from connector.warehouse_new.schema import ARROW_TYPES, Table, as_json, columns, create_table
+from connector.warehouse_new.warehouse import Warehouse
+
+_RUN = "The run (`sync.runs.run_id`)."
+_RESOURCE = "The resource, by the name of its table in `landing`."
+_CODE = "Error code if it ended early, else null."
+
+STATE_TABLES = (
+    Table("sync.runs", columns({
+        "run_id VARCHAR": "Id of the run: its start time (UTC) and random characters.",
+        "command VARCHAR": "Command of the run: `pull`, `push`, `dagster` and so on.",
+        "started_at TIMESTAMPTZ": "Start time.",
+        "ended_at TIMESTAMPTZ": "End time; null while it is running.",
+        "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed` or `interrupted`; null "
+        "while it is running.",
+        "seconds DOUBLE": "Duration.",
+        "waited_seconds DOUBLE": "Total time that its requests waited for the rate limit.",
+        "requests BIGINT": "Number of requests, including retries.",
+        "rate_limited BIGINT": "Responses with status 429.",
+        "error_code VARCHAR": _CODE,
+        "message VARCHAR": "Error message if it ended early, else null.",
+        "budget BIGINT": "Maximum number of requests; null if there is no limit.",
+        "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is not set.",
+    }), "One row per run, with its outcome and requests."),
+    Table("sync.run_resources", columns({
+        "run_id VARCHAR": _RUN,
+        "resource VARCHAR": _RESOURCE,
+        "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed`, `skipped`, or "
+        "`not_started` if the run ended before this resource.",
+        "proven BOOLEAN": "True if the records are verified until `bookmark_after`.",
+        "requests BIGINT": "Number of requests for the resource, including retries.",
+        "lists BIGINT": "Requests that read a page of a list.",
+        "details BIGINT": "Requests that read one record.",
+        "new BIGINT": "New records.",
+        "changed BIGINT": "Changed records.",
+        "unchanged BIGINT": "Records that were read and had not changed.",
+        "deleted BIGINT": "Records that were found deleted.",
+        "live BIGINT": "Loaded records that are not deleted, after the run.",
+        "total BIGINT": "Number of records that the API's last list reported. Null if no list was "
+        "read.",
+        "pending BIGINT": "Records that must still be read.",
+        "bookmark_before TIMESTAMPTZ": "Server time until which the resource was verified before.",
+        "bookmark_after TIMESTAMPTZ": "Server time until which the resource is verified.",
+        "error_code VARCHAR": _CODE,
+        "message VARCHAR": "Reason why it is not verified, or why it ended early.",
+        "sweeps BIGINT": "Requests that searched for deleted and missing records.",
+        "scrubs BIGINT": "Requests that re-verified records.",
+        "waited_seconds DOUBLE": "Total time that requests waited for the rate limit.",
+        "rate_limited BIGINT": "Responses with status 429.",
+        "lateness_seconds DOUBLE": "Lateness: the longest time until a change becomes visible.",
+        "oldest_read_at TIMESTAMPTZ": "Time of the oldest reading among the live records.",
+        "anomalies JSON": "Number of the run's events by kind, without deletions.",
+        "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is not set.",
+    }), "One row per run and resource, with records by change and requests by kind."),
+    Table("sync.events", columns({
+        "run_id VARCHAR": _RUN,
+        "seen_at TIMESTAMPTZ": "Time of the event.",
+        "resource VARCHAR": _RESOURCE,
+        "parent VARCHAR": "Content type of the items; null for other resources.",
+        "id VARCHAR": "Id of the record that the event is about. Null if it is about several.",
+        "kind VARCHAR": "Kind of the event; docs/PULL.md explains each kind.",
+        "detail VARCHAR": "Details, such as the name of an unknown field.",
+    }), "Unusual findings of pulls, such as deletions and unknown fields or values."),
+    Table("sync.quota", columns({
+        "cycle_begins DATE": "First day of the billing cycle that the day belongs to.",
+        "day DATE": "The day, in UTC.",
+        "command VARCHAR": "Command: `pull`, `push` and so on.",
+        "kind VARCHAR": "Kind of request.",
+        "requests BIGINT": "Number of requests.",
+    }), "Requests spent with this folder's key: one row per day (UTC), command and kind."),
+    Table("sync.publications", columns({
+        "publication VARCHAR": "Id of the attempt: its start time (UTC) and random characters.",
+        "started_at TIMESTAMPTZ": "Start time.",
+        "ended_at TIMESTAMPTZ": "End time; null while it is running.",
+        "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified (sync.bookmarks). "
+        "The models use it as the current time.",
+        "run_id VARCHAR": "Last run whose records are in the file (`sync.runs.run_id`).",
+        "outcome VARCHAR": "published, refused (a blocking check failed), failed or interrupted.",
+        "models BIGINT": "Number of models and seeds.",
+        "checks BIGINT": "Number of tests and audits.",
+        "failed_checks VARCHAR[]": "Names of the failed checks; warnings if it is published.",
+        "failed_rows BIGINT[]": "Number of rows found by each failed check.",
+        "failed_samples VARCHAR[]": "Id of one record found by each failed check, or null.",
+        "unfilled_seeds VARCHAR[]": "Seeds that are not filled in. Their checks do not count as "
+        "failed.",
+        "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
+        "personal VARCHAR": "Personal fields: keep, drop or hash.",
+        "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
+        "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
+        "error_code VARCHAR": _CODE,
+        "message VARCHAR": "Error message if it was refused or failed, else null.",
+        "bytes BIGINT": "Size of the file; null in the published file itself.",
+        "seconds DOUBLE": "Duration.",
+    }), "One row per attempt to publish. In the published file, the latest row is its own."),
+    Table("push.batches", columns({
+        "batch VARCHAR": "Id of the batch: one file with one set of options.",
+        "resource VARCHAR": _RESOURCE,
+        "mode VARCHAR": "Mode: `create`, `update`, `upsert` or `convert`.",
+        "file VARCHAR": "Name of the file, without its folder.",
+        "digest VARCHAR": "SHA-256 of the file.",
+        "policy JSON": "Options of the push.",
+        "begun_at TIMESTAMPTZ": "Time at which the push wrote its first rows to the journal.",
+        "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
+        "outcome VARCHAR": "Outcome of its last run.",
+        "error_code VARCHAR": _CODE,
+        "message VARCHAR": "Error message if it ended early, else null.",
+        "requests BIGINT": "Number of requests of all runs.",
+        "seconds DOUBLE": "Duration of all runs in seconds.",
+        "sent_by VARCHAR": "User who sent the import on the import page, else null.",
+        "undone_by VARCHAR": "User who last undid the import on the import page.",
+    }), "One row per pushed file, with its options and the outcome of its last run."),
+    Table("push.rows", columns({
+        "batch VARCHAR": "The pushed file's batch (`push.batches.batch`).",
+        "number BIGINT": "Row number in the spreadsheet; the headings are row 1.",
+        "resource VARCHAR": _RESOURCE,
+        "operation VARCHAR": "Operation: `create`, `update` or `convert`; null if the row was "
+        "rejected before.",
+        "state VARCHAR": "State of the row (docs/HOW_A_PUSH_WORKS.md).",
+        "outcome VARCHAR": "Outcome in the report.",
+        "code VARCHAR": "Code of the problem (docs/PUSH.md), or empty.",
+        "record_id VARCHAR": "Created or changed record.",
+        "updated_at VARCHAR": "The record's `updated_at` after the row's last write.",
+        "same_batch VARCHAR": "Batch of the row whose values this row repeats.",
+        "same_number BIGINT": "Number of the row whose values this row repeats.",
+        "moved_at TIMESTAMPTZ": "Time of the last change of state.",
+        "undone_at TIMESTAMPTZ": "Time of the undo, or null.",
+        "before JSON": "The record before the write; null for a create.",
+        "after JSON": "The values that were sent.",
+        "answer JSON": "Answers to the row's requests.",
+    }), "One row per row of a pushed file, with its state and its record."),
+)  # fmt: skip
+"""Tables of the state that are copied as a whole, with the columns for analysts."""
+
+
+class State(Protocol):
+    """The state of the account, which returns rows by column name."""
+
+    def rows(self, sql: str, *values: Any) -> Iterable[Any]:
+        """Return the rows of a query."""
+
+
+def make_draft(
+    warehouse: Warehouse, draft: Path, state: State, cycle_of: Mapping[str, date]
+) -> None:
+    """Copy the work file and the tables of the state to a new file `draft`.
+
+    `cycle_of` has the first day of the billing cycle of each day with requests. The caller holds
+    the account's lock. Raises a `WarehouseError`.
+    """
+    remove_file(draft)
+    with warehouse.connection() as connection:
+        # After a checkpoint all data is in the file and none in a log next to it.
+        connection.execute("CHECKPOINT")
+        with convert_errors(draft):
+            copy_file(warehouse.work, draft)
+    with open_file(draft) as connection, transaction(connection):
+        for table in STATE_TABLES:
+            name = "requests" if table.name == "sync.quota" else table.name.split(".")[1]
+            rows = [dict(row) for row in state.rows(f"SELECT * FROM {name}")]
+            if table.name == "sync.quota":
+                rows = [{**row, "cycle_begins": cycle_of[row["day"]]} for row in rows]
+            copy_rows(connection, table, rows)
+
+
+def copy_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace a table by rows of the state; columns that analysts do not need are left out."""
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
+    create_table(connection, table)
+    listed = list(rows)
+    stage = pa.table({
+        column.name: pa.array(
+            [_value(row[column.name], column.type) for row in listed], ARROW_TYPES[column.type]
+        )
+        for column in table.columns
+    })  # fmt: skip
+    with staged(connection, stage):
+        connection.execute(f"INSERT INTO {quoted(table.name)} BY NAME SELECT * FROM stage")
+
+
+def _value(value: Any, type: str) -> Any:
+    """Return a value of the state for a column of this type."""
+    if type == "JSON":
+        return None if value is None else as_json(value)
+    if type.endswith("[]") and value is not None:
+        return json.loads(value) if isinstance(value, str) else list(value)
+    return date.fromisoformat(value) if type == "DATE" and isinstance(value, str) else value
+
+
+def data_time(connection: Connection) -> datetime | None:
+    """Return the latest time up to which a resource is verified: the models' "now"."""
+    ((at,),) = connection.execute("SELECT epoch_us(max(proven_at)) FROM sync.bookmarks").fetchall()
+    return from_microseconds(at)

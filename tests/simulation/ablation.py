@@ -17,12 +17,9 @@ from typing import Any
 import pytest
 
 from connector.client.limiter import RateLimiter
-from connector.pulls import audit, reading, scan, sweep
-from connector.pulls import pull as pulls
-from connector.pulls.reading import Pull
-from connector.pulls.scan import Listing, Scan
-from connector.warehouse import stream
-from connector.warehouse.stream import Bookmark, Commit, DeletionProof
+from connector.pulls_new import pull as pulls
+from connector.pulls_new.pull import Pull, Scan
+from connector.warehouse_new.stream import Bookmark, Commit, DeletionProof
 from tests.simulation import world
 from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror, PullEnd
@@ -51,10 +48,8 @@ def patch_source(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple
 
 def _multiply_lateness(patch: pytest.MonkeyPatch, factor: str) -> None:
     """Multiply the allowance for late writes by a factor, given as source text."""
-    whole = "timedelta(seconds=bookmark.lateness_seconds)"
-    patch_source(patch, stream, "floor_of", (whole, f"{whole} * {factor}"))
-    for module in (reading, scan):
-        patch.setattr(module, "floor_of", stream.floor_of)
+    whole = "timedelta(seconds=mark.lateness_seconds)"
+    patch_source(patch, pulls, "floor_of", (whole, f"{whole} * {factor}"))
 
 
 def no_lookback(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +65,7 @@ def half_the_lateness(patch: pytest.MonkeyPatch) -> None:
 def _raise_floor(patch: pytest.MonkeyPatch, seconds: int) -> None:
     """Raise the floor of every scan by some seconds."""
     higher = f"return floor + timedelta(seconds={seconds})"
-    patch_source(patch, scan, "floor_of", ("return floor", higher))
+    patch_source(patch, pulls, "floor_of", ("return floor", higher))
 
 
 def floor_a_second_high(patch: pytest.MonkeyPatch) -> None:
@@ -86,23 +81,23 @@ def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor does not change when the server's clock is set back."""
     condition = "before - ahead <= CLOCK_SLACK_SECONDS"
-    patch_source(patch, reading, "with_clock_change", (condition, "True"))
+    patch_source(patch, pulls, "with_clock_change", (condition, "True"))
 
 
 def clock_set_forward_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A clock that is set forward is not remembered, so setting it right again is not seen."""
     condition = "before is None or ahead - before > CLOCK_SLACK_SECONDS"
-    patch_source(patch, reading, "with_clock_change", (condition, "before is None"))
+    patch_source(patch, pulls, "with_clock_change", (condition, "before is None"))
 
 
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
     """The bookmark is the newest `updated_at` that was read, as in most connectors."""
     whole = Scan.verified
 
-    def verified(self: Scan, listing: Listing) -> Bookmark:
+    def verified(self: Scan) -> Bookmark:
         dates = [at for at, _ in self.pull.reads.values() if at]
         self.pull.mark = replace(self.pull.mark, opened_at=max(dates, default=START))
-        return whole(self, listing)
+        return whole(self)
 
     patch.setattr(Scan, "verified", verified)
 
@@ -160,20 +155,19 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The record that ended the last scan is forgotten, so an old version of it is not noticed."""
-    patch_source(patch, Scan, "verified", ("else listing.closing.id", "else None"))
+    patch_source(patch, Scan, "verified", ("self.listing.closing", "None"))
 
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A scan soon after another one keeps only its own floor."""
-    condition = "if is_soon and mark.closed_by is not None and mark.closed_floor is not None:"
-    patch_source(patch, Scan, "verified", (condition, "if False:"))
+    condition = " or (is_soon and mark.closed_by is not None)"
+    patch_source(patch, Scan, "verified", (condition, ""))
 
 
 def resumed_pull_is_dated_by_its_last_list(patch: pytest.MonkeyPatch) -> None:
     """The bookmark is the time of the last list, although records were read before the kill."""
-    opening = "max(before.proven_at, mark.opened_at)"
-    last = "max(before.proven_at, with_pass_start(listing.pages[0], Bookmark()).opened_at)"
-    patch.setattr(scan, "with_pass_start", stream.with_pass_start, raising=False)
+    opening = "max(proven_at, mark.opened_at)"
+    last = "max(proven_at, with_pass_start(self.listing.pages[0], Bookmark()).opened_at)"
     patch_source(patch, Scan, "verified", (opening, last))
 
 
@@ -182,12 +176,13 @@ def resumed_pull_is_dated_by_its_last_list(patch: pytest.MonkeyPatch) -> None:
 
 def lists_count_as_complete(patch: pytest.MonkeyPatch) -> None:
     """List pages of different times are treated as one consistent list."""
+    noted = Scan.lacks_ids
 
-    async def is_complete(self: Scan, listing: Listing) -> bool:
+    async def is_complete(self: Scan) -> bool:
         return True
 
-    def lacks_ids(self: Scan, listing: Listing) -> bool:
-        return False
+    def lacks_ids(self: Scan, boundary: int) -> bool:
+        return noted(self, boundary) and False
 
     patch.setattr(Scan, "is_complete", is_complete)
     patch.setattr(Scan, "lacks_ids", lacks_ids)
@@ -199,7 +194,7 @@ def no_second_sweep(patch: pytest.MonkeyPatch) -> None:
     async def compare_all(pull: Pull, **_: Any) -> str | None:
         return None
 
-    patch.setattr(sweep, "compare_all", compare_all)
+    patch.setattr(pulls, "compare_all", compare_all)
 
 
 def one_record_may_be_missing(patch: pytest.MonkeyPatch) -> None:
@@ -208,13 +203,15 @@ def one_record_may_be_missing(patch: pytest.MonkeyPatch) -> None:
         patch,
         Scan,
         "is_complete",
-        ("return len(alive) >= need and", "return len(alive) >= need - 1 and"),
+        ("len(alive) < need or", "len(alive) < need - 1 or"),
+        ("len(alive) >= need", "len(alive) >= need - 1"),
     )
 
 
 def unread_records_count_as_existing(patch: pytest.MonkeyPatch) -> None:
     """A record that could not be read counts as existing, even if it was listed long ago."""
-    patch_source(patch, Scan, "is_complete", ("if len(alive) >= need and unread:", "if False:"))
+    condition = "unread := unread & pull.unread.keys()"
+    patch_source(patch, Scan, "is_complete", (condition, "False"))
 
 
 def unlisted_records_are_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -229,8 +226,8 @@ def unlisted_records_are_deleted(patch: pytest.MonkeyPatch) -> None:
 
 def wrong_totals_are_trusted(patch: pytest.MonkeyPatch) -> None:
     """A total that the rows of the list contradict still proves that nothing was deleted."""
-    patch_source(patch, audit, "audit", ("if not pull.mark.is_total_exact:", "if False:"))
-    patch.setattr(pulls, "audit", audit.audit)
+    condition = "strangers or not pull.mark.is_total_exact"
+    patch_source(patch, pulls, "audit", (condition, "strangers"))
 
 
 def held_deletions_pass_at_the_next_pull(patch: pytest.MonkeyPatch) -> None:

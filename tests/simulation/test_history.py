@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime
 
 import pytest
 
-from connector.catalog.resource import Resource
-from connector.warehouse import versions as edits
-from connector.warehouse import versions as version
-from connector.warehouse.versions import Version
+from connector.warehouse_new import landing
+from connector.warehouse_new.landing import StoredRow, Version
+from connector.warehouse_new.stream import FoundDetail
 from tests.seeds import seeds
 from tests.simulation import history
 from tests.simulation.run import run
@@ -34,46 +33,34 @@ def test_the_history_of_a_warehouse_follows_the_rules(name: str) -> None:
     assert [] == [str(each) for each in verdicts if each.wrong]
 
 
-def dates_count_as_exact(patch: pytest.MonkeyPatch) -> None:
-    """The time of a response counts as the first instant of its second."""
-    for module in (version, edits, history):
-        patch.setattr(module, "SECOND", timedelta(0))
-    patch.setattr(history, "SECOND", timedelta(seconds=1))
+def versions_follow_the_date_of_the_record(patch: pytest.MonkeyPatch) -> None:
+    """A version begins at `updated_at`, even where the record was read unchanged later."""
+
+    def start(updated_at: datetime | None, after: datetime | None, seen: datetime) -> datetime:
+        return updated_at or seen
+
+    patch.setattr(landing, "_start", start)
 
 
-def details_complete_every_listed_version(patch: pytest.MonkeyPatch) -> None:
-    """A detail completes a listed version even if the record changed since the list."""
-    patch.setattr(Version, "is_outdated_by", lambda *_: False)
-    whole = version.completed_version
+def versions_end_when_the_next_was_read(patch: pytest.MonkeyPatch) -> None:
+    """A version begins when it was read first."""
+    whole = landing.next_version
 
-    def completed(listed: Version, *rest: object) -> Version:
-        done = whole(listed, *rest)  # type: ignore[arg-type]
-        return replace(done, observed_from=listed.observed_from)
+    def next_version(
+        found: FoundDetail, row: StoredRow | None, last: Version | None, end: datetime | None
+    ) -> Version:
+        version = whole(found, row, last, end)
+        began_after = found.served_at if last is not None else version.began_after
+        return replace(version, began_after=began_after)
 
-    patch.setattr(edits, "completed_version", completed)
-
-
-def listed_versions_get_fields_of_the_last_detail(patch: pytest.MonkeyPatch) -> None:
-    """A version begun by a list contains the unlisted fields of the last detail."""
-    whole = edits.HistoryEdits.add_list_item
-
-    def listed(self: edits.HistoryEdits, item: Resource, *rest: object) -> None:
-        whole(self, item, *rest)  # type: ignore[arg-type]
-        before = rest[-1]
-        if item.id in self.begun and isinstance(before, edits.RecordState):
-            begun, record = self.begun[item.id]
-            mixed = self.declaration.record({**before.known_values, **record.raw})
-            self.begun[item.id] = begun, mixed
-
-    patch.setattr(edits.HistoryEdits, "add_list_item", listed)
+    patch.setattr(history, "next_version", next_version)
 
 
 @pytest.mark.parametrize(
     ("ablation", "name"),
     [
-        (dates_count_as_exact, "B"),
-        (details_complete_every_listed_version, "killed-load"),
-        (listed_versions_get_fields_of_the_last_detail, "unsorted-updated"),
+        (versions_follow_the_date_of_the_record, "D"),
+        (versions_end_when_the_next_was_read, "B"),
     ],
 )
 def test_a_fault_in_the_history_rules_is_detected(

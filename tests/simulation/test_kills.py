@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.pulls import reading, sweep
+from connector.pulls_new import pull as pulls
 from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import KillPoint, Mirror
 from tests.simulation.scenario import PullScenario, get_scenario
@@ -28,8 +28,7 @@ _CHURN = {"update": 10.0, "create": 3.0, "delete": 3.0}
 def small_batches() -> Iterator[None]:
     """Let the engine commit often."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "BATCH_RECORDS_MAX", BATCH)
-        patch.setattr(sweep, "BATCH_RECORDS_MAX", BATCH)
+        patch.setattr(pulls, "BATCH_RECORDS_MAX", BATCH)
         yield
 
 

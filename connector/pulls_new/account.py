@@ -23,7 +23,7 @@ from connector.client.client import Client
 from connector.client.messages import Observer, Request
 from connector.errors import Misused, SettingsError, WarehouseError
 from connector.log import new_id
-from connector.pulls_new.pull import Purpose
+from connector.pulls_new.ports import Purpose
 from connector.pulls_new.report import Progress, Watch
 from connector.settings import Settings
 from connector.state import runs as state_runs

@@ -139,7 +139,7 @@ async def _estimate_resource(context: RunContext, resource: Declaration) -> Pull
 
 async def _estimate_stream(context: RunContext, stream: Stream, share: float) -> PullCost:
     """Return the estimate of one stream. `share` of its records is expected to have changed."""
-    resource, copy = stream.resource, StreamCopy(context, stream)
+    resource, copy = stream.resource, StreamCopy(context, stream, lambda *_: None)
     mark, live = await context.bookmark(stream), await copy.count()
     api = StreamApi(context, stream, copy)
     page = await api.page(1, "created_at" if resource.sortable else None, "asc")
@@ -169,7 +169,7 @@ async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stre
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
-    api = StreamApi(context, parents, StreamCopy(context, parents))
+    api = StreamApi(context, parents, StreamCopy(context, parents, lambda *_: None))
     ids, number = dict[str, None](), 1
     while True:
         page = await api.page(number, None, "asc")

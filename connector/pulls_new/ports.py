@@ -1,6 +1,8 @@
-"""API and local copy of one stream, as the pull expects them (`pull.Api` and `pull.Copy`).
+"""The two sides of a pull: the API and the local copy of one stream.
 
-The work file is queried in a thread, so that requests in progress do not wait for the disk.
+`Api` and `Copy` are what the algorithm expects. `StreamApi` and `StreamCopy` are HTTP and the work
+file, and the simulator passes its world. The work file is queried in a thread, so that requests in
+progress do not wait for the disk.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from connector.catalog.resource import Order, Page, Resource
 from connector.errors import (
@@ -28,9 +30,7 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.log import shorten_name
-from connector.pulls_new.account import RunContext
-from connector.pulls_new.pull import BATCH_SECONDS_MAX, Purpose
-from connector.pulls_new.report import Progress, ResourceTally
+from connector.warehouse_new.landing import Counts
 from connector.warehouse_new.queries import StreamQueries
 from connector.warehouse_new.stream import (
     Commit,
@@ -42,13 +42,103 @@ from connector.warehouse_new.stream import (
     UnreadableDetail,
 )
 
+if TYPE_CHECKING:
+    from connector.pulls_new.account import RunContext
+
 T = TypeVar("T")
+
+OnCommit = Callable[[Commit, Counts], None]
+
+BATCH_SECONDS_MAX = 3.0
+"""Seconds after which the details read so far are committed."""
 
 UNREAD_MAX, UNREAD_AMONG = 5, 100
 """A resource fails for the run if more than 5 of its last 100 details failed."""
 
 _UNREAD = (ServerFailed, NoAnswer, UnreadableAnswer, AnswerTooLarge, UnexpectedStatus)
 """Errors of one detail that do not affect other records."""
+
+Purpose = Literal["pull", "sweep", "scrub"]
+
+
+class Api(Protocol):
+    """Reads of one stream from the API. `purpose` is what the requests are counted as."""
+
+    purpose: Purpose
+
+    async def page(self, number: int, sort: str | None, order: Order) -> Page[Resource]:
+        """Return one page of the list."""
+
+    async def details(self, ids: Sequence[str]) -> dict[str, Outcome]:
+        """Return the details of at least one of these records; the others are asked for again."""
+
+
+class Copy(Protocol):
+    """Rows and queue of one stream in the local copy. Live rows are those that are not deleted."""
+
+    async def commit(self, commit: Commit) -> None:
+        """Write everything in one transaction."""
+
+    async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
+        """Return the rows with these ids, by id."""
+
+    async def differing(self, items: Collection[Resource]) -> set[str]:
+        """Return the ids of list items that differ from the loaded details."""
+
+    async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
+        """Return live ids created strictly between two times (None: no bound)."""
+
+    async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
+        """Return live ids, not queued, whose `updated_at` is strictly between two times."""
+
+    async def undated(self, after: datetime) -> tuple[str, ...]:
+        """Return live ids whose detail has no `updated_at`, or one after this time."""
+
+    async def oldest(self, count: int) -> tuple[str, ...]:
+        """Return the live ids whose details were read longest ago."""
+
+    async def count(self, before: datetime | None = None) -> int:
+        """Return the number of live rows, optionally of those created before a time."""
+
+    async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
+        """Return at most `count` queued ids, newest first, except `skip`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullOptions:
+    """Options of a pull beyond the minimum number of requests.
+
+    Attributes:
+        is_full: Read every record again.
+        sweeps: Compare every page of the list, and read records that differ or are absent.
+        accepts_deletes: Accept all deletions, because the user has confirmed them.
+        verification_requests: Number of records to read again, those read longest ago first.
+    """
+
+    is_full: bool = False
+    sweeps: bool = False
+    accepts_deletes: bool = False
+    verification_requests: int = 0
+
+
+FEWEST_REQUESTS = PullOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class PullResult:
+    """Result of a stream's pull.
+
+    Attributes:
+        is_proven: True if the local copy is verified up to the bookmark's time.
+        reason: Reason why it is not verified.
+        total: Number of records according to the last list.
+        code: Error code that describes the next step, if deletions are held.
+    """
+
+    is_proven: bool
+    reason: str | None
+    total: int
+    code: str | None = None
 
 
 class StreamApi:
@@ -142,27 +232,23 @@ class StreamApi:
 
 
 class StreamCopy:
-    """Rows and queue of one stream in the work file. Commits are counted in `tally`."""
+    """Rows and queue of one stream in the work file. `on_commit` receives each commit."""
 
-    def __init__(
-        self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
-    ) -> None:
-        self._context, self._stream = context, stream
-        self._tally = tally or ResourceTally()
+    def __init__(self, context: RunContext, stream: Stream, on_commit: OnCommit) -> None:
+        self._context, self._stream, self._on_commit = context, stream, on_commit
 
     async def _query(self, query: Callable[[StreamQueries], T]) -> T:
         """Answer a query from the work file."""
         return await asyncio.to_thread(self._context.warehouse.query, self._stream, query)
 
     async def commit(self, commit: Commit) -> None:
-        """Write the commit to the work file, its events to the state, and report the progress."""
-        context, stream, tally, at = self._context, self._stream, self._tally, self._context.now()
-        run_id = context.run.run_id
+        """Write the commit to the work file, and its events to the state."""
+        context, stream, at = self._context, self._stream, self._context.now()
+        run_id, name = context.run.run_id, stream.resource.name
         counts, events = await asyncio.to_thread(
             context.warehouse.commit, stream, commit, run_id, at
         )
         if events:
-            name = stream.resource.name
             context.runs.add_events(
                 events,  # type: ignore[arg-type] # The protocol has fields that can be set.
                 at,
@@ -170,9 +256,7 @@ class StreamCopy:
                 resource=name,
                 parent=stream.parent,
             )
-        tally.add_commit(commit, counts)
-        requests = context.tally.requests_of(stream.resource.name)
-        context.watch(Progress(stream.resource.name, tally.read, tally.pending, requests))
+        self._on_commit(commit, counts)
 
     async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
         """Return the rows with these ids, by id."""

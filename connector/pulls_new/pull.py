@@ -19,12 +19,11 @@ Every step is committed together with the bookmark that it justifies, so a pull 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from math import ceil
-from typing import Literal, Protocol
 
 from connector.catalog.resource import (
     LATENESS_SECONDS_MAX,
@@ -35,6 +34,7 @@ from connector.catalog.resource import (
     Resource,
 )
 from connector.errors import NotFound, UnreadableAnswer
+from connector.pulls_new.ports import Api, Copy, PullOptions, PullResult
 from connector.warehouse_new.stream import (
     Bookmark,
     Commit,
@@ -42,12 +42,11 @@ from connector.warehouse_new.stream import (
     Event,
     FoundDetail,
     LandedRow,
-    Outcome,
     UnreadableDetail,
 )
 
-BATCH_RECORDS_MAX, BATCH_SECONDS_MAX = 1_000, 3.0
-"""Size of a commit, which limits the requests that a crash repeats."""
+BATCH_RECORDS_MAX = 1_000
+"""Records of a commit, which limits the requests that a crash repeats."""
 
 ATTEMPTS_MAX = 24
 """Listings of one scan, and sweeps that search missing records."""
@@ -87,88 +86,6 @@ ONLY_THESE = "only the requested records were read"
 MISSING = "are missing in the list"
 HELD = "deletions_held"
 """Code of a result whose deletions wait for `--accept-deletes`."""
-
-Purpose = Literal["pull", "sweep", "scrub"]
-
-
-class Api(Protocol):
-    """Reads of one stream from the API. `purpose` is what the requests are counted as."""
-
-    purpose: Purpose
-
-    async def page(self, number: int, sort: str | None, order: Order) -> Page[Resource]:
-        """Return one page of the list."""
-
-    async def details(self, ids: Sequence[str]) -> dict[str, Outcome]:
-        """Return the details of at least one of these records; the others are asked for again."""
-
-
-class Copy(Protocol):
-    """Rows and queue of one stream in the local copy. Live rows are those that are not deleted."""
-
-    async def commit(self, commit: Commit) -> None:
-        """Write everything in one transaction."""
-
-    async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
-        """Return the rows with these ids, by id."""
-
-    async def differing(self, items: Collection[Resource]) -> set[str]:
-        """Return the ids of list items that differ from the loaded details."""
-
-    async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
-        """Return live ids created strictly between two times (None: no bound)."""
-
-    async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
-        """Return live ids, not queued, whose `updated_at` is strictly between two times."""
-
-    async def undated(self, after: datetime) -> tuple[str, ...]:
-        """Return live ids whose detail has no `updated_at`, or one after this time."""
-
-    async def oldest(self, count: int) -> tuple[str, ...]:
-        """Return the live ids whose details were read longest ago."""
-
-    async def count(self, before: datetime | None = None) -> int:
-        """Return the number of live rows, optionally of those created before a time."""
-
-    async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
-        """Return at most `count` queued ids, newest first, except `skip`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PullOptions:
-    """Options of a pull beyond the minimum number of requests.
-
-    Attributes:
-        is_full: Read every record again.
-        sweeps: Compare every page of the list, and read records that differ or are absent.
-        accepts_deletes: Accept all deletions, because the user has confirmed them.
-        verification_requests: Number of records to read again, those read longest ago first.
-    """
-
-    is_full: bool = False
-    sweeps: bool = False
-    accepts_deletes: bool = False
-    verification_requests: int = 0
-
-
-FEWEST_REQUESTS = PullOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class PullResult:
-    """Result of a stream's pull.
-
-    Attributes:
-        is_proven: True if the local copy is verified up to the bookmark's time.
-        reason: Reason why it is not verified.
-        total: Number of records according to the last list.
-        code: Error code that describes the next step, if deletions are held.
-    """
-
-    is_proven: bool
-    reason: str | None
-    total: int
-    code: str | None = None
 
 
 @dataclass
@@ -909,7 +826,6 @@ class Sweep:
         self.items: dict[str, Resource] = {}
         self.queue: dict[str, str] = {}
         self.pages: list[Page[Resource]] = []
-        self.landed_at: datetime | None = None
         self.is_sorted = True
 
     @property
@@ -938,7 +854,7 @@ class Sweep:
             await self.add(page, rereads)
             if lands:
                 pull.mark = replace(pull.mark, load_page=number)
-                if self.is_batch_full(page):
+                if len(self.items) >= BATCH_RECORDS_MAX:
                     await self.land()
             if has_shrunk and number > 1:
                 number -= 1  # A deletion moved a record to the page before.
@@ -946,14 +862,6 @@ class Sweep:
                 break
             else:
                 number += 1
-
-    def is_batch_full(self, page: Page[Resource]) -> bool:
-        """Return True if a commit is due, by the number of records or by the time."""
-        self.landed_at = self.landed_at or page.received_at
-        seconds = 0.0
-        if self.landed_at is not None and page.received_at is not None:
-            seconds = (page.received_at - self.landed_at).total_seconds()
-        return len(self.items) >= BATCH_RECORDS_MAX or seconds >= BATCH_SECONDS_MAX
 
     async def add(self, page: Page[Resource], rereads: str) -> None:
         """Note what a page shows, and what has to be loaded or read because of it."""
@@ -978,7 +886,7 @@ class Sweep:
         """Load the unknown records, queue the others, and commit the bookmark."""
         items, mark = tuple(self.items.values()), self.pull.mark
         await self.pull.copy.commit(Commit(items=items, enqueue=self.queue, bookmark=mark))
-        self.items, self.queue, self.landed_at = {}, {}, self.pages[-1].received_at
+        self.items, self.queue = {}, {}
 
     async def forget_strays(self) -> None:
         """Forget ids that were listed once, cannot be read, and that the whole list lacks."""

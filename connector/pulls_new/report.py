@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from connector.catalog import declaration
 from connector.errors import ConnectorError, Forbidden, TryAgain, codes_of, count_noun
 from connector.log import shorten_name
-from connector.pulls_new.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED, PullResult
+from connector.pulls_new.ports import PullResult
+from connector.pulls_new.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED
 from connector.state.quota import MonthUse
 from connector.state.runs import ResourceRun
 from connector.warehouse_new.landing import Counts

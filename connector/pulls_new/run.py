@@ -39,8 +39,13 @@ from connector.models.publish import PublishResult, publish
 from connector.models.runner import Watch as BuildWatch
 from connector.pulls_new import pull as pulls
 from connector.pulls_new.account import RunContext, open_run, select_resources
-from connector.pulls_new.ports import StreamApi, StreamCopy
-from connector.pulls_new.pull import FEWEST_REQUESTS, PullOptions, PullResult
+from connector.pulls_new.ports import (
+    FEWEST_REQUESTS,
+    PullOptions,
+    PullResult,
+    StreamApi,
+    StreamCopy,
+)
 from connector.pulls_new.report import (
     QUIET_KINDS,
     Progress,
@@ -54,8 +59,9 @@ from connector.pulls_new.report import (
 from connector.settings import Settings
 from connector.state.runs import ONCE, ResourceRun
 from connector.warehouse_new import queries
+from connector.warehouse_new.landing import Counts
 from connector.warehouse_new.queries import ResourceState, UnreadRecord
-from connector.warehouse_new.stream import Bookmark, Event, Stream
+from connector.warehouse_new.stream import Bookmark, Commit, Event, Stream
 
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
 """Errors that every further request would raise as well."""
@@ -280,7 +286,14 @@ class PullRun:
         self, stream: Stream, tally: ResourceTally
     ) -> tuple[StreamApi, StreamCopy, Declaration, Bookmark]:
         """Return the API, the local copy, the resource and the bookmark of a stream."""
-        copy = StreamCopy(self._context, stream, tally)
+        context, name = self._context, stream.resource.name
+
+        def note(commit: Commit, counts: Counts) -> None:
+            tally.add_commit(commit, counts)
+            requests = context.tally.requests_of(name)
+            context.watch(Progress(name, tally.read, tally.pending, requests))
+
+        copy = StreamCopy(context, stream, note)
         api = StreamApi(self._context, stream, copy)
         return api, copy, stream.resource, await self._context.bookmark(stream)
 
@@ -311,7 +324,8 @@ class PullRun:
         for stream in streams:
             ids = wanted
             if stream.parent is not None:
-                landed = await StreamCopy(self._context, stream).live(None, None)
+                _, copy, *_ = await self._ports(stream, tally)
+                landed = await copy.live(None, None)
                 ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:

@@ -18,8 +18,14 @@ from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Order, Page, Resource
 from connector.errors import ConnectorError, NoAnswer
 from connector.pulls_new import pull
-from connector.pulls_new.pull import BATCH_SECONDS_MAX, PullOptions, PullResult, Purpose
-from connector.warehouse.stream import UNREAD_AMONG, UNREAD_MAX
+from connector.pulls_new.ports import (
+    BATCH_SECONDS_MAX,
+    UNREAD_AMONG,
+    UNREAD_MAX,
+    PullOptions,
+    PullResult,
+    Purpose,
+)
 from connector.warehouse_new.stream import (
     Bookmark,
     Commit,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from connector.catalog.resource import Page, Resource
-from connector.pulls_new.pull import PullOptions, PullResult
+from connector.pulls_new.ports import PullOptions, PullResult
 from connector.warehouse_new.stream import DeletionProof, Outcome
 from tests.simulation.checkers import check_commit, find_differences, find_not_deleted
 from tests.simulation.mirror import Mirror

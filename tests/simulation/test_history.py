@@ -58,10 +58,7 @@ def versions_end_when_the_next_was_read(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("ablation", "name"),
-    [
-        (versions_follow_the_date_of_the_record, "D"),
-        (versions_end_when_the_next_was_read, "B"),
-    ],
+    [(versions_follow_the_date_of_the_record, "D"), (versions_end_when_the_next_was_read, "B")],
 )
 def test_a_fault_in_the_history_rules_is_detected(
     ablation: Callable[[pytest.MonkeyPatch], None], name: str, monkeypatch: pytest.MonkeyPatch

@@ -419,12 +419,11 @@ class Scan:
                 high += 1
                 continue
             low, high, stride = high, high + stride, stride * 2
-            if high >= len(listing.order) and self.continues():
+            while high >= len(listing.order) and self.continues():
                 await listing.add(pull)
-                start = await self.list_to_prediction()
-                if start > low:  # The next page shows that the rows were wrong.
-                    high, stride = start, 1
-                high = min(high, len(listing.order) - 1)
+                if self.predict(low) > low + 1:  # A further page shows that the rows were wrong.
+                    high = await self.list_to_prediction(low)
+                    break
         high = min(high, len(listing.order))
         while high - low > 1:
             middle = (low + high) // 2
@@ -435,9 +434,9 @@ class Scan:
         listing.boundary = high
         return not self.lacks_ids(high)
 
-    async def list_to_prediction(self) -> int:
+    async def list_to_prediction(self, changed: int = -1) -> int:
         """List pages until the rows predict an unchanged record; return its index."""
-        while (start := self.predict()) >= len(self.listing.order) and self.continues():
+        while (start := self.predict(changed)) >= len(self.listing.order) and self.continues():
             await self.listing.add(self.pull)
         return start
 
@@ -446,14 +445,14 @@ class Scan:
         last = self.listing.last
         return last.is_full and not (self.pull.mark.is_total_exact and last.is_last)
 
-    def predict(self) -> int:
+    def predict(self, changed: int) -> int:
         """Return the first index from which all rows are unchanged and in the order of the list.
 
-        Queued records below it are read with the queue.
+        It is greater than the index `changed`. Queued records below it are read with the queue.
         """
         listing, newer = self.listing, EVER[0]
         start = len(listing.order)
-        for index in range(len(listing.order) - 1, -1, -1):
+        for index in range(len(listing.order) - 1, changed, -1):
             item = listing.order[index]
             row = LandedRow(item.updated_at) if self.lists_dates else listing.rows.get(item.id)
             if row is None or row.is_deleted:

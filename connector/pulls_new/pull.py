@@ -887,6 +887,19 @@ class Sweep:
         await self.pull.copy.commit(Commit(items=items, enqueue=self.queue, bookmark=mark))
         self.items, self.queue = {}, {}
 
+    async def live(self) -> frozenset[str]:
+        """Return the live ids, except those that are neither listed nor readable."""
+        return await self.pull.copy.live(None, None) - (self.pull.unread.keys() - self.seen)
+
+    async def has_seen_all(self) -> bool:
+        """Return True if as many records were seen as existed at the first page.
+
+        A record may be hidden by a tie or move to an earlier page while another is deleted, so that
+        the count at the last page agrees. But then fewer were seen than existed.
+        """
+        existed = self.pages[0].total + min(0, self.count - self.pages[-1].total)
+        return len(self.seen | await self.live()) - len(self.new) >= existed
+
     async def forget_strays(self) -> None:
         """Forget ids that were listed once, cannot be read, and that the whole list lacks."""
         absent = self.pull.unread.keys() - self.seen
@@ -929,7 +942,6 @@ async def compare_all(pull: Pull, *, reads_all: bool = False) -> str | None:
         await swept.land()
         if not swept.is_sorted:
             return NOT_SORTED_BY_CREATION
-        first = swept.pages[0]
         await read(pull, sorted(absent))
         await drain(pull)
         for _ in range(ATTEMPTS_MAX):
@@ -940,12 +952,9 @@ async def compare_all(pull: Pull, *, reads_all: bool = False) -> str | None:
             await drain(pull)
         if pull.refused is not None:
             return pull.refused
-        live = await copy.live(None, None) - (pull.unread.keys() - swept.seen)
-        # A tie may hide a record while another is deleted, so that the count agrees. But then fewer
-        # records were seen than existed at the first page.
-        existed = first.total + min(0, swept.count - swept.pages[-1].total)
-        if len(live) >= swept.count and len(swept.seen | live) - len(swept.new) >= existed:
-            await check_total(pull, swept, len(live))
+        live = len(await swept.live())
+        if live >= swept.count and await swept.has_seen_all():
+            await check_total(pull, swept, live)
             return None
     return TOO_FEW
 
@@ -998,16 +1007,13 @@ async def first_load(pull: Pull) -> str | None:
 
 
 async def pull_whole(pull: Pull) -> str | None:
-    """Read a list that cannot be sorted, or that the API does not sort. Return why not proven.
-
-    A record that moves to an earlier page during the read is seen by a second read of the list.
-    """
+    """Read a list that cannot be sorted, or that the API does not sort. Return why not proven."""
     pull.is_open = True
     before, swept = await pull.copy.live(None, None), Sweep(pull)
     await swept.run(rereads="all" if pull.options.is_full else "early")
     is_whole = swept.is_steady and len(swept.seen) == swept.count
     if is_whole and len(swept.pages) > 1 and not pull.resource.sortable:
-        again = Sweep(pull)
+        again = Sweep(pull)  # A record can move to an earlier page while another is deleted.
         await again.run()
         is_whole = swept.seen <= again.seen
     absent = before - swept.seen if is_whole else frozenset()

@@ -66,6 +66,14 @@ from connector.warehouse_new.stream import Bookmark, Commit, Event, Stream
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
 """Errors that every further request would raise as well."""
 
+RUNS_UNTIL_COMPACTION = 50
+"""Number of runs with changes before a compaction; each run leaves separate row groups."""
+
+TWIN = (
+    "was created within a minute of a pushed row with the same identity, and not by the connector"
+)
+"""Detail of the event `twin`."""
+
 K = TypeVar("K")
 
 
@@ -160,6 +168,7 @@ class PullRun:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
         context.runs.begin(context.run)
+        await asyncio.to_thread(self._compact_if_due)
         try:
             results, outcome, fatal = await self._pull_resources(names)
         except (asyncio.CancelledError, KeyboardInterrupt):
@@ -222,6 +231,18 @@ class PullRun:
             context.watch(Progress(name, requests=results[name].requests, ended=results[name]))
         outcome = _run_outcome(results, fatal)
         return results, outcome, fatal or (first if outcome == "failed" else None)
+
+    def _compact_if_due(self) -> None:
+        """Compact the work file after many runs with changes."""
+        database = self._context.database
+        ((count,),) = database.rows(
+            "SELECT count(DISTINCT run_id) FROM run_resources JOIN runs USING (run_id)"
+            " WHERE new + changed + deleted > 0 AND started_at > ?",
+            database.fact("compacted_at") or "",
+        )
+        if count >= RUNS_UNTIL_COMPACTION:
+            self._context.warehouse.compact()
+            database.note("compacted_at", self._context.now())
 
     # -- One resource ------------------------------------------------------------------------------
 
@@ -394,6 +415,7 @@ class PullRun:
                 result = self._with_checked_counts(result)
             elif outcome == "done" and tally.reason != pulls.ONLY_THESE:
                 result = replace(result, outcome="partial")
+            self._note_twins(name)
             seen = self._context.runs.events(resource=name, run_id=run_id)
             kinds = Counter(each.kind for each in seen if each.kind != "deleted")
             result = replace(result, anomalies=dict(kinds))
@@ -403,6 +425,22 @@ class PullRun:
             if error is None:
                 raise
         return result
+
+    def _note_twins(self, name: str) -> None:
+        """Record an event for each record that a repeated request of a push has made."""
+        database, runs = self._context.database, self._context.runs
+        made = database.rows(
+            "SELECT record_id FROM rows WHERE resource = ? AND operation = 'create'"
+            " AND record_id IS NOT NULL",
+            name,
+        )
+        if made:
+            pushed = [row["record_id"] for row in made]
+            found = self._context.warehouse.read(queries.twins, declaration(name), pushed)
+            known = {each.id for each in runs.events(resource=name) if each.kind == "twin"}
+            events = [Event("twin", TWIN, id) for id in found if id not in known]
+            at, run_id = self._context.now(), self._context.run.run_id
+            runs.add_events(events, at, run_id=run_id, resource=name)  # type: ignore[arg-type]
 
     def _present_anomalies(self, name: str) -> tuple[Event, ...]:
         """Return the events of this run, and earlier ones of a kind that is reported once."""

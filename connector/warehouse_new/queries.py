@@ -233,6 +233,31 @@ def deleted_parents(connection: Connection, resource: Declaration) -> tuple[str,
     return tuple(parent for (parent,) in found)
 
 
+TWIN_SECONDS = 60
+"""Time between a pushed record and another one with its identity, which a repeated request made."""
+
+
+def twins(connection: Connection, resource: Declaration, pushed: Collection[str]) -> list[str]:
+    """Return live ids that pushes did not create, made together with one of the `pushed` records.
+
+    They have the same natural key. A proxy that sends a request twice makes such records.
+    """
+    table, found = f"landing.{quoted(resource.name)}", set[str]()
+    with staged(connection, ids_table(pushed)):
+        for key in resource.natural_keys:
+            same = (
+                f"lower(twin.{quoted(n)}::VARCHAR) = lower(made.{quoted(n)}::VARCHAR)" for n in key
+            )
+            rows = connection.execute(
+                f"SELECT twin.id FROM {table} AS made JOIN {table} AS twin ON {' AND '.join(same)} "
+                "WHERE made.id IN (SELECT id FROM stage) AND twin.id NOT IN (SELECT id FROM stage) "
+                "AND twin._deleted_at IS NULL "
+                f"AND abs(epoch(twin.created_at) - epoch(made.created_at)) <= {TWIN_SECONDS}"
+            ).fetchall()
+            found |= {id for (id,) in rows}
+    return sorted(found)
+
+
 def oldest_records(connection: Connection, count: int) -> tuple[tuple[str, str], ...]:
     """Return resource and id of the oldest live records, by which a workspace can be recognized.
 

@@ -341,10 +341,16 @@ class Queue:
     Args:
         rows: Rows, in order.
         open_by_subject: Row with an open write in the journal, by the record that it writes.
+        subject_of: Returns the record that a row writes.
     """
 
-    def __init__(self, rows: Iterable[Row], open_by_subject: Mapping[str, RowKey]) -> None:
-        self._rows = deque(rows)
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        open_by_subject: Mapping[str, RowKey],
+        subject_of: Callable[[Row], str | None] = subject,
+    ) -> None:
+        self._rows, self._subject_of = deque(rows), subject_of
         own = {row.key for row in self._rows}
         self._under_way = {s: key for s, key in open_by_subject.items() if key in own}
         self._open = {s: key for s, key in open_by_subject.items() if key not in own}
@@ -357,13 +363,13 @@ class Queue:
 
     def blocked_by(self, row: Row) -> RowKey | None:
         """Return the open row for the same record, which is not in this run."""
-        return self._open.get(str(subject(row)))
+        return self._open.get(str(self._subject_of(row)))
 
     def next_row(self) -> Row | None:
         """Return the next row that can start, or that is blocked; None if none can start now."""
         while self._rows:
             row = self._rows.popleft()
-            about = str(subject(row))
+            about = str(self._subject_of(row))
             if about in self._open or self._under_way.setdefault(about, row.key) == row.key:
                 return row
             self._behind.setdefault(about, []).append(row)
@@ -371,7 +377,7 @@ class Queue:
 
     def end_row(self, row: Row) -> None:
         """Let rows for the same record start. An open write blocks them instead."""
-        about = str(subject(row))
+        about = str(self._subject_of(row))
         self._under_way.pop(about, None)
         if row.is_open and not row.is_nameless:
             self._open[about] = row.key

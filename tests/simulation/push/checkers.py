@@ -71,9 +71,7 @@ class PushChecks:
 
     # -- in the end -------------------------------------------------------------------------------
 
-    def check_every_row_has_one_outcome(
-        self, rows: tuple[Row, ...], numbers: set[int]
-    ) -> None:
+    def check_every_row_has_one_outcome(self, rows: tuple[Row, ...], numbers: set[int]) -> None:
         """P4: the journal has one finished row for each row number of the file."""
         if Counter(row.number for row in rows) != Counter(numbers):
             raise BrokenPromise("P4", f"{len(rows)} outcomes for {len(numbers)} rows")

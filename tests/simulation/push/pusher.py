@@ -263,9 +263,7 @@ class PushProcess:
                 queue.end_row(progress.row)
         raise TooManySteps
 
-    def _start_rows(
-        self, queue: Queue, active: list[_RowProgress], ports: SimulatedPorts
-    ) -> None:
+    def _start_rows(self, queue: Queue, active: list[_RowProgress], ports: SimulatedPorts) -> None:
         """Start rows until all connections are in use. Blocked rows end immediately."""
         while len(active) < self.world.scenario.connections:
             row = queue.next_row()

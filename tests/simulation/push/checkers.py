@@ -14,7 +14,6 @@ from tests.simulation.harness import BrokenPromise
 from tests.simulation.push.pusher import MemoryDatabase
 from tests.simulation.push.world import PushWorld, Write
 
-
 APPLIED = ("created", "updated", "converted", "not_applied")
 
 

@@ -170,9 +170,9 @@ class Preview:
 
     @property
     def is_clean(self) -> bool:
-        """Return True if neither a row nor the file needs a correction."""
-        counts = self.summary.counts
-        return not (counts["invalid"] or counts["duplicate"] or self.blocking_questions)
+        """Return True if neither a row nor the file needs a correction or a consent."""
+        is_bad = any(row.outcome in ("invalid", "duplicate") for row in self.rows)
+        return not (is_bad or self.blocking_questions or any(map(self.is_held_back, self.rows)))
 
     @property
     def is_pushed(self) -> bool:

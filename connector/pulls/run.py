@@ -33,7 +33,7 @@ from connector.errors import (
     WarehouseError,
     count_noun,
 )
-from connector.ledger.quota import MonthUse
+from connector.state.quota import MonthUse
 from connector.log import shorten_name
 from connector.models.publish import PublishResult, publish
 from connector.models.runner import Watch as BuildWatch

@@ -5,6 +5,7 @@ A reader returns the JSON value for a request body, or raises `CellError` with a
 
 from __future__ import annotations
 
+from connector.state.row import Mode
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from connector.catalog.field import Kind
-from connector.ledger.push_states import Mode
 from connector.spreadsheet import texts, words
 from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_reader
 from connector.spreadsheet.numbers import number_reader, typed_number

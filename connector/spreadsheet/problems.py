@@ -6,6 +6,7 @@ texts are in `problems.toml`.
 
 from __future__ import annotations
 
+from connector.state.row import Problem
 import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,6 @@ from datetime import date, datetime, time
 from importlib.resources import files
 from typing import Any, Literal
 
-from connector.ledger.push_plan import Problem
 
 # -- Cells and rows --------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ No match and several matches are problems: one of several records is never chose
 
 from __future__ import annotations
 
+from connector.state.row import LandedRecord, Problem
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,6 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.field_comparison import is_same_value, normalize_text
-from connector.ledger.push_plan import Problem
-from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import problem_of, text_of, visible_text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from connector.state.row import LandedRecord, Operation, Problem
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,6 @@ from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Kind
 from connector.errors import count_noun
-from connector.ledger.push_plan import Problem
-from connector.ledger.push_states import LandedRecord, Operation
 from connector.spreadsheet import words
 from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.dates import ORDERS, date_meanings

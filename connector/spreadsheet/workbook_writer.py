@@ -6,6 +6,7 @@ cell is also marked as typed after an apostrophe, so that it stays text when the
 
 from __future__ import annotations
 
+from connector.state.row import Outcome
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
@@ -19,7 +20,6 @@ from openpyxl.utils import get_column_letter, quote_sheetname
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
-from connector.ledger.push_states import PreviewOutcome
 from connector.log import escape_control_characters
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import Amount, PartlyVisibleCell, SheetRow
@@ -31,7 +31,7 @@ from connector.spreadsheet.workbooks import AUTHOR, create_workbook, is_too_long
 _WIDTHS = (8, 14, 24, 60, 60, 38)
 _OWN_WIDTH = 20
 _WRONG = "FFC7CE"
-_COLORS: Mapping[str, tuple[PreviewOutcome, ...]] = {
+_COLORS: Mapping[str, tuple[Outcome, ...]] = {
     "DDEBF7": ("create", "update", "convert"),
     "C6EFCE": ("created", "updated", "converted"),
     "EDEDED": ("unchanged", "not_sent"),

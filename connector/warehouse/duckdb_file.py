@@ -25,7 +25,7 @@ import duckdb
 
 from connector.atomic_files import FILE_MODE, sync_folder
 from connector.errors import ConnectorError, WarehouseError, file_error
-from connector.ledger.sqlite_file import means_no_locks, no_locks_error
+from connector.state.lock import means_no_locks, no_locks_error
 from connector.log import compact_timestamp
 
 if TYPE_CHECKING:

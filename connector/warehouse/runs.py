@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from connector.errors import WarehouseError
-from connector.ledger.quota import RequestUse, billing_period
+from connector.state.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal
 from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import query

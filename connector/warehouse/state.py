@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG, declaration
 from connector.catalog.field import parse_datetime
-from connector.ledger.ledger import Identity
+from connector.state.runs import Identity
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
 from connector.warehouse.internal_tables import RowMapper, column_types
 from connector.warehouse.runs import (

@@ -16,9 +16,9 @@ import pytest
 from connector.catalog.resource import Resource
 from connector.client import messages
 from connector.errors import ConnectorError
-from connector.pushes_new import row as steps
-from connector.pushes_new.row import Answer, Lost, Unsent, answer_from_error
-from connector.pushes_new.run import Queue
+from connector.pushes import row as steps
+from connector.pushes.row import Answer, Lost, Unsent, answer_from_error
+from connector.pushes.run import Queue
 from connector.state import journal as journals
 from connector.state import row as rows
 from connector.state.journal import Journal

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.errors import Misused, count_noun
-from connector.pushes_new.mappings import load_remembered
+from connector.pushes.mappings import load_remembered
 from connector.settings import Settings
 from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.headings import column_letter
@@ -265,7 +265,7 @@ def preview(
         if looks_back:
             _end_pushed(rows, journal)
         quota = quota_status(database, settings, datetime.now(UTC))
-    summary = Summary.of(rows)  # type: ignore[arg-type]
+    summary = Summary.of(rows)
     asked = (*table.questions, *lost.questions(), *meanings.questions, *ask_for_values(summary))
     if not push_file.accepts_warnings:
         asked = (*asked, *meanings.mixed_dates(), *ask_about_file(table, columns))
@@ -288,17 +288,14 @@ def preview(
 
 def _row(checked: CheckedRow, resource: str) -> Row:
     """Return a checked row as a row for the journal."""
-    row, task = Row(checked.row.number, resource, record_id=checked.record_id), checked.task
-    if task is not None:
-        row.operation, row.parent, row.identity = task.operation, task.parent, task.identity
-        row.fields, row.then, row.base = task.fields, task.afterwards, task.base
-    row.warnings = checked.warnings
+    row = checked.task or Row(checked.row.number, resource)
+    row.record_id, row.warnings = checked.record_id or row.record_id, checked.warnings
     if checked.outcome is not None:
         code = checked.problems[0].code if checked.problems else ""
-        state = "done" if checked.outcome == "unchanged" else "refused"
-        row.end(state, checked.outcome, code, *checked.problems)
-    elif task is not None:
-        row.outcome = task.operation
+        is_unchanged = checked.outcome == "unchanged"
+        row.end("done" if is_unchanged else "refused", checked.outcome, code, *checked.problems)
+    elif row.operation is not None:
+        row.outcome = row.operation
     return row
 
 

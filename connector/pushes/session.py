@@ -25,7 +25,7 @@ from connector.errors import (
 )
 from connector.pulls.outcome import Progress
 from connector.pulls.run_context import RunContext
-from connector.pushes_new.row import Accepted, Answer, Lost, Unsent, answer_from_error
+from connector.pushes.row import Accepted, Answer, Lost, Unsent, answer_from_error
 from connector.state.journal import Journal
 from connector.state.row import Row, RowKey
 from connector.warehouse.state import find_by_slug_or_id

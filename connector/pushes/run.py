@@ -22,8 +22,8 @@ from connector.errors import ConnectorError, Misused, NotFound, Stopped, Warehou
 from connector.models.publish import publish
 from connector.pulls.outcome import RunOutcome, Watch
 from connector.pulls.run_context import RunContext, open_run
-from connector.pushes_new.row import push_row
-from connector.pushes_new.session import PushStopped, Session, Sleep
+from connector.pushes.row import push_row
+from connector.pushes.session import PushStopped, Session, Sleep
 from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Batch, Journal, Plan, is_good

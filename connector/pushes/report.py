@@ -19,9 +19,9 @@ from typing import Any, Literal
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, UnknownName, count_noun
 from connector.pulls.outcome import Progress, PullReport, Watch
-from connector.pushes_new.mappings import remember
-from connector.pushes_new.preview import Preview, PushFile, preview
-from connector.pushes_new.run import BatchReport, publish_results, send
+from connector.pushes.mappings import remember
+from connector.pushes.preview import Preview, PushFile, preview
+from connector.pushes.run import BatchReport, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.report import REMEMBERED_MAX, Summary, report_path, write_report
@@ -103,12 +103,12 @@ class PushReport:
     @property
     def summary(self) -> Summary:
         """Counts of the rows and of their problems."""
-        return Summary.of(self.rows)  # type: ignore[arg-type]
+        return Summary.of(self.rows)
 
     @property
     def counts(self) -> dict[Outcome, int]:
         """Number of rows by outcome, without outcomes that no row has."""
-        return dict(self.summary.counts)  # type: ignore[arg-type]
+        return dict(self.summary.counts)
 
     @property
     def outcome(self) -> PushOutcome:
@@ -360,7 +360,7 @@ class _FilePush:
         if not options.reports:
             return None
         path = options.output or report_path(table)
-        write_report(path, table, pairs)  # type: ignore[arg-type]
+        write_report(path, table, pairs)
         return path
 
 

@@ -13,11 +13,11 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.ledger.quota import format_moment
 from connector.operations import backup as backups
 from connector.operations.doctor import Examination, confirm_move, diagnose
 from connector.pulls.outcome import explain
 from connector.settings import UNNAMED, ConfiguredAccount, Settings
+from connector.state.quota import format_moment
 
 
 @click.command(

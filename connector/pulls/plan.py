@@ -15,11 +15,11 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.resource import Declaration
 from connector.errors import Forbidden
-from connector.state.quota import MonthUse
 from connector.pulls.outcome import to_json_value
 from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings import Settings
+from connector.state.quota import MonthUse
 from connector.warehouse.state import ResourceState, read_resource_state
 from connector.warehouse.stream import Stream
 

@@ -33,9 +33,9 @@ from connector.errors import (
 )
 from connector.log import compact_timestamp
 from connector.pulls.outcome import Watch, explain
-from connector.pushes.dry_run import PushFile
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.push import ORDER, PushReport, PushRunOptions, push
+from connector.pushes.preview import PushFile
+from connector.pushes.report import ORDER, PushReport, PushRunOptions, push
 from connector.settings import Settings
 from connector.settings.folders import INBOX_FOLDER
 from connector.spreadsheet.report import report_suffix

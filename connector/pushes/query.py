@@ -18,8 +18,8 @@ from secrets import token_hex
 
 from connector.errors import Misused
 from connector.models.mask import TOKEN_CHARACTERS
-from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
+from connector.pushes.preview import PushFile
 from connector.settings import Settings
 from connector.settings.folders import PUSHES_FOLDER
 from connector.spreadsheet.mapping import map_headings
@@ -99,7 +99,7 @@ def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     with WarehouseLookups(warehouse, comparison_text) as lookups:
-        target = push_target_of(push_file, lookups)
+        target = push_file.target(lookups)
     unknown = map_headings(names, target, saved=push_file.saved, ignored=push_file.ignored).unmapped
     if not unknown:
         return

@@ -48,7 +48,7 @@ _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_i
 
 
 @dataclass(frozen=True, slots=True)
-class PushOptions:
+class PushRunOptions:
     """Options of a push that are not about reading a file.
 
     Attributes:
@@ -180,7 +180,7 @@ def _changes(rows: Sequence[Row]) -> list[dict[str, Any]]:
 async def push(
     settings: Settings,
     file: PushFile,
-    options: PushOptions,
+    options: PushRunOptions,
     *,
     table: Spreadsheet | None = None,
     budget: int | None = None,
@@ -206,7 +206,9 @@ async def push(
     """
     if file.resource not in ORDER:
         raise UnknownName("resource that can be pushed", file.resource, ORDER)
-    run = _FilePush(settings, file, options, table or file.open(), budget, watch, on_wait)
+    run = _FilePush(
+        settings, file, options, table or file.open(), budget=budget, watch=watch, on_wait=on_wait
+    )
     make_folder(settings.folder)
 
     def tell(holder: Holder | None) -> None:
@@ -242,8 +244,9 @@ class _FilePush:
         self,
         settings: Settings,
         file: PushFile,
-        options: PushOptions,
+        options: PushRunOptions,
         table: Spreadsheet,
+        *,
         budget: int | None,
         watch: Watch | None,
         on_wait: Callable[[str], None] | None,

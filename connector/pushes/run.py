@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -25,12 +25,23 @@ from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.row import push_row
 from connector.pushes.session import PushStopped, Session, Sleep
 from connector.settings import Settings
-from connector.state.database import Database
+from connector.state.database import Database, columns
 from connector.state.journal import Batch, Journal, Plan, is_good
 from connector.state.quota import MonthUse, format_moment
-from connector.state.row import Outcome, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
+from connector.state.row import (
+    Outcome,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    fold,
+    settle_seconds,
+    subject,
+    to_columns,
+)
 from connector.state.runs import latest_restore
-from connector.warehouse.state import read_resource_state
+from connector.warehouse.state import read_resource_state, replace_pushes
+from connector.warehouse.warehouse import Warehouse
 
 ROWS_A_CONNECTION = 3
 """Rows in progress for each connection: one is being sent, and the others wait for their turn."""
@@ -226,10 +237,23 @@ def has_unconfirmed(settings: Settings) -> bool:
 async def publish_results(settings: Settings) -> ConnectorError | None:
     """Publish what was written. Returns the error that prevented it: the rows are sent anyway."""
     try:
+        await asyncio.to_thread(copy_journal, settings)
         await asyncio.to_thread(publish, settings)
     except ConnectorError as error:
         return error
     return None
+
+
+def copy_journal(settings: Settings) -> None:
+    """Copy the journal to the local copy, for analysts. Raises `WarehouseError`."""
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        batches = journal.batches()
+        tables = {
+            "batches": [columns(each) | {"policy": asdict(each.policy)} for each in batches],
+            "rows": [to_columns(row) for each in batches for row in journal.rows(each.batch)],
+        }
+    Warehouse(settings.folder).write(replace_pushes, tables)
 
 
 # -- Batch -----------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ A reader returns the JSON value for a request body, or raises `CellError` with a
 
 from __future__ import annotations
 
-from connector.state.row import Mode
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from connector.spreadsheet.problems import (
     with_note,
 )
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn
+from connector.state.row import Mode
 
 
 class ChosenText(str):

@@ -5,7 +5,6 @@ Rows are processed in batches, whose lookups are made together. Blank rows are s
 
 from __future__ import annotations
 
-from connector.state.row import LandedRecord, Outcome, Problem, Row
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from connector.spreadsheet.targets import (
     natural_key,
 )
 from connector.spreadsheet.template import template_columns
+from connector.state.row import LandedRecord, Outcome, Problem, Row
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""

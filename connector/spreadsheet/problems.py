@@ -6,7 +6,6 @@ texts are in `problems.toml`.
 
 from __future__ import annotations
 
-from connector.state.row import Problem
 import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from datetime import date, datetime, time
 from importlib.resources import files
 from typing import Any, Literal
 
+from connector.state.row import Problem
 
 # -- Cells and rows --------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ No match and several matches are problems: one of several records is never chose
 
 from __future__ import annotations
 
-from connector.state.row import LandedRecord, Problem
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from connector.spreadsheet.targets import (
     comparison_text,
 )
 from connector.spreadsheet.words import LEGAL_FORMS, is_typing_error, normalized_words
+from connector.state.row import LandedRecord, Problem
 
 _IDS_SHOWN_MAX, _FOUND_MAX, _NEAR_MAX, _KNOWN_MAX = 5, 50, 3, 20
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE).fullmatch

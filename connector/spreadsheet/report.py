@@ -6,7 +6,6 @@ as a formula. It has the rows of the input that are not blank, in order.
 
 from __future__ import annotations
 
-from connector.state.row import Outcome, Problem, Row
 import csv
 import errno
 import io
@@ -25,6 +24,7 @@ from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
+from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 

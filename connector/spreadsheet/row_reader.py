@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from connector.state.row import LandedRecord, Operation, Problem
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from connector.spreadsheet.problems import (
 )
 from connector.spreadsheet.targets import Decimal, PushTarget
 from connector.spreadsheet.texts import is_timezone
+from connector.state.row import LandedRecord, Operation, Problem
 
 # -- Columns ---------------------------------------------------------------------------------------
 # `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of

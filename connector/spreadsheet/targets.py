@@ -6,7 +6,6 @@ and the fields of a content type. Mapping, reading, checking and templates use t
 
 from __future__ import annotations
 
-from connector.state.row import LandedRecord, Mode
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from connector.catalog.field import OPTIONAL, Field, FieldInput, Format, Kind
 from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
+from connector.state.row import LandedRecord, Mode
 
 
 class KnownId(Protocol):

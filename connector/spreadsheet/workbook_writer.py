@@ -6,7 +6,6 @@ cell is also marked as typed after an apostrophe, so that it stays text when the
 
 from __future__ import annotations
 
-from connector.state.row import Outcome
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
@@ -27,6 +26,7 @@ from connector.spreadsheet.report import RowWithResult, placeholder, report_cell
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
 from connector.spreadsheet.workbooks import AUTHOR, create_workbook, is_too_long, write_by_number
+from connector.state.row import Outcome
 
 _WIDTHS = (8, 14, 24, 60, 60, 38)
 _OWN_WIDTH = 20

@@ -364,6 +364,18 @@ class Journal:
         found = map(from_columns, self._database.rows("SELECT * FROM rows WHERE is_open"))
         return {str(subject(row)): row.key for row in found if not row.is_nameless}
 
+    def empty(self, keys: Iterable[RowKey]) -> None:
+        """Remove all values of rows that have ended. Their fingerprints stay."""
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE rows SET before = NULL, after = NULL, subject = NULL, answer ="
+                """ '{"is_created": false, "problems": [], "warnings": [], "attempts": []}',"""
+                " outcome = iif(state = 'planned', 'invalid', outcome),"
+                " state = iif(state = 'planned', 'refused', state)"
+                " WHERE batch = ? AND number = ? AND NOT is_open",
+                list(keys),
+            )
+
     # -- undo -------------------------------------------------------------------------------------
 
     def mark_undone(self, updated_at: Mapping[RowKey, str | None], by: str | None = None) -> None:

@@ -65,7 +65,7 @@ _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\+?[0-9][0-9 ()./-]{5,}[0-9]")
 _TAG = re.compile(r"<[^>]*>")
 _KEYS = ("id", "_version", "batch", "number")
-_DATABASES = (WORK_FILE, PUBLISHED_FILE, LEDGER_FILE)
+_DATABASES = (WORK_FILE, PUBLISHED_FILE, STATE_FILE)
 _DATABASE_ENDS = (".duckdb", ".sqlite", "duckdb.wal", "-wal", "-shm", ".lock")
 _DATA = re.compile(r"[0-9@]")
 _UNREADABLE = (".parquet", ".pdf", ".doc", ".7z", ".bz2", ".xz", ".zst")
@@ -235,8 +235,8 @@ def _tables(folder: Path) -> Iterator[tuple[str, str, Sequence[str], Iterator[Se
         if state.exists:
             for (table,) in state.rows("SELECT name FROM sqlite_master WHERE type = 'table'"):
                 found = state.rows(f'SELECT * FROM "{table}"')
-                rows = ([to_column(value) for value in each] for each in found)
-                yield STATE_FILE, table, found[0].keys() if found else [], rows
+                texts = ([to_column(value) for value in each] for each in found)
+                yield STATE_FILE, str(table), found[0].keys() if found else [], texts
 
 
 def _fetched(rows: Any) -> Iterator[Sequence[Any]]:
@@ -535,8 +535,8 @@ class _Purge:
             connection.execute("PRAGMA secure_delete = ON")
             journal.empty(row.key for row in about)
             for name in {row.batch for row in about}:
-                shown = (batches[name].file, batches[name].message)
-                shown = tuple(PURGED if e and self._all.match(e) else e for e in shown)
+                texts = (batches[name].file, batches[name].message)
+                shown = [PURGED if each and self._all.match(each) else each for each in texts]
                 connection.execute(
                     "UPDATE batches SET file = ?, message = ? WHERE batch = ?", (*shown, name)
                 )

@@ -418,15 +418,17 @@ def _preview_sentence(preview: Preview) -> str:
     if preview.pulled_at:
         compared = f"compared with the copy of {preview.pulled_at:.16}"
     rows = preview.summary.rows
-    verb = "is" if preview.rows_to_send == 1 else "are"
+    verb = "is" if len(preview.to_send) == 1 else "are"
     first = "Run the command with --apply to send them."
     if preview.blocking_questions:
         questions = "question" if len(preview.blocking_questions) == 1 else "questions"
         first = f"Answer the {questions} above, then run the command with --apply."
-    ready = f"{preview.rows_to_send:,} of {count_noun(rows, 'row')} {verb} ready"
+    ready = f"{len(preview.to_send):,} of {count_noun(rows, 'row')} {verb} ready"
     rest = ""
-    if preview.rows.reported and preview.rows_to_send < rows:
-        rest = " Correct the other rows in the report and push the report too."
+    if held := sum(map(preview.is_held_back, preview.rows)):
+        rest = f" {count_noun(held, 'row')} with warnings: add --accept-warnings to send them too."
+    if any(row.problems for row in preview.rows):
+        rest += " Correct the other rows in the report and push the report too."
     return f"{ready} ({cost}; {compared}). {first}{rest}"
 
 

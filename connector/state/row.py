@@ -378,8 +378,12 @@ def from_columns(columns: Any) -> Row:
 
 
 def _brief(record: Problem | Attempt) -> dict[str, Any]:
-    """Return a problem or an attempt without values that are None."""
-    return {name: value for name, value in asdict(record).items() if value is not None}
+    """Return a problem or an attempt for JSON, without values that are None."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(record).items()
+        if value is not None
+    }
 
 
 def _attempt(stored: Mapping[str, Any]) -> Attempt:

@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import Ledger
+from connector.state.database import Database
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pulls.workspace import read_folder_identity, write_identity
@@ -171,11 +171,11 @@ def _is_equal(kind: str, expected: Any, landed: Any) -> bool:
 
 def set_address(folder: Path, address: str) -> None:
     """Change the server's address that a copied data folder belongs to."""
-    with Ledger(folder) as ledger:
+    with Database(folder) as database:
         warehouse = Warehouse(folder)
-        found = read_folder_identity(ledger, warehouse)
+        found = read_folder_identity(database, warehouse)
         assert found is not None
-        write_identity(ledger, warehouse, replace(found, address=address))
+        write_identity(database, warehouse, replace(found, address=address))
 
 
 class SandboxAccount:

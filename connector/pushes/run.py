@@ -217,7 +217,11 @@ async def look_up_unconfirmed(
         for name in dict.fromkeys(row.batch for row in found):
             batch = session.stored.batch(name)
             await _run_rows(session, batch, [row for row in found if row.batch == name])
-        unpublished = await publish_results(settings) if publishes else None
+        unpublished = None
+        if publishes:
+            unpublished = await publish_results(settings)
+        else:
+            await asyncio.to_thread(copy_journal, settings)
     counts = Counter(row.outcome for row in found)
     result = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     why = "; ".join(str(each) for each in (session.error, unpublished) if each is not None)

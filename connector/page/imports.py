@@ -196,6 +196,10 @@ class Run:
     error: list[str] | None = None
     undone: list[UndoReport] = field(default_factory=list)
 
+    def tell(self, waits_for: str) -> None:
+        """Show for what the run waits."""
+        self.waits_for = waits_for
+
     def update(self, progress: Progress) -> None:
         """Take over the progress of a pull, a push or an undo."""
         self.until = progress.waits_until or progress.until
@@ -662,10 +666,12 @@ class Imports:
         """Push an import whose stage is "sending", and save the result."""
         each = self.load(id)
         file = replace(self.push_file(each), accepts_warnings=True)
-        options = PushRunOptions(applies=True, reports=False, sent_by=each.made_by)
+        options = PushRunOptions(
+            applies=True, reports=False, sent_by=each.made_by, wait_seconds=None
+        )
         table = await asyncio.to_thread(self.table, each, sends=True)
-        report = await _when_free(
-            run, lambda: push(self.settings, file, options, watch=run.update, table=table)
+        report = await push(
+            self.settings, file, options, watch=run.update, on_wait=run.tell, table=table
         )
         error = report.error or (report.batch.error if report.batch is not None else None)
         noted = describe(error) if error is not None else None

@@ -28,7 +28,7 @@ from connector.spreadsheet.report import REMEMBERED_MAX, Summary, report_path, w
 from connector.spreadsheet.table import Spreadsheet
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
-from connector.state.lock import Holder, hold
+from connector.state.lock import WAIT_SECONDS, Holder, hold
 from connector.state.row import Outcome, Policy, Problem, Row
 from connector.warehouse.duckdb_file import make_folder
 
@@ -73,7 +73,7 @@ class PushRunOptions:
     policy: Policy = field(default_factory=Policy)
     ignores_quota: bool = False
     sent_by: str | None = None
-    wait_seconds: float | None = None
+    wait_seconds: float | None = WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class PushReport:
 
     Attributes:
         rows: Each row with its outcome: of the preview if `batch` is None, else of the batch.
+        summary: Counts of the rows and of their problems.
         file: Report file; None if none was written.
         batch: Report on the batch; None if nothing was sent.
         pulled: Report on the pull before the push.
@@ -92,6 +93,7 @@ class PushReport:
 
     preview: Preview
     rows: Sequence[Row]
+    summary: Summary
     seconds: float
     file: Path | None = None
     batch: BatchReport | None = None
@@ -99,11 +101,6 @@ class PushReport:
     error: ConnectorError | None = None
     unpublished: ConnectorError | None = None
     is_held_back: bool = False
-
-    @property
-    def summary(self) -> Summary:
-        """Counts of the rows and of their problems."""
-        return Summary.of(self.rows)
 
     @property
     def counts(self) -> dict[Outcome, int]:
@@ -346,7 +343,7 @@ class _FilePush:
         """Write the report file, and return the report with these rows."""
         path = await asyncio.to_thread(self._write_report, shown, rows, has_batch="batch" in more)
         seconds = time.monotonic() - self._started
-        return PushReport(shown, rows, seconds, path, **more)
+        return PushReport(shown, rows, Summary.of(rows), seconds, path, **more)
 
     def _write_report(self, shown: Preview, rows: Sequence[Row], *, has_batch: bool) -> Path | None:
         """Write the report file and return its path; None if it would have no row."""

@@ -348,8 +348,12 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
 
 async def _in_a_slot(session: Session, row: Row, push: Callable[[Row], Any]) -> None:
     """Run one row when a connection is free."""
-    async with session.slots:
-        await push(row)
+    session.running += 1
+    try:
+        async with session.slots:
+            await push(row)
+    finally:
+        session.running -= 1
 
 
 def block(row: Row, by: RowKey) -> None:

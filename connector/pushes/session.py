@@ -82,6 +82,8 @@ class Session:
     Attributes:
         error: Error after which nothing more may be sent.
         is_read_only: Whether the run sends no writes.
+        running: Number of rows that are in progress, with those that wait.
+        waiting: Rows that wait, and until when.
         answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
     """
 
@@ -93,6 +95,7 @@ class Session:
         self.answers_not_loaded = 0
         # A kill leaves at most these rows unconfirmed.
         self.slots = asyncio.Semaphore(context.connections)
+        self.running = 0
         self.waiting: dict[RowKey, datetime] = {}
         self.progress = Progress("")
         self._stopped = asyncio.Event()
@@ -219,7 +222,7 @@ class Session:
         self.slots.release()
         try:
             while (left := (moment - self.context.now()).total_seconds()) > 0:
-                if len(self.waiting) >= self.progress.pending:
+                if len(self.waiting) == self.running:
                     until = min(self.waiting.values())
                     rows = len(self.waiting)
                     self.context.watch(replace(self.progress, pending=rows, until=until))

@@ -18,8 +18,8 @@ from connector.client.client import Client, Limits
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
-from connector.ledger.push_states import Task
+from connector.state.row import PushPlan, PushPolicy, RowResult
+from connector.state.row import Task
 from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
 from connector.pushes.undo_report import UndoReport
 from connector.sandbox.random_values import LEAD_STATUSES

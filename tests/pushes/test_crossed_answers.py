@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse
 
-from connector.ledger.push_plan import PushPolicy
-from connector.ledger.push_states import Task
+from connector.state.row import PushPolicy
+from connector.state.row import Task
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from connector.ledger.push_states import TRANSITIONS, Mode, RowOutcome, State
+from connector.state.row import TRANSITIONS, Mode, RowOutcome, State
 from connector.pushes.inbox import KEYS, PushInstructions, read_instructions
 from connector.pushes.options import PushOptions
 from connector.pushes.push_row import DOUBTS, UNANSWERED

@@ -10,7 +10,7 @@ import pytest
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page
-from connector.ledger.push_states import Task
+from connector.state.row import Task
 from connector.pulls.run import pull
 from connector.pushes.create_lookup import find_ids_on_newest_page
 from connector.pushes.push_row import ClaimedRecords, NewestBefore

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SpreadsheetError, WarehouseError
-from connector.pushes.dry_run import PushFile
+from connector.pushes.preview import PushFile
 from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, WaitingFile, deliver
 from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.ledger.push_plan import PushPlan
+from connector.state.row import PushPlan
 from connector.pushes.batch import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox

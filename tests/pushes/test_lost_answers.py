@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from connector.ledger.push_plan import PushPolicy
+from connector.state.row import PushPolicy
 from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault, HttpExchange

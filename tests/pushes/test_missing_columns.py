@@ -12,7 +12,7 @@ import pytest
 
 from connector.errors import UnknownName
 from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.pushes.dry_run import PushFile
+from connector.pushes.preview import PushFile
 from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import Pusher

@@ -9,7 +9,7 @@ import pytest
 
 from connector.cli.push import push
 from connector.errors import ConnectorError, Misused, UnknownName
-from connector.ledger.push_plan import PushPolicy
+from connector.state.row import PushPolicy
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.spreadsheet.targets import CellOptions
 from pipelines.pushes import PushConfig

@@ -38,8 +38,8 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.catalog import CATALOG
-from connector.ledger.push_plan import PushPlan, PushPolicy
-from connector.ledger.push_states import Task
+from connector.state.row import PushPlan, PushPolicy
+from connector.state.row import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.ledger import LeaseOwner
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.journal import Journal

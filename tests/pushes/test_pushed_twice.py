@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from connector.ledger.push_plan import PushPolicy
+from connector.state.row import PushPolicy
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (

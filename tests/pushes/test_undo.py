@@ -12,8 +12,8 @@ import pytest
 
 from connector.errors import UnknownName
 from connector.ledger.journal_writer import JournalWriter
-from connector.ledger.push_plan import RowResult
-from connector.ledger.push_states import Task
+from connector.state.row import RowResult
+from connector.state.row import Task
 from connector.pushes.batch import DeclaredRecord
 from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport

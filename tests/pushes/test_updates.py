@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from connector.ledger.push_plan import PushPolicy
-from connector.ledger.push_states import Task
+from connector.state.row import PushPolicy
+from connector.state.row import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox

@@ -21,7 +21,7 @@ from typing import Any
 from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup, restore
 from connector.privacy import purge
-from connector.pushes.dry_run import PushFile
+from connector.pushes.preview import PushFile
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.simulation.agency import RESOURCES, ErasablePerson, SimulatedAgency

@@ -1,7 +1,7 @@
 """Backup of an account's folder to one file, and its restore to an empty folder.
 
 A backup is a tar file whose first member lists the files with their SHA-256. It gets its name when
-it is complete and verified. A restore unpacks and verifies everything first. The ledger moves to
+it is complete and verified. A restore unpacks and verifies everything first. The state moves to
 the folder last: without it every command refuses the folder, and the restore can be repeated.
 """
 
@@ -44,7 +44,7 @@ FOLDERS = (SEEDS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders in a backup, with all plain files below them."""
 
 FILES = (PUBLISHED_FILE, REPORT_FILE)
-"""Files in a backup in addition to the work file and the ledger."""
+"""Files in a backup in addition to the work file and the state."""
 
 BACKUP_LOCK = "backup.lock"
 STAGING = ".restoring"
@@ -227,8 +227,8 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
 def _stage_files(settings: Settings, staging: Path, at: datetime) -> Manifest:
     """Copy all files of the account's backup to the folder `staging`.
 
-    The ledger is copied after the work file. A ledger that is newer than the work file can also
-    result from a crash, and the next run handles it. An older ledger would lack writes whose
+    The state is copied after the work file. A state that is newer than the work file can also
+    result from a crash, and the next run handles it. An older state would lack writes whose
     records are loaded.
     """
     folder = settings.folder
@@ -423,7 +423,7 @@ class RestoreResult:
 def restore(settings: Settings, source: Path, former: Path | None = None) -> RestoreResult:
     """Restore the account's folder, which must be empty, as it was when the backup was made.
 
-    Purges that the ledger of the folder `former` records after the backup are left to the next
+    Purges that the state of the folder `former` records after the backup are left to the next
     purge, since a pull must find the deletions again.
 
     Raises:
@@ -462,7 +462,7 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
             # Remains of the interrupted restore. A log would be applied to the restored file.
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        # The work file without a ledger refuses every command until the ledger is here, too.
+        # The work file without a state refuses every command until the state is here, too.
         order = {WORK_FILE: 0, STATE_FILE: 2}
         for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
             if path.name == STATE_FILE:
@@ -477,7 +477,7 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
 
 
 def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
-    """Return time and ids of the purges in a former folder's ledger after the backup."""
+    """Return time and ids of the purges in a former folder's state after the backup."""
     with Database(former) as database:
         if not database.exists:
             raise Misused(f"{former} has no {STATE_FILE}", action="Leave out --former.")

@@ -191,7 +191,7 @@ def _check_folder(folder: Path) -> DoctorCheck:
 
 
 def _check_files(settings: Settings) -> DoctorCheck:
-    """Check that the work file and the ledger can be read and belong together."""
+    """Check that the work file and the state can be read and belong together."""
     warehouse, state = Warehouse(settings.folder), settings.folder / STATE_FILE
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)

@@ -72,7 +72,7 @@ def read_folder_identity(database: Database, warehouse: Warehouse) -> Identity |
         raise WarehouseError(
             f"{database.path} is missing or empty, so nothing is pulled or pushed. Lost "
             f"with it: {LOST_WITH_STATE}",
-            code="ledger_lost",
+            code="state_lost",
         )
     if counted.folder != known.folder:
         raise WarehouseError(

@@ -179,7 +179,7 @@ def copy_quota(
     read_uses: Callable[[date | None], Sequence[RequestUse]],
     billing_day: int,
 ) -> None:
-    """Copy the request counts from the ledger for analysts.
+    """Copy the request counts from the state for analysts.
 
     `read_uses` returns the counts from a day on (None: all). The last days are copied again,
     because a running pull stores its requests late.

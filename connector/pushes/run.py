@@ -330,8 +330,14 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
                 active[asyncio.ensure_future(_in_a_slot(session, row, push))] = row
             if not active:
                 return
-            done, _ = await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            if len(session.waiting) == len(active) and session.error is None:
+                await session.sleep_until_due()
+            session.wake_due()
+            session.has_waiting.clear()
+            waiting = asyncio.ensure_future(session.has_waiting.wait())
+            await asyncio.wait([*active, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            for task in [each for each in active if each.done()]:
                 queue.end_row(active.pop(task))
                 session.end_row()
                 try:
@@ -348,12 +354,8 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
 
 async def _in_a_slot(session: Session, row: Row, push: Callable[[Row], Any]) -> None:
     """Run one row when a connection is free."""
-    session.running += 1
-    try:
-        async with session.slots:
-            await push(row)
-    finally:
-        session.running -= 1
+    async with session.slots:
+        await push(row)
 
 
 def block(row: Row, by: RowKey) -> None:

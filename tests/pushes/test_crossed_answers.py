@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse
 
-from connector.state.row import PushPolicy
-from connector.state.row import Task
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
+from connector.state.row import Policy, Row
 from tests.pushes.pushing import (
     CANDIDATES,
     list_emails,
@@ -141,7 +140,7 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
     assert None is pusher.read_candidate(other)["notes"]
 
 
-def make_duplicate_create(record: dict[str, str]) -> Task:
+def make_duplicate_create(record: dict[str, str]) -> Row:
     """Return a row without identity fields that creates a record equal to this one."""
     names = ("first_name", "last_name", "email", "employment_type", "phone")
     return replace(make_create(2, **{name: record[name] for name in names}), identity={})
@@ -181,7 +180,7 @@ def test_a_held_row_reports_whether_an_answer_was_received(
 ) -> None:
     pusher.sandbox.faults.add(ANSWERS[answer_text], method="POST")
 
-    report = pusher.push(make_creates(1), PushPolicy())
+    report = pusher.push(make_creates(1), Policy())
 
     (problem,) = list_rows(report)[0].problems
     assert f"the row was sent and {answer_text}, but its record is not found" == problem.message

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.state.row import PushPlan
-from connector.pushes.batch import BatchReport
+from connector.pushes.run import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
+from connector.state.row import PushPlan
 from tests.pushes.killable_push import (
     KillPoint,
     PushForkServer,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from connector.errors import LeaseHeld, Misused
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.quota import MonthUse
+
+from connector.errors import LeaseHeld, Misused
 from connector.pulls.outcome import Progress
-from connector.pushes.batch import BatchReport
+from connector.pushes.run import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (

@@ -9,16 +9,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from connector.ledger.journal_writer import JournalWriter
 
 from connector.errors import UnknownName
-from connector.ledger.journal_writer import JournalWriter
-from connector.state.row import RowResult
-from connector.state.row import Task
-from connector.pushes.batch import DeclaredRecord
-from connector.pushes.undo import undo
-from connector.pushes.undo_report import UndoReport
+from connector.pushes.run import DeclaredRecord
+from connector.pushes.undo import UndoReport, undo
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
+from connector.state.row import Row, RowResult
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -192,7 +190,7 @@ def test_rows_for_the_same_record_are_undone_in_reverse_order(pusher: Undoer) ->
     id = pusher.create_candidate(notes="first")
     rows = [
         make_update(2, id, pusher.read_candidate(id), notes="second"),
-        Task(3, "update", "candidates", {"notes": "third"}, record_id=id),
+        Row(3, "candidates", "update", None, {"notes": "third"}, record_id=id),
     ]
     both = pusher.push(rows)
     assert {"updated": 2} == dict(both.counts)
@@ -298,7 +296,7 @@ def test_an_undo_restores_content_values_key_by_key(tmp_path: Path) -> None:
         ((id, base),) = sandbox.store.records("content_items").items()
         kept, back = "text_value", "textarea_value"
         new = {kept: "ours", back: "ours"}
-        task = Task(
+        task = Row(
             2,
             "update",
             "content_items",
@@ -308,7 +306,7 @@ def test_an_undo_restores_content_values_key_by_key(tmp_path: Path) -> None:
             base={"fields": base["fields"]},
         )
         fields = {"title": "New", "fields": {kept: "new"}}
-        made = Task(3, "create", "content_items", fields, parent=type_id)
+        made = Row(3, "content_items", "create", None, fields, parent=type_id)
         pushed = pusher.push(make_plan([task]))
         assert {"updated": 1} == dict(pushed.counts)
         other = pusher.push(make_plan([made]))

@@ -8,11 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from connector.state.row import PushPolicy
-from connector.state.row import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
+from connector.state.row import Policy, Row
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -72,7 +71,7 @@ def test_an_update_of_a_field_changed_by_others_is_a_conflict(tmp_path: Path) ->
         pusher = Pusher(sandbox, tmp_path)
         refused = pusher.push(rows)
         sent = len(list_writes(sandbox))
-        forced = pusher.push(rows, PushPolicy(overwrite=True))
+        forced = pusher.push(rows, Policy(overwrite=True))
         now = sandbox.store.records("candidates")
 
     assert {2: "conflict", 3: "updated"} == map_outcomes(refused)
@@ -184,7 +183,7 @@ def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
         ((type_id, _),) = sandbox.store.records("content_types").items()
         ((id, base),) = sandbox.store.records("content_items").items()
         key = next(name for name, value in base["fields"].items() if isinstance(value, str))
-        task = Task(
+        task = Row(
             2,
             "update",
             "content_items",

@@ -128,9 +128,9 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
     other = pusher.create_candidate(email="other@example.com")
     changes = make_update(3, other, pusher.read_candidate(other), notes="new")
     pushed = pusher.push([make_duplicate_create(before), changes])
-    with sqlite3.connect(tmp_path / "data" / "ledger.sqlite") as ledger:
+    with sqlite3.connect(tmp_path / "data" / "state.sqlite") as state:
         stamp = before["updated_at"]
-        ledger.execute("UPDATE push_rows SET record_id = ?, updated_at = ?", (old, stamp))
+        state.execute("UPDATE rows SET record_id = ?, updated_at = ?", (old, stamp))
 
     report = pusher.undo(pushed.batch)
 

@@ -29,7 +29,8 @@ from tests.pushes.pushing import (
 def list_request_bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
     """Return the JSON body of each attempt of the batch, in order."""
     with pusher.journal() as journal:
-        return [json.loads(each.body or b"{}") for each in journal.attempts(batch)]
+        attempts = [each for row in journal.rows(batch) for each in row.attempts]
+    return [json.loads(each.body or "{}") for each in attempts]
 
 
 def read_candidates(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
@@ -92,11 +93,9 @@ def test_the_state_of_a_record_before_an_update_is_kept(tmp_path: Path) -> None:
         ((id, base),) = read_candidates(sandbox, 1).items()
         pusher = Pusher(sandbox, tmp_path)
         report = pusher.push([make_update(2, id, base, phone="+44 1")])
-        with pusher.journal() as journal:
-            (image,) = journal.before_images(report.batch)
         now = sandbox.store.records("candidates")[id]
 
-    assert ("first", base) == (image.step, image.record)
+    assert base == list_rows(report)[0].before
     assert now["updated_at"] == list_rows(report)[0].updated_at
 
 

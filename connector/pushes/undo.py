@@ -258,6 +258,8 @@ class _Undo:
         self._session, self._applies, self._by = session, applies, by
         self._ended: dict[int, UndoneRow] = {}
         self._taken_back: dict[str, list[tuple[str, str]]] = {}
+        # In a preview: records as they would be after the undo of later rows.
+        self._expected: dict[str, FoundDetail] = {}
 
     async def run(self, batch: str) -> UndoReport:
         """Undo the batch's rows, several records at the same time, or only preview it."""
@@ -290,12 +292,13 @@ class _Undo:
         )
 
     async def _undo(self, row: Row) -> None:
-        """Undo one row. Its record is read even if a later row of the batch wrote it, too."""
+        """Undo one row. Its record is read again even if a later row of the batch wrote it."""
         assert row.record_id is not None
         stored = self._session.stored.undone_updates(row.record_id)
         undone = [*stored, *self._taken_back.get(row.record_id, ())]
         for _ in range(TRIES_MAX):
-            seen = await self._session.read(row, row.record_id)
+            known = self._expected.get(row.record_id)
+            seen = known or await self._session.read(row, row.record_id)
             if not isinstance(seen, FoundDetail):
                 await self._end_unread(row, seen)
                 return
@@ -304,6 +307,10 @@ class _Undo:
             )
             if not self._applies or not (plan.deletes or plan.body):
                 self._end_without_write(row, plan)
+                if not self._applies:
+                    raw = {**seen.record.raw, **plan.body}
+                    record = type(seen.record)(raw, served_at=seen.record.served_at)
+                    self._expected[row.record_id] = FoundDetail(record, seen.served_at)
                 return
             answer = await self._send(row, plan)
             match answer:

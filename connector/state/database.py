@@ -294,9 +294,7 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
         " FROM pragma_application_id, pragma_user_version"
     ).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise WarehouseError(
-            f"{path} is an SQLite database of another program", code="not_a_state"
-        )
+        raise WarehouseError(f"{path} is an SQLite database of another program", code="not_a_state")
     if version > VERSION:
         raise WarehouseError(
             f"{path} was written by a newer version of the connector",

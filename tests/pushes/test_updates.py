@@ -184,10 +184,10 @@ def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
         key = next(name for name, value in base["fields"].items() if isinstance(value, str))
         task = Row(
             2,
-            "update",
             "content_items",
+            "update",
+            type_id,
             {"fields": {key: "2026-01-02" if "date" in key else "changed"}},
-            parent=type_id,
             record_id=id,
             base={"fields": base["fields"]},
         )

@@ -130,7 +130,9 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
     pushed = pusher.push([make_duplicate_create(before), changes])
     with sqlite3.connect(tmp_path / "data" / "state.sqlite") as state:
         stamp = before["updated_at"]
-        state.execute("UPDATE rows SET record_id = ?, updated_at = ?", (old, stamp))
+        state.execute(
+            "UPDATE rows SET record_id = ?, updated_at = ? WHERE number = 2", (old, stamp)
+        )
 
     report = pusher.undo(pushed.batch)
 

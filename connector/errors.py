@@ -394,7 +394,7 @@ class WarehouseError(ConnectorError):
             " again."
         ),
         **dict.fromkeys(
-            ("ledger_damaged", "not_a_ledger", "ledger_lost"),
+            ("state_damaged", "not_a_state", "state_lost"),
             f"{_RESTORE}pull into the empty folder: the history starts again. Do not push earlier"
             " files again, because their rows may be created twice.",
         ),

@@ -14,7 +14,6 @@ import html
 import json
 import re
 import shutil
-import sqlite3
 import unicodedata
 import zipfile
 from collections import Counter
@@ -36,20 +35,18 @@ from connector.errors import (
     convert_file_errors,
     count_noun,
 )
-from connector.ledger.backups import Backups
-from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowance_of
-from connector.ledger.ledger_schema import OPEN
-from connector.ledger.request_budget import LeaseHolder
-from connector.log import new_id
 from connector.models.publish import publish
-from connector.pulls.run_context import PULL_LEASE
 from connector.pulls.workspace import check_files
-from connector.pushes.landed_writes import copy_journal
+from connector.pushes.run import copy_journal
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings import Settings
 from connector.settings.folders import IMPORTS_FOLDER, INBOX_FOLDER, PUSHES_FOLDER
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES, open_table
+from connector.state.database import STATE_FILE, Database, to_column
+from connector.state.journal import Journal
+from connector.state.lock import hold
+from connector.state.row import Row
+from connector.state.runs import latest_backups
 from connector.warehouse.duckdb_file import Connection, open_file, quoted, staged_table
 from connector.warehouse.published_file import open_read_only
 from connector.warehouse.schema import as_json, rowids_table
@@ -68,7 +65,7 @@ _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\+?[0-9][0-9 ()./-]{5,}[0-9]")
 _TAG = re.compile(r"<[^>]*>")
 _KEYS = ("id", "_version", "batch", "number")
-_DATABASES = (WORK_FILE, PUBLISHED_FILE, LEDGER_FILE)
+_DATABASES = (WORK_FILE, PUBLISHED_FILE, STATE_FILE)
 _DATABASE_ENDS = (".duckdb", ".sqlite", "duckdb.wal", "-wal", "-shm", ".lock")
 _DATA = re.compile(r"[0-9@]")
 _UNREADABLE = (".parquet", ".pdf", ".doc", ".7z", ".bz2", ".xz", ".zst")
@@ -234,13 +231,12 @@ def _tables(folder: Path) -> Iterator[tuple[str, str, Sequence[str], Iterator[Se
                 rows = connection.execute(f"SELECT * FROM {table}")
                 columns = [each[0] for each in rows.description or ()]
                 yield file, table.replace('"', ""), columns, _fetched(rows)
-        ledger = stack.enter_context(Ledger(folder))
-        if ledger.exists:
-            reading = stack.enter_context(ledger.reading())
-            tables = reading.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            for (table,) in tables.fetchall():
-                found = reading.execute(f'SELECT * FROM "{table}"')
-                yield LEDGER_FILE, table, [each[0] for each in found.description], _fetched(found)
+        state = stack.enter_context(Database(folder))
+        if state.exists:
+            for (table,) in state.rows("SELECT name FROM sqlite_master WHERE type = 'table'"):
+                found = state.rows(f'SELECT * FROM "{table}"')
+                texts = ([to_column(value) for value in each] for each in found)
+                yield STATE_FILE, str(table), found[0].keys() if found else [], texts
 
 
 def _fetched(rows: Any) -> Iterator[Sequence[Any]]:
@@ -424,34 +420,33 @@ async def purge(
         WarehouseError: A file cannot be used. Run the purge again.
     """
     check_files(settings)
-    run_id = new_id(now())
-    spender = RequestSpender(run_id, "person purge", allowance_of(settings))
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists:
+    with Database(settings.folder) as database:
+        if not database.exists:
             raise Misused("no records are loaded", action="Check CONNECTOR_DATA_DIR.")
-        async with (
-            LeaseHolder(ledger, PULL_LEASE, spender, now=now),
-            LeaseHolder(ledger, PUSH_LEASE, spender, now=now),
-        ):
-            return await asyncio.to_thread(_Purge(settings, ledger, ids, applies, now()).run)
+        async with hold(settings.folder, "person purge"):
+            return await asyncio.to_thread(_Purge(settings, database, ids, applies, now()).run)
 
 
-def unfinished_purges(ledger: Ledger) -> dict[str, list[str]]:
+def unfinished_purges(database: Database) -> dict[str, list[str]]:
     """Return the ids of interrupted purges, and of those that a restore must repeat, by time."""
-    if not ledger.exists:
+    if not database.exists:
         return {}
-    with ledger.reading() as connection:
-        rows = connection.execute("SELECT at, ids FROM purges WHERE ended_at IS NULL")
-        return {datetime.fromisoformat(at).isoformat(): json.loads(ids) for at, ids in rows}
+    rows = database.rows("SELECT at, ids FROM purges WHERE ended_at IS NULL")
+    return {each["at"].isoformat(): each["ids"] for each in rows}
 
 
 class _Purge:
-    """One purge. The caller holds the leases of pulls and pushes."""
+    """One purge. The caller holds the lock of the account."""
 
     def __init__(
-        self, settings: Settings, ledger: Ledger, ids: Collection[str], applies: bool, at: datetime
+        self,
+        settings: Settings,
+        database: Database,
+        ids: Collection[str],
+        applies: bool,
+        at: datetime,
     ) -> None:
-        self._settings, self._folder, self._ledger = settings, settings.folder, ledger
+        self._settings, self._folder, self._database = settings, settings.folder, database
         self._given, self._applies, self._at = set(ids), applies, at
         self._warehouse = Warehouse(settings.folder)
         self._ids: list[str] = []
@@ -466,20 +461,22 @@ class _Purge:
             return self._report
         self._all, self._own = self._warehouse.read(_identifiers, self._ids)
         bookings = self._warehouse.read(_deleted_bookings, self._ids)
-        rows = self._empty_journal({*self._ids, *bookings})
+        self._empty_journal({*self._ids, *bookings})
         self._remove_files()
         if self._applies:
             copy_journal(self._settings)
-        self._empty_work_file(rows)
+        self._empty_work_file()
         if self._applies:
             compact(self._warehouse.work)
-            self._compact_ledger()
+            self._database.compact()
             self._publish()
             self._record_end()
         found = _search(self._folder, self._all.match)
-        report, made = self._report, Backups(self._ledger).latest_backups()
+        report, made = self._report, latest_backups(self._database)
         report.places, report.not_searched = found.places, found.not_searched
-        report.backups = tuple(e.file for e in made if e.file is not None and e.began_at < self._at)
+        report.backups = tuple(
+            Path(e.file) for e in made if e.file is not None and e.began_at < self._at
+        )
         return report
 
     def _choose_ids(self) -> None:
@@ -487,7 +484,7 @@ class _Purge:
 
         Raises `Misused` unless the platform has deleted all given records.
         """
-        waiting = {id for ids in unfinished_purges(self._ledger).values() for id in ids}
+        waiting = {id for ids in unfinished_purges(self._database).values() for id in ids}
         states = {
             id: is_deleted
             for resource in PEOPLE
@@ -516,89 +513,50 @@ class _Purge:
 
     # -- Journal -----------------------------------------------------------------------------------
 
-    def _empty_journal(self, ids: Collection[str]) -> list[tuple[str, int]]:
+    def _empty_journal(self, ids: Collection[str]) -> None:
         """Empty the pushed rows of these records, and rows without a record that have an address
         or number of the people. A checksum stays, so that the same file creates nothing again.
         """
-        journal = JournalWriter(self._ledger, None, now=lambda: self._at)
-        try:
-            with journal.writing() as change:
-                connection = change.connection
-                connection.execute("PRAGMA secure_delete = ON")
-                keys = self._pushed_rows(connection, ids)
-                self._empty_rows(connection, keys, change.number)
-                if not self._applies:
-                    raise _Preview
-                connection.execute(
-                    "INSERT INTO purges (at, ids) VALUES (?, ?)",
-                    (self._at.isoformat(), json.dumps(self._ids)),
-                )
-        except _Preview:
-            pass
-        return keys
-
-    def _pushed_rows(
-        self, connection: sqlite3.Connection, ids: Collection[str]
-    ) -> list[tuple[str, int]]:
-        """Return the keys of the rows about the people. Raises `Misused` if one is unconfirmed."""
-        keys, unconfirmed = list[tuple[str, int]](), 0
-        for batch, number, record_id, is_open, *texts in connection.execute(_PUSHED_TEXTS):
-            is_own = record_id is None and self._own.match(" ".join(map(str, texts)))
-            if record_id in ids or is_own:
-                keys.append((batch, number))
-                unconfirmed += is_open
-        if unconfirmed:
+        journal = Journal(self._database, now=lambda: self._at)
+        batches = {each.batch: each for each in journal.batches()}
+        about = [row for name in batches for row in journal.rows(name) if self._is_about(row, ids)]
+        if unconfirmed := sum(row.is_open for row in about):
             raise Misused(
                 f"{count_noun(unconfirmed, 'pushed row')} of these people unconfirmed",
                 action="Run 'connector resolve', then purge again.",
             )
-        connection.execute("CREATE TEMP TABLE purging (batch TEXT, number INTEGER)")
-        connection.executemany("INSERT INTO purging VALUES (?, ?)", keys)
-        return keys
+        for row in about:
+            text = _text_of({**row.values, "before": row.before})
+            self._report.removed.append(("rows", f"{row.batch} row {row.number}", "row", text))
+        self._report.counts["rows"] += len(about)
+        if not self._applies:
+            return
+        with self._database.transaction() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            journal.empty(row.key for row in about)
+            for name in {row.batch for row in about}:
+                texts = (batches[name].file, batches[name].message)
+                shown = [PURGED if each and self._all.match(each) else each for each in texts]
+                connection.execute(
+                    "UPDATE batches SET file = ?, message = ? WHERE batch = ?", (*shown, name)
+                )
+            self._database.put("purges", {"at": self._at, "ids": self._ids})
 
-    def _empty_rows(
-        self, connection: sqlite3.Connection, keys: Sequence[tuple[str, int]], change: int
-    ) -> None:
-        """Empty these rows in all tables of the journal."""
-        for batch, number, task in connection.execute(
-            f"SELECT batch, number, task FROM push_rows WHERE {_PURGING} AND task IS NOT NULL"
-        ):
-            key = f"{batch} row {number}"
-            self._report.removed.append(("push_rows", key, "task", task))
-        for table, sql in _JOURNAL_CHANGES.items():
-            given = {"change": change} if ":change" in sql else {}
-            count = connection.execute(f"{sql} WHERE {_PURGING}", given).rowcount
-            self._report.counts[table] += count
-        for batch in {batch for batch, _ in keys}:
-            ((file, message),) = connection.execute(
-                "SELECT file, message FROM push_batches WHERE batch = ?", (batch,)
-            ).fetchall()
-            shown = [PURGED if each and self._all.match(each) else each for each in (file, message)]
-            connection.execute(
-                "UPDATE push_batches SET file = ?, message = ?, change = ? WHERE batch = ?",
-                (*shown, change, batch),
-            )
-
-    def _compact_ledger(self) -> None:
-        """Write the ledger again without deleted bytes, and empty its log."""
-        with self._ledger.reading() as connection:
-            connection.execute("VACUUM")
-            ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        if is_busy:
-            raise WarehouseError(
-                f"another process is reading {self._ledger.path}, so deleted bytes stay in it",
-                action="Stop that process, then run the purge again.",
-                code="warehouse_busy",
-            )
+    def _is_about(self, row: Row, ids: Collection[str]) -> bool:
+        """Return True if a pushed row is about the people."""
+        if row.record_id is not None:
+            return row.record_id in ids
+        parts = (row.fields, row.then, row.before, [each.body for each in row.attempts])
+        problems = [(each.received, each.found, each.message) for each in row.problems]
+        return self._own.match(json.dumps([*parts, problems], ensure_ascii=False))
 
     def _record_end(self) -> None:
         """Record that this purge and interrupted ones have ended, with the counts."""
         ended = self._at.isoformat(), json.dumps(+self._report.counts)
-        for at, ids in unfinished_purges(self._ledger).items():
+        for at, ids in unfinished_purges(self._database).items():
             if set(ids) <= set(self._ids):
-                with self._ledger.writing() as connection:
-                    sql = "UPDATE purges SET ended_at = ?, rows = ? WHERE at = ?"
-                    connection.execute(sql, (*ended, at))
+                sql = "UPDATE purges SET ended_at = ?, counts = ? WHERE at = ?"
+                self._database.write(sql, *ended, at)
 
     # -- Files -------------------------------------------------------------------------------------
 
@@ -615,21 +573,13 @@ class _Purge:
 
     # -- Work file and published file --------------------------------------------------------------
 
-    def _empty_work_file(self, rows: Sequence[tuple[str, int]]) -> None:
-        """Empty the people's records, their past or deleted bookings, and their pushed rows."""
+    def _empty_work_file(self) -> None:
+        """Empty the people's records, and their past or deleted bookings."""
         with open_file(self._warehouse.work) as connection:
             connection.execute("BEGIN")
             try:
                 for resource in CATALOG.values():
                     self._empty_records(connection, resource)
-                stage = pa.table({"batch": [b for b, _ in rows], "number": [n for _, n in rows]})
-                if rows:
-                    with staged_table(connection, stage):
-                        for table in ("push.attempts", "push.before_images"):
-                            connection.execute(
-                                f"DELETE FROM {table} WHERE (batch, number) IN"
-                                " (SELECT (batch, number) FROM stage)"
-                            )
                 self._empty_messages(connection)
             finally:
                 connection.execute("COMMIT" if self._applies else "ROLLBACK")
@@ -694,31 +644,6 @@ class _Purge:
                 if error.code != "marts_missing":
                     raise
                 page.unlink()
-
-
-class _Preview(Exception):
-    """Ends the transaction of a preview without writing."""
-
-
-_PURGING = "(batch, number) IN (SELECT batch, number FROM purging)"
-_PUSHED_TEXTS = f"""
-    SELECT batch, number, record_id, {OPEN}, task,
-        (SELECT group_concat(CAST(body AS TEXT), char(10)) FROM push_attempts AS each
-         WHERE each.batch = mine.batch AND each.number = mine.number),
-        (SELECT group_concat(json_array(received, found, message), char(10))
-         FROM push_problems AS each
-         WHERE each.batch = mine.batch AND each.number = mine.number)
-    FROM push_rows AS mine
-"""
-# A row without attempts has nothing to undo.
-_JOURNAL_CHANGES: Mapping[str, str] = {
-    "push_attempts": "DELETE FROM push_attempts",
-    "push_before": "DELETE FROM push_before",
-    "push_problems": f"UPDATE push_problems SET message = '{PURGED}', received = NULL,"
-    " found = NULL, allowed = NULL, fix = NULL, change = :change",
-    "push_rows": "UPDATE push_rows SET task = NULL, subject = NULL, change = :change,"
-    " state = iif(state = 'planned', 'invalid', state)",
-}
 
 
 def _identifiers(connection: Connection, ids: list[str]) -> tuple[Identifiers, Identifiers]:

@@ -15,7 +15,7 @@ import dagster as dg
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.pushes.push import ORDER
+from connector.pushes.report import ORDER
 from pipelines.accounts import Accounts
 
 LANDING = "landing"

@@ -27,7 +27,7 @@ from connector.pulls.outcome import (
 )
 from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
-from connector.pushes.batch import look_up_unconfirmed_rows
+from connector.pushes.run import look_up_unconfirmed
 from connector.settings import Settings
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.schema import Column, landing_columns
@@ -181,7 +181,7 @@ async def _pull_and_resolve(
 ) -> PullReport:
     """Await the pull, then search for the records of unconfirmed rows of pushes."""
     report = await pulling
-    if settled := await look_up_unconfirmed_rows(settings, publishes=False):
+    if settled := await look_up_unconfirmed(settings, publishes=False):
         log.info(settled)
     return report
 

@@ -18,11 +18,11 @@ from pydantic import Field
 
 from connector.errors import ConnectorError, TryAgain
 from connector.pulls.outcome import explain
-from connector.pushes.dry_run import PushFile
 from connector.pushes.inbox import DeliveryResult, deliver
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.push import ORDER, PushReport, PushRunOptions
-from connector.pushes.query_file import file_from_query
+from connector.pushes.preview import PushFile
+from connector.pushes.query import file_from_query
+from connector.pushes.report import ORDER, PushReport, PushRunOptions
 from connector.spreadsheet.problems import PROBLEMS
 from pipelines.accounts import Account, Accounts, Context, account_of, is_last_try, to_failure
 from pipelines.graph import (

@@ -19,7 +19,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
-from connector.ledger.ledger import Identity
+from connector.state.runs import Identity
 from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED

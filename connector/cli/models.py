@@ -15,7 +15,6 @@ from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.ledger.quota import format_moment
 from connector.models.exports import Sheet, export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
 from connector.models.project import Node, Project
@@ -27,6 +26,7 @@ from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings import Settings, Treatment
 from connector.settings.folders import SEEDS_FOLDER
+from connector.state.quota import format_moment
 from connector.warehouse.published_file import open_read_only, require_published
 from connector.warehouse.warehouse import Warehouse
 

@@ -13,11 +13,11 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.ledger.quota import format_moment
 from connector.operations import backup as backups
 from connector.operations.doctor import Examination, confirm_move, diagnose
 from connector.pulls.outcome import explain
 from connector.settings import UNNAMED, ConfiguredAccount, Settings
+from connector.state.quota import format_moment
 
 
 @click.command(
@@ -134,7 +134,7 @@ def _print_examinations(
 def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) -> int:
     """Back up an account's folder to one file in the folder TO.
 
-    Contains the work file with its history, ledger, published file, seeds, inbox and report. Does
+    Contains the work file with its history, state, published file, seeds, inbox and report. Does
     not contain the API key. You can run it during a pull or a push. The backup is read again and
     checked before it gets its name. Only its owner can read it. It contains personal data, also of
     people who are purged later.

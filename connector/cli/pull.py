@@ -21,8 +21,6 @@ from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
 from connector.errors import ConnectorError, Misused, Stopped, count_noun, end_sentence
-from connector.ledger.journal import has_rows_to_look_up
-from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
 from connector.models.publish import load_account_project
 from connector.operations.verify import VerifyReport
@@ -42,6 +40,7 @@ from connector.pulls.plan import estimate_cost as run_plan
 from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.settings import ENVIRONMENT, ConfiguredAccount, Settings, refuse_shared_credentials
+from connector.state.quota import MonthUse
 from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
@@ -184,11 +183,10 @@ def _pull_and_print(session: Session, resources: tuple[str, ...], **run_options:
     if report.outcome in ("done", "partial"):
         budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and has_rows_to_look_up(settings.folder):
-            # Only after a push.
-            from connector.pushes.batch import look_up_unconfirmed_rows  # noqa: PLC0415
+        if left != 0:
+            from connector.pushes.run import look_up_unconfirmed  # noqa: PLC0415
 
-            if result := asyncio.run(look_up_unconfirmed_rows(settings, budget=left)):
+            if result := asyncio.run(look_up_unconfirmed(settings, budget=left)):
                 session.terminal.say(end_sentence(result))
     return report.exit_status
 

@@ -15,18 +15,17 @@ from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import Misused, count_noun, end_sentence
-from connector.ledger.push_states import Mode
-from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
-from connector.pushes.dry_run import create_template as write_template
-from connector.pushes.file_warnings import unanswered_values
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
-from connector.pushes.push import PushReport, PushRunOptions, ReportRows
-from connector.pushes.push import push as run_push
-from connector.pushes.query_file import file_from_query
+from connector.pushes.preview import ADD_COLUMNS, Preview, PushFile, unanswered_values
+from connector.pushes.preview import create_template as write_template
+from connector.pushes.query import file_from_query
+from connector.pushes.report import PushReport, PushRunOptions, ReportRows
+from connector.pushes.report import push as run_push
 from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.report import GroupKey, ProblemGroup
+from connector.state.row import Mode
 
 SHOWN_MAX = 10
 """Rows and kinds of problems that are printed; the report has all of them."""
@@ -302,21 +301,22 @@ def print_counts(terminal: Terminal, counts: Mapping[Any, int]) -> None:
 
 def _print_changes(terminal: Terminal, preview: Preview) -> None:
     """Print the first records that would be created or changed, field by field."""
-    rows = preview.rows
-    for number, values in islice(rows.creates.items(), CREATES_SHOWN_MAX):
-        terminal.print_line(f"Row {number} would create:")
-        for name, value in values.items():
+    creates = (row for row in preview.rows if row.outcome == "create")
+    for row in islice(creates, CREATES_SHOWN_MAX):
+        terminal.print_line(f"Row {row.number} would create:")
+        for name, value in row.values.items():
             terminal.print_line(f"  {name}: {shorten(value, max(20, terminal.columns - 30))}")
     width = max(20, (terminal.columns - CHANGE_MARGIN) // 2)
+    updates = [row for row in preview.rows if row.outcome == "update"]
     changes = [
-        [number, shorten(field, 20), shorten(old, width), shorten(new, width)]
-        for number, changed in islice(rows.changes.items(), SHOWN_MAX)
-        for field, (old, new) in changed.items()
+        [row.number, shorten(field, 20), shorten(old, width), shorten(new, width)]
+        for row in updates[:SHOWN_MAX]
+        for field, old, new in row.changes
     ]
     if changes:
         terminal.print_table(("row", "field", "now", "then"), changes)
-    if rows.update_count > SHOWN_MAX:
-        terminal.say(f"and {rows.update_count - SHOWN_MAX:,} more rows that would change")
+    if len(updates) > SHOWN_MAX:
+        terminal.say(f"and {len(updates) - SHOWN_MAX:,} more rows that would change")
 
 
 _ASKED: Mapping[str, tuple[str, ...]] = {
@@ -407,7 +407,7 @@ def _closing_lines(report: PushReport) -> Iterator[str]:
 
 def _preview_sentence(preview: Preview) -> str:
     """Return the number of rows that are ready, their cost and the next step."""
-    if not preview.rows_to_send:
+    if not preview.to_send:
         return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"
     if preview.month_share:
@@ -418,15 +418,17 @@ def _preview_sentence(preview: Preview) -> str:
     if preview.pulled_at:
         compared = f"compared with the copy of {preview.pulled_at:.16}"
     rows = preview.summary.rows
-    verb = "is" if preview.rows_to_send == 1 else "are"
+    verb = "is" if len(preview.to_send) == 1 else "are"
     first = "Run the command with --apply to send them."
     if preview.blocking_questions:
         questions = "question" if len(preview.blocking_questions) == 1 else "questions"
         first = f"Answer the {questions} above, then run the command with --apply."
-    ready = f"{preview.rows_to_send:,} of {count_noun(rows, 'row')} {verb} ready"
+    ready = f"{len(preview.to_send):,} of {count_noun(rows, 'row')} {verb} ready"
     rest = ""
-    if preview.rows.reported and preview.rows_to_send < rows:
-        rest = " Correct the other rows in the report and push the report too."
+    if held := sum(map(preview.is_held_back, preview.rows)):
+        rest = f" {count_noun(held, 'row')} with warnings: add --accept-warnings to send them too."
+    if any(row.problems for row in preview.rows):
+        rest += " Correct the other rows in the report and push the report too."
     return f"{ready} ({cost}; {compared}). {first}{rest}"
 
 

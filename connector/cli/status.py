@@ -14,8 +14,6 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_age
 from connector.errors import ConnectorError, SettingsError, count_noun
-from connector.ledger.ledger import Lease, Ledger, LedgerStatus, allowance_of
-from connector.ledger.quota import format_moment
 from connector.operations.gauges import read_samples, write_gauges
 from connector.operations.notify import notify
 from connector.operations.problems import (
@@ -29,6 +27,9 @@ from connector.operations.problems import (
 from connector.pulls.outcome import explain, explain_together
 from connector.settings import ConfiguredAccount, Settings
 from connector.settings.folders import SEEDS_FOLDER
+from connector.state.database import Database
+from connector.state.lock import Holder, holder_of
+from connector.state.quota import QuotaStatus, format_moment, quota_status
 from connector.warehouse.runs import (
     Publication,
     Run,
@@ -66,7 +67,8 @@ class AccountStatus:
         published_at: Time of the published file; None if nothing is published.
         published: Description in the published file; None if it has none.
         publications: Latest attempts to publish, newest first.
-        ledger_status: Requests and leases; None if no request was ever counted.
+        quota: Requests of the month; None if no request was ever counted.
+        holder: Process that uses the account now.
         not_started: Resources that the last run did not reach.
     """
 
@@ -76,7 +78,8 @@ class AccountStatus:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
-    ledger_status: LedgerStatus | None
+    quota: QuotaStatus | None
+    holder: Holder | None
     problems: list[Problem]
     now: datetime
     not_started: frozenset[str]
@@ -101,7 +104,8 @@ class AccountStatus:
             _published_at(warehouse),
             read_own_publication(warehouse.published),
             publications,
-            _ledger_status(settings, now),
+            _quota_status(settings, now),
+            holder_of(settings.folder),
             find_problems(read_state(settings, now)),
             now,
             unreached,
@@ -115,17 +119,11 @@ class AccountStatus:
                 return None if each.outcome == "published" else each
         return None
 
-    @property
-    def running_leases(self) -> tuple[Lease, ...]:
-        """The leases of running runs."""
-        leases = self.ledger_status.leases if self.ledger_status is not None else ()
-        return tuple(each for each in leases if not each.can_be_taken(self.now))
-
     def outcome_of(self, run: Run) -> str:
         """Return the run's outcome, "running", or "interrupted" if it has no outcome and no
         process.
         """
-        is_under_way = run.run_id in {each.owner.run_id for each in self.running_leases}
+        is_under_way = self.holder is not None and run == self.runs[0]
         return run.outcome or ("running" if is_under_way else "interrupted")
 
     @property
@@ -134,7 +132,7 @@ class AccountStatus:
         waiting = [each for each in self.resources if each.pending or each.is_listing]
         return Backlog.of_resources(
             [UnreadCounts(each.pending, each.live, each.proven_at is not None) for each in waiting],
-            month_limit=self.ledger_status.month.limit if self.ledger_status is not None else None,
+            month_limit=self.quota.month.limit if self.quota is not None else None,
             is_known=not any(each.is_listing for each in waiting),
             per_minute=self._requests_per_minute,
         )
@@ -144,14 +142,11 @@ class AccountStatus:
         """Measured rate of the current or the latest long run, else the API's limit; None if
         unknown.
         """
-        rates = [
-            (each.requests, (self.now - each.since).total_seconds()) for each in self.running_leases
-        ]
-        rates += [(each.requests or 0, each.seconds or 0.0) for each in self.runs]
+        rates = [(each.requests or 0, each.seconds or 0.0) for each in self.runs]
         for requests, seconds in rates:
             if requests >= RATE_REQUESTS_MIN and seconds > 0:
                 return requests / seconds * 60
-        return self.ledger_status.limit_per_minute if self.ledger_status is not None else None
+        return self.quota.limit_per_minute if self.quota is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,10 +287,10 @@ def _print_problems(terminal: Terminal, problems: Sequence[Problem]) -> None:
             terminal.print_line(terminal.name_places(line))
 
 
-def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
-    """Return the requests of the month and the leases; None without a ledger."""
-    with Ledger(settings.folder) as ledger:
-        return ledger.status(allowance_of(settings), now) if ledger.exists else None
+def _quota_status(settings: Settings, now: datetime) -> QuotaStatus | None:
+    """Return the requests of the month; None if none was ever counted."""
+    with Database(settings.folder) as database:
+        return quota_status(database, settings, now) if database.exists else None
 
 
 def _first_step(settings: Settings) -> str:
@@ -412,16 +407,11 @@ def _describe_seeds(row: Publication, folder: Path) -> str:
 
 def _quota_lines(found: AccountStatus) -> Iterator[str]:
     """Yield sentences on running processes and on the month's requests."""
-    usage = found.ledger_status
+    usage = found.quota
     if usage is None:
         return
-    for each in found.running_leases:
-        owner = each.owner
-        yield (
-            f"Running: {each.name} since {format_moment(each.since)}, process {owner.pid} "
-            f"({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} "
-            "so far."
-        )
+    if found.holder is not None:
+        yield f"Running: {found.holder}."
     month = usage.month
     text = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
     if month.limit is None:
@@ -461,10 +451,10 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     unread = found.unread
     if unread is not None:
         broken = sum(each.broken for each in found.resources)
-        is_repeatable = not found.running_leases and broken < unread.records
+        is_repeatable = found.holder is None and broken < unread.records
         yield str(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
-    if found.running_leases:
+    if found.holder is not None:
         return
     pulled = [each for each in found.resources if each.last is not None]
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
@@ -494,12 +484,12 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }
-    usage = found.ledger_status
-    return values if usage is None else values | _ledger_json(usage, found.now)
+    values["running"] = None if found.holder is None else asdict(found.holder)
+    return values if found.quota is None else values | _quota_json(found.quota)
 
 
-def _ledger_json(usage: LedgerStatus, now: datetime) -> dict[str, object]:
-    """Return the JSON fields `month`, `limit_per_minute` and `leases`."""
+def _quota_json(usage: QuotaStatus) -> dict[str, object]:
+    """Return the JSON fields `month` and `limit_per_minute`."""
     month = usage.month
     return {
         "month": {
@@ -514,17 +504,6 @@ def _ledger_json(usage: LedgerStatus, now: datetime) -> dict[str, object]:
             "spent_until": None if usage.exhaustion is None else usage.exhaustion.until,
         },
         "limit_per_minute": usage.limit_per_minute,
-        "leases": [
-            {
-                "name": each.name,
-                **{n: v for n, v in asdict(each.owner).items() if n in _OWNER_SHOWN},
-                "since": each.since,
-                "expires_at": each.expires_at,
-                "requests": each.requests,
-                "is_under_way": not each.can_be_taken(now),
-            }
-            for each in usage.leases
-        ],
     }
 
 
@@ -567,7 +546,7 @@ def _summary_values(found: ExaminedAccount) -> dict[str, Any]:
     if state is None:
         return dict.fromkeys(ACCOUNT_VALUES)
     last = state.health.runs[0] if state.health.runs else None
-    usage = state.ledger
+    usage = state.quota
     values = (
         min((at for at in state.health.proven_at.values() if at is not None), default=None),
         last and last.started_at,

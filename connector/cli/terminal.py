@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from connector.catalog.resource import PER_PAGE_MAX
 from connector.errors import ConnectorError, Stopped, count_noun, end_sentence
-from connector.ledger.quota import estimate_remaining_requests
 from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
 if TYPE_CHECKING:
@@ -410,12 +409,9 @@ class Backlog:
         if not waiting:
             return None
         requests = sum(
-            estimate_remaining_requests(
-                pending_records=each.pending,
-                live_records=each.live,
-                is_loaded=each.is_loaded,
-                per_page=PER_PAGE_MAX,
-            )
+            # One for each record and two for the scan. Without a finished first load, each page of
+            # the second read needs one more.
+            each.pending + (0 if each.is_loaded else -(-each.live // PER_PAGE_MAX)) + 2
             for each in waiting
         )
         share = requests / month_limit if month_limit else None

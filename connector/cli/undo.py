@@ -13,11 +13,11 @@ from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import Misused, count_noun, end_sentence
-from connector.ledger.journal import Journal
-from connector.ledger.ledger import Ledger
-from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
-from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
+from connector.pushes.run import BatchReport, Decision, DeclaredRecord
+from connector.pushes.undo import GOOD, UndoneRow, UndoReport
 from connector.settings import Settings
+from connector.state.database import Database
+from connector.state.journal import Journal
 
 UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "current value", "former value", "id")
 _UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
@@ -203,11 +203,10 @@ def resolve(
             action="Give one of --look, --resend and --drop, or one row and --record ID.",
         )
     if not rows:
-        with Ledger(settings.folder) as ledger:
-            rows = tuple(
-                each.number for each in Journal(ledger).unconfirmed_rows() if each.batch == batch
-            )
-    from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
+        with Database(settings.folder) as database:
+            held = Journal(database).unconfirmed() if database.exists else []
+            rows = tuple(each.number for each in held if each.batch == batch)
+    from connector.pushes.run import resolve as run_resolve  # noqa: PLC0415
 
     # Without a wait for late answers, which would show no progress.
     report = asyncio.run(run_resolve(settings, batch, rows, decisions[0], sleep=None))
@@ -217,19 +216,15 @@ def resolve(
 
 def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:
     """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
-    with Ledger(settings.folder) as ledger:
-        journal = Journal(ledger)
-        held = journal.unconfirmed_rows()
-        files = {each.batch: each.file for each in journal.batches()}
-        pending = {
-            key: journal.row_with_task(key) for key in [(each.batch, each.number) for each in held]
-        }
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        held = journal.unconfirmed() if database.exists else []
+        files = {each.batch: each.file for each in journal.batches()} if held else {}
     rows = []
     for each in held:
-        row = pending[each.batch, each.number]
-        who = " ".join(map(str, row.task.identity.values())) if row is not None else ""
+        who = " ".join(map(str, each.identity.values()))
         found = " ".join(problem.found or "" for problem in each.problems)
-        since = each.moved_at.isoformat(timespec="seconds")
+        since = each.moved_at.isoformat(timespec="seconds") if each.moved_at else ""
         values = (each.batch, each.number, each.operation, who, each.code, found, since)
         rows.append((*values, files[each.batch]))
     terminal.print_object({"rows": [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]})

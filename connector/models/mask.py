@@ -40,12 +40,7 @@ from connector.warehouse.schema import Column
 _RECORD = "_record"
 """Column with the API's response as received."""
 
-_PERSONAL_TEXTS = {
-    "push.batches": {"file"},
-    "push.attempts": {"body", "reason"},
-    "push.problems": {"message", "received", "found", "allowed", "fix"},
-    "push.before_images": {"record"},
-}
+_PERSONAL_TEXTS = {"push.batches": {"file"}, "push.rows": {"before", "after", "answer"}}
 """Personal columns of the connector's own tables: typed texts, and received records."""
 
 _CONTENT_VIEWS = "marts.content_"

@@ -1,7 +1,7 @@
 """Backup of an account's folder to one file, and its restore to an empty folder.
 
 A backup is a tar file whose first member lists the files with their SHA-256. It gets its name when
-it is complete and verified. A restore unpacks and verifies everything first. The ledger moves to
+it is complete and verified. A restore unpacks and verifies everything first. The state moves to
 the folder last: without it every command refuses the folder, and the restore can be repeated.
 """
 
@@ -24,16 +24,15 @@ from typing import Any, BinaryIO
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import ConnectorError, Misused, SettingsError, file_error
-from connector.ledger.backups import Backup, Backups, Restore
-from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.sqlite_file import copy_ledger, delete_leases
 from connector.log import compact_timestamp
 from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
 from connector.settings import Settings
 from connector.settings.folders import INBOX_FOLDER, MAPS_FOLDER, SEEDS_FOLDER, WAITED
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
+from connector.state import database as state
+from connector.state.database import STATE_FILE, Database
+from connector.state.runs import Backup, Restore, note_restore, put_backup
 from connector.version import program_version
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import read_own_publication
@@ -45,7 +44,7 @@ FOLDERS = (SEEDS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders in a backup, with all plain files below them."""
 
 FILES = (PUBLISHED_FILE, REPORT_FILE)
-"""Files in a backup in addition to the work file and the ledger."""
+"""Files in a backup in addition to the work file and the state."""
 
 BACKUP_LOCK = "backup.lock"
 STAGING = ".restoring"
@@ -66,7 +65,7 @@ class Manifest:
 
     Attributes:
         work: Layout version of the work file; None if the backup lacks it.
-        ledger: Layout version of the ledger; None if the backup lacks it.
+        state: Layout version of the state; None if the backup lacks it.
         files: SHA-256 of each file, by its path in the account's folder.
     """
 
@@ -74,7 +73,7 @@ class Manifest:
     account: str | None
     version: str
     work: int | None
-    ledger: int | None
+    state: int | None
     files: Mapping[str, str]
     format: int = FORMAT
 
@@ -133,7 +132,7 @@ def make_backup(
             f"{to} is inside the folder that is backed up",
             action="Choose a folder elsewhere, if possible on another disk.",
         )
-    if not Warehouse(folder).exists and not (folder / LEDGER_FILE).exists():
+    if not Warehouse(folder).exists and not (folder / STATE_FILE).exists():
         raise SettingsError(
             f"no records are loaded in {folder}, so there is nothing to back up",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
@@ -149,7 +148,7 @@ def make_backup(
             _record(folder, replace(backup, ended_at=now(), message=str(error)))
             raise
         size = result.file.stat().st_size
-        _record(folder, replace(backup, ended_at=now(), file=result.file, bytes=size))
+        _record(folder, replace(backup, ended_at=now(), file=str(result.file), bytes=size))
     removed = find_backups(to, settings.account)[:-keep] if keep is not None else []
     for each in removed:
         each.unlink(missing_ok=True)
@@ -180,10 +179,10 @@ def is_backup_running(folder: Path) -> bool:
 
 
 def _record(folder: Path, backup: Backup) -> None:
-    """Record a backup in the ledger, if there is one."""
-    with Ledger(folder) as ledger:
-        if ledger.exists:
-            Backups(ledger).record_backup(backup)
+    """Record a backup in the state, if there is one."""
+    with Database(folder) as database:
+        if database.exists:
+            put_backup(database, backup)
 
 
 def _prefix(account: str | None) -> str:
@@ -228,14 +227,14 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
 def _stage_files(settings: Settings, staging: Path, at: datetime) -> Manifest:
     """Copy all files of the account's backup to the folder `staging`.
 
-    The ledger is copied after the work file. A ledger that is newer than the work file can also
-    result from a crash, and the next run handles it. An older ledger would lack writes whose
+    The state is copied after the work file. A state that is newer than the work file can also
+    result from a crash, and the next run handles it. An older state would lack writes whose
     records are loaded.
     """
     folder = settings.folder
-    warehouse, ledger_path = Warehouse(folder), folder / LEDGER_FILE
+    warehouse, state_path = Warehouse(folder), folder / STATE_FILE
     work = copy_work_file(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
-    ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
+    version = state.copy(state_path, staging / STATE_FILE) if state_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
     for source in _files_to_copy(folder):
         # A publication replaces the file, so the opened file can be read to its end.
@@ -254,7 +253,7 @@ def _stage_files(settings: Settings, staging: Path, at: datetime) -> Manifest:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         sums[path.relative_to(staging).as_posix()] = digest
-    return Manifest(at, settings.account, program_version(), work, ledger, sums)
+    return Manifest(at, settings.account, program_version(), work, version, sums)
 
 
 def _files_to_copy(folder: Path) -> Iterator[Path]:
@@ -424,7 +423,7 @@ class RestoreResult:
 def restore(settings: Settings, source: Path, former: Path | None = None) -> RestoreResult:
     """Restore the account's folder, which must be empty, as it was when the backup was made.
 
-    Purges that the ledger of the folder `former` records after the backup are left to the next
+    Purges that the state of the folder `former` records after the backup are left to the next
     purge, since a pull must find the deletions again.
 
     Raises:
@@ -434,7 +433,7 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     """
     folder, at = settings.folder, datetime.now(UTC)
     staging = folder / STAGING
-    is_interrupted = staging.exists() and not (folder / LEDGER_FILE).exists()
+    is_interrupted = staging.exists() and not (folder / STATE_FILE).exists()
     if (there := _account_files(folder)) and not is_interrupted:
         raise Misused(
             f"{folder} is not empty: it contains {', '.join(there)}",
@@ -449,8 +448,8 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
         is_published = _keep_published(settings, staging / PUBLISHED_FILE)
         waiting = _set_inbox_aside(staging, f"{WAITED}{compact_timestamp(at)}")
         purges = _later_purges(former, manifest.made_at) if former is not None else []
-        _prepare_ledger(staging, manifest, source, at)
-        with Ledger(staging) as ledger, ledger.writing() as connection:
+        _prepare_state(staging, manifest, source, at)
+        with Database(staging) as database, database.transaction() as connection:
             connection.executemany("INSERT INTO purges (at, ids) VALUES (?, ?)", purges)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
@@ -463,10 +462,10 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
             # Remains of the interrupted restore. A log would be applied to the restored file.
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        # The work file without a ledger refuses every command until the ledger is here, too.
-        order = {WORK_FILE: 0, LEDGER_FILE: 2}
+        # The work file without a state refuses every command until the state is here, too.
+        order = {WORK_FILE: 0, STATE_FILE: 2}
         for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
-            if path.name == LEDGER_FILE:
+            if path.name == STATE_FILE:
                 sync_folder(folder)
             path.rename(folder / path.name)
         sync_folder(folder)
@@ -478,19 +477,17 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
 
 
 def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
-    """Return time and ids of the purges in a former folder's ledger after the backup."""
-    with Ledger(former) as ledger:
-        if not ledger.exists:
-            raise Misused(f"{former} has no {LEDGER_FILE}", action="Leave out --former.")
-        with ledger.reading() as connection:
-            return connection.execute(
-                "SELECT at, ids FROM purges WHERE at > ?", (made_at.isoformat(),)
-            ).fetchall()
+    """Return time and ids of the purges in a former folder's state after the backup."""
+    with Database(former) as database:
+        if not database.exists:
+            raise Misused(f"{former} has no {STATE_FILE}", action="Leave out --former.")
+        found = database.rows("SELECT at, ids FROM purges WHERE at > ?", made_at)
+        return [(each["at"].isoformat(), json.dumps(each["ids"])) for each in found]
 
 
 def _account_files(folder: Path) -> list[str]:
     """Return the names in the folder that a restore would replace, and logs of databases."""
-    own = (WORK_FILE, LEDGER_FILE, *FILES, *FOLDERS, WAITED)
+    own = (WORK_FILE, STATE_FILE, *FILES, *FOLDERS, WAITED)
     names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
     return [each for each in names if each.startswith(own)]
 
@@ -504,11 +501,11 @@ def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> N
             action=f"Choose the account with --account, or use a backup of {here}.",
             code="backup",
         )
-    if manifest.ledger is None:
+    if manifest.state is None:
         raise ConnectorError(
-            f"{source} has no {LEDGER_FILE}", action="Use another backup.", code="backup"
+            f"{source} has no {STATE_FILE}", action="Use another backup.", code="backup"
         )
-    if (manifest.work or 0) > SCHEMA_VERSION or manifest.ledger > LEDGER_VERSION:
+    if (manifest.work or 0) > SCHEMA_VERSION or manifest.state > state.VERSION:
         raise ConnectorError(
             f"{source} was written by a newer version of the connector, {manifest.version}",
             action="Install that version, and restore with it.",
@@ -542,15 +539,13 @@ def _set_inbox_aside(staging: Path, name: str) -> list[Path]:
     return moved
 
 
-def _prepare_ledger(staging: Path, manifest: Manifest, source: Path, at: datetime) -> None:
-    """Record the restore, after which pushes wait for a pull, and release all leases."""
-    delete_leases(staging / LEDGER_FILE)
+def _prepare_state(staging: Path, manifest: Manifest, source: Path, at: datetime) -> None:
+    """Record the restore, after which pushes wait for a pull."""
     warehouse, proven = Warehouse(staging), dict[str, datetime | None]()
     if warehouse.exists:
         proven = {each.resource: each.proven_at for each in warehouse.status()}
-    with Ledger(staging) as ledger:
-        records = Backups(ledger)
-        # The copied ledger shows this backup as begun.
+    with Database(staging) as database:
+        # The copied state shows this backup as begun.
         size = source.stat().st_size
-        records.record_backup(Backup(manifest.made_at, at, source.absolute(), size))
-        records.record_restore(Restore(at, manifest.made_at, proven))
+        put_backup(database, Backup(manifest.made_at, at, str(source.absolute()), size))
+        note_restore(database, Restore(at, manifest.made_at, proven))

@@ -32,11 +32,6 @@ from connector.errors import (
     count_noun,
     file_error,
 )
-from connector.ledger.backups import Backups
-from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowance_of
-from connector.ledger.quota import format_moment
-from connector.ledger.request_budget import RequestBudget
-from connector.ledger.sqlite_file import check_ledger, has_locks, no_locks_error
 from connector.operations.notify import send_test
 from connector.privacy import unfinished_purges
 from connector.pulls.outcome import RequestTally
@@ -48,6 +43,11 @@ from connector.pulls.workspace import (
     write_identity,
 )
 from connector.settings import OPEN_TO_OTHERS, Settings
+from connector.state.database import STATE_FILE, Database
+from connector.state.database import check as check_state
+from connector.state.lock import has_locks, no_locks_error
+from connector.state.quota import Quota, format_moment
+from connector.state.runs import latest_backups
 from connector.version import full_version
 from connector.warehouse.state import read_oldest_keys
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -125,17 +125,11 @@ async def diagnose(settings: Settings, *, sends_test: bool = False) -> Examinati
         checks.append(DoctorCheck("address", "not checked", f"first fix the check '{first}'"))
         return Examination(tuple(settings.display_rows()), tuple(checks), 0)
     tally = RequestTally()
-    with Ledger(settings.folder) as ledger:
+    with Database(settings.folder) as database:
         meter = None
         if settings.folder.is_dir() and "files" not in failed:
-            allowance = allowance_of(settings)
-            spender = RequestSpender(
-                "doctor", "doctor", allowance, keeps_reserve=False, ignores_quota=True
-            )
-            meter = RequestBudget(ledger, spender)
+            meter = Quota(database, settings, "doctor", keeps_reserve=False, ignores_quota=True)
         checks += await _check_api(settings, tally, meter)
-        if meter is not None:
-            await meter.return_unused()
     return Examination(tuple(settings.display_rows()), tuple(checks), tally.requests)
 
 
@@ -197,12 +191,12 @@ def _check_folder(folder: Path) -> DoctorCheck:
 
 
 def _check_files(settings: Settings) -> DoctorCheck:
-    """Check that the work file and the ledger can be read and belong together."""
-    warehouse, ledger = Warehouse(settings.folder), settings.folder / LEDGER_FILE
+    """Check that the work file and the state can be read and belong together."""
+    warehouse, state = Warehouse(settings.folder), settings.folder / STATE_FILE
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)
-    if ledger.exists():
-        check_ledger(ledger)
+    if state.exists():
+        check_state(state)
     check_files(settings)
     if not warehouse.exists:
         return _ok("no records are loaded yet. The first pull creates the files")
@@ -215,8 +209,8 @@ def _check_workspace(settings: Settings) -> DoctorCheck:
     """Check that the folder's records belong to the configured address."""
     address, warehouse = settings.base_url, Warehouse(settings.folder)
     try:
-        with Ledger(settings.folder) as ledger:
-            identity = read_folder_identity(ledger, warehouse)
+        with Database(settings.folder) as database:
+            identity = read_folder_identity(database, warehouse)
     except ConnectorError:
         return DoctorCheck("", "not checked", "first fix the check 'files'")
     if identity is None or address is None:
@@ -256,9 +250,9 @@ def _check_backup(settings: Settings) -> DoctorCheck:
     if not Warehouse(settings.folder).exists:
         return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
-    with Ledger(settings.folder) as ledger:
-        made = Backups(ledger).latest_backups() if ledger.exists else ()
-    last = next(((each.began_at, each.file) for each in made if each.file is not None), None)
+    with Database(settings.folder) as database:
+        made = latest_backups(database) if database.exists else ()
+    last = next(((each.began_at, Path(each.file)) for each in made if each.file), None)
     if last is None:
         return _warning("there is no backup", advice)
     at, file = last
@@ -272,8 +266,8 @@ def _check_backup(settings: Settings) -> DoctorCheck:
 
 def _check_purges(settings: Settings) -> DoctorCheck:
     """Check that no purge was interrupted or must be repeated after a restore."""
-    with Ledger(settings.folder) as ledger:
-        count = sum(map(len, unfinished_purges(ledger).values()))
+    with Database(settings.folder) as database:
+        count = sum(map(len, unfinished_purges(database).values()))
     if not count:
         return _ok("no interrupted purges")
     found = f"{count_noun(count, 'person', 'people')} must be purged again"
@@ -306,7 +300,7 @@ def _check_proxy(settings: Settings) -> DoctorCheck:
 
 
 async def _check_api(
-    settings: Settings, tally: RequestTally, meter: RequestBudget | None
+    settings: Settings, tally: RequestTally, meter: Quota | None
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, records, clock and limits, until an error affects all of them."""
     connection = settings.connection()
@@ -379,8 +373,8 @@ async def confirm_move(settings: Settings) -> str:
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     address = connection.base_url
-    with Ledger(settings.folder) as ledger:
-        identity = read_folder_identity(ledger, warehouse)
+    with Database(settings.folder) as database:
+        identity = read_folder_identity(database, warehouse)
         if identity is None or not warehouse.exists:
             raise Misused("no records are loaded", action="Check CONNECTOR_DATA_DIR.")
         known = warehouse.read(read_oldest_keys, KNOWN_IDS)
@@ -392,5 +386,5 @@ async def confirm_move(settings: Settings) -> str:
                     action="Set CONNECTOR_DATA_DIR to another folder for this workspace.",
                     code="other_workspace",
                 )
-        write_identity(ledger, warehouse, replace(identity, address=address))
+        write_identity(database, warehouse, replace(identity, address=address))
     return f"{settings.folder} now belongs to {address} (before: {identity.address})"

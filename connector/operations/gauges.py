@@ -51,10 +51,10 @@ def read_samples(
     made = [each.began_at for each in state.backups if each.file is not None]
     if made:
         yield "backup_age_seconds", label, (state.now - max(made)).total_seconds()
-    if state.ledger is not None:
-        yield "requests_month", label, state.ledger.month.used
-        if state.ledger.month.limit is not None:
-            yield "quota_requests", label, state.ledger.month.limit
+    if state.quota is not None:
+        yield "requests_month", label, state.quota.month.used
+        if state.quota.month.limit is not None:
+            yield "quota_requests", label, state.quota.month.limit
     if state.runs:
         yield "last_run_ok", label, 1 if state.runs[0].outcome == "done" else 0
         yield "last_run_seconds", label, state.runs[0].seconds or 0

@@ -14,17 +14,16 @@ from itertools import pairwise, takewhile
 from typing import Any, Literal
 
 from connector.errors import ConnectorError, TryAgain, WarehouseError, count_noun, end_sentence
-from connector.ledger.backups import Backup, Backups
-from connector.ledger.journal import Journal
-from connector.ledger.journal_records import PushHealth
-from connector.ledger.journal_writer import PUSH_LEASE
-from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.ledger.quota import format_moment
 from connector.operations.backup import is_backup_running
 from connector.pulls.outcome import can_retry, next_action
 from connector.pulls.workspace import read_folder_identity
 from connector.settings import Settings
 from connector.settings.values import Age
+from connector.state.database import Database
+from connector.state.journal import Journal, PushHealth
+from connector.state.lock import Holder, holder_of
+from connector.state.quota import QuotaStatus, format_moment, quota_status
+from connector.state.runs import Backup, latest_backups
 from connector.warehouse.published_file import read_verified_times
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from connector.warehouse.warehouse import Warehouse
@@ -84,7 +83,8 @@ class AccountState:
         verified: Time up to which each resource is verified in the published file, None if it is
             not; None without a published file.
         error: Error of a file.
-        ledger: Requests and leases; None without a ledger.
+        quota: Requests of the month; None if none was ever counted.
+        holder: Process that uses the account now.
         backups: Latest backups, newest first.
         is_backing_up: True while a process makes a backup.
     """
@@ -94,16 +94,20 @@ class AccountState:
     health: RunHealth = NOTHING
     verified: Mapping[str, datetime | None] | None = None
     error: ConnectorError | None = None
-    ledger: LedgerStatus | None = None
+    quota: QuotaStatus | None = None
+    holder: Holder | None = None
     pushes: PushHealth = field(default_factory=PushHealth)
     backups: Sequence[Backup] = ()
     is_backing_up: bool = False
 
     @property
     def running(self) -> frozenset[str]:
-        """Ids of runs that are running. Any other run without an end was killed."""
-        leases = self.ledger.leases if self.ledger is not None else ()
-        return frozenset(each.owner.run_id for each in leases if not each.can_be_taken(self.now))
+        """Id of the run in progress: the latest, while its process holds the lock.
+
+        Any other run without an end was killed.
+        """
+        latest = self.health.runs[:1] if self.holder is not None else ()
+        return frozenset(each.run_id for each in latest)
 
     @property
     def runs(self) -> list[Run]:
@@ -126,18 +130,19 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
     """Read the account's files. Errors of the files are part of the state."""
     state, warehouse = AccountState(now, settings.max_age), Warehouse(settings.folder)
     try:
-        with Ledger(settings.folder) as ledger:
-            if ledger.exists:
+        with Database(settings.folder) as database:
+            if database.exists:
                 state = replace(
                     state,
-                    ledger=ledger.status(allowance_of(settings), now),
-                    pushes=Journal(ledger).push_health(),
-                    backups=Backups(ledger).latest_backups(),
+                    quota=quota_status(database, settings, now),
+                    holder=holder_of(settings.folder),
+                    pushes=Journal(database).health(),
+                    backups=latest_backups(database),
                     is_backing_up=is_backup_running(settings.folder),
                 )
             if warehouse.exists:
                 state = replace(state, health=warehouse.health())
-            read_folder_identity(ledger, warehouse)
+            read_folder_identity(database, warehouse)
         if warehouse.published.exists():
             state = replace(state, verified=read_verified_times(warehouse.published))
     except WarehouseError as error:
@@ -348,9 +353,7 @@ def _verified_times(s: AccountState) -> Mapping[str, datetime | None]:
 
 def _rows_unconfirmed(s: AccountState) -> Problem | None:
     """Report rows of pushes whose answer was lost. The rows of a running push do not count."""
-    leases = s.ledger.leases if s.ledger is not None else ()
-    is_pushing = any(each.name == PUSH_LEASE and not each.can_be_taken(s.now) for each in leases)
-    unclear = [s.pushes.held, None if is_pushing else s.pushes.open]
+    unclear = [s.pushes.held, None if s.holder is not None else s.pushes.open]
     found = [each for each in unclear if each is not None]
     if not found:
         return None
@@ -367,9 +370,9 @@ def _rows_unconfirmed(s: AccountState) -> Problem | None:
 
 def _quota(s: AccountState) -> Problem | None:
     """Report that the monthly quota is used up or about to be, or that the API refuses requests."""
-    if s.ledger is None:
+    if s.quota is None:
         return None
-    month, refusal, since = s.ledger.month, s.ledger.exhaustion, None
+    month, refusal, since = s.quota.month, s.quota.exhaustion, None
     action = "Wait for the reset: pulls continue by themselves. After a change of your plan, set"
     action += " monthly_requests and run 'connector pull --ignore-quota'."
     cause = "spent"
@@ -390,8 +393,8 @@ def _quota(s: AccountState) -> Problem | None:
         reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
         happened = f"{month.used:,} requests were sent{reserved}. The quota resets on"
         happened += f" {month.period.ends}."
-    elif (s.ledger.forecast or 0) > FORECAST_SHARE * month.limit:
-        title = f"the month needs about {s.ledger.forecast:,} requests, and the quota is"
+    elif (s.quota.forecast or 0) > FORECAST_SHARE * month.limit:
+        title = f"the month needs about {s.quota.forecast:,} requests, and the quota is"
         title += f" {month.limit:,}"
         happened = f"The cycle ends on {month.period.ends}. {month.used:,} requests were sent."
         action = "Pull less often, or get a larger plan and set monthly_requests."

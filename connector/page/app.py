@@ -27,13 +27,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connector.catalog import CATALOG
 from connector.errors import ConnectorError
-from connector.ledger.push_plan import RowResult
 from connector.page import grid
 from connector.page.access import Access, PageError
 from connector.page.imports import MODES, Change, Import, Imports, describe
-from connector.pushes.batch import Decision, DeclaredRecord
-from connector.pushes.dry_run import create_template
+from connector.pushes.preview import create_template
+from connector.pushes.run import Decision, DeclaredRecord
 from connector.spreadsheet.report import pair_rows, report_suffix, write_report
+from connector.state.row import Row
 
 SMALL_ROWS = 1_000
 """A file of at most this many rows is checked as a whole after every change."""
@@ -267,12 +267,12 @@ class App:
         found = self.imports.check(each) if each.stage == "open" else None
         table, opened = self.imports.edited(each), self.imports.opened(each)
         columns = self.imports.columns(each, opened)
-        by_number = {result.number: result for result in found.results} if found else {}
+        by_number = {result.number: result for result in found.rows} if found else {}
         for number, row in self.imports.rows_of(each.batches).items():
             if each.stage != "open" or number not in by_number:
                 by_number[number] = grid.result_of(row, columns)
         rows = [row.number for row in table.rows() if not row.is_left_out]
-        results = [by_number.get(n, RowResult(n, "not_sent")) for n in rows]
+        results = [by_number.get(n, Row(n, each.resource)) for n in rows]
         name = f"{Path(each.name).stem}.report{report_suffix(table.path)}"
         with tempfile.TemporaryDirectory(dir=table.path.parent) as folder:
             path = Path(folder) / f"report{report_suffix(table.path)}"

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
-from connector.ledger.journal import Journal
-from connector.ledger.journal_records import RowRecord
-from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, RowResult
 from connector.page.imports import CONSENTS, MODES, SENT, Import, Imports, Opened, Unread, describe
-from connector.pushes.dry_run import OPERATIONS, Preview, with_column
+from connector.pushes.preview import Preview
+from connector.pushes.report import with_column
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import FileQuestion, is_blank, message_of, text_of
 from connector.spreadsheet.targets import AS_WRITTEN, UNLISTED, TargetColumn
+from connector.state.database import Database
+from connector.state.journal import Journal
+from connector.state.row import Problem, Row
 from connector.warehouse.lookups import WarehouseLookups
 
 EXAMPLES, _EXAMPLE_ROWS, _BATCHES_SHOWN, _RECORDS_MAX = 3, 200, 50, 500
@@ -167,14 +167,11 @@ def label(target: TargetColumn) -> str:
 def checked(imports: Imports, each: Import, found: Preview, *, is_whole: bool) -> dict[str, Any]:
     """Return what would happen to each row, and what the user has to answer."""
     headings = {heading: index for index, heading in enumerate(found.table.headings)}
-    values = {task.number: {**task.fields, **task.afterwards} for task in found.rows.tasks}
     rows: dict[str, Any] = {}
-    for result in found.results:
+    for result in found.rows:
         before_and_after = {name: [now, then] for name, now, then in result.changes}
-        if not before_and_after and result.outcome in OPERATIONS:
-            before_and_after = {
-                name: [None, then] for name, then in _flat(values.get(result.number, {})).items()
-            }
+        if not before_and_after and result.state == "planned":
+            before_and_after = {name: [None, then] for name, then in result.values.items()}
         rows[str(result.number)] = _row(result, before_and_after, found.columns, headings)
     answer: dict[str, Any] = {"version": each.version, "whole": is_whole, "rows": rows}
     if not is_whole:
@@ -202,10 +199,7 @@ def checked(imports: Imports, each: Import, found: Preview, *, is_whole: bool) -
 
 
 def _row(
-    result: RowResult,
-    values: Mapping[str, list[Any]],
-    found: ColumnMap,
-    headings: Mapping[str, int],
+    result: Row, values: Mapping[str, list[Any]], found: ColumnMap, headings: Mapping[str, int]
 ) -> list[Any]:
     """Return outcome, code, problems, values by column or field, and record of a row."""
     told = [
@@ -284,7 +278,7 @@ def _without_option(text: str) -> str:
 def _records(lookups: WarehouseLookups, found: Preview) -> dict[str, str]:
     """Return a line about each record from which the user chooses, by id."""
     wanted: dict[str, dict[str, None]] = {}
-    for result in found.results:
+    for result in found.rows:
         for each in result.problems:
             if each.code not in _CHOICES_AMONG or not each.found:
                 continue
@@ -331,11 +325,10 @@ def sent(
     return rows
 
 
-def result_of(row: RowRecord, found: ColumnMap) -> RowResult:
+def result_of(row: Row, found: ColumnMap) -> Row:
     """Return a row of the journal as a result; a row that was undone has the code `undone`."""
     problems = tuple(with_column(each, found) for each in row.problems)
-    code = "undone" if row.undone_at is not None else row.code or None
-    return RowResult(row.number, row.outcome, problems, code, row.record_id)
+    return replace(row, problems=problems, code="undone" if row.undone_at else row.code)
 
 
 def results(imports: Imports, each: Import, batch: str | None = None) -> dict[str, Any]:
@@ -358,9 +351,9 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
     settings = imports.settings
     with imports.lookups() as lookups:
         types = lookups.list_texts("content_types", ["slug", "name"])
-    with Ledger(settings.folder) as ledger:
-        journal = Journal(ledger)
-        batches, unconfirmed = journal.batches()[:_BATCHES_SHOWN], journal.unconfirmed_rows()
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        batches, unconfirmed = journal.batches()[:_BATCHES_SHOWN], journal.unconfirmed()
     mine = [each for each in imports.load_all() if each.made_by == user]
     ids = {batch: each.id for each in mine for batch in each.batches}
     return {

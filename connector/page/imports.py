@@ -29,20 +29,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import ConnectorError, LeaseHeld, SpreadsheetError, convert_file_errors
-from connector.ledger.journal import Journal
-from connector.ledger.journal_records import RowRecord
-from connector.ledger.ledger import Ledger
-from connector.ledger.push_states import Mode
 from connector.page.access import PageError
 from connector.pulls.outcome import Progress
-from connector.pushes.batch import Decision, resolve
-from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, open_push_file, preview
-from connector.pushes.dry_run import push_target_of as target_of
-from connector.pushes.file_warnings import load_remembered_mapping
+from connector.pushes.mappings import load_remembered
 from connector.pushes.options import PushOptions
-from connector.pushes.push import PushRunOptions, push, record_preview
-from connector.pushes.undo import undo
-from connector.pushes.undo_report import UndoReport
+from connector.pushes.preview import Preview, PushFile, preview
+from connector.pushes.report import PushRunOptions, note_preview, push
+from connector.pushes.run import Decision, resolve
+from connector.pushes.undo import UndoReport, undo
 from connector.settings import Settings
 from connector.settings.folders import IMPORTS_FOLDER
 from connector.spreadsheet.mapping import ColumnMap, map_headings
@@ -50,6 +44,9 @@ from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.targets import CellOptions, PushTarget, comparison_text, default_policy
+from connector.state.database import Database
+from connector.state.journal import Journal
+from connector.state.row import Mode, Row
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
@@ -199,6 +196,10 @@ class Run:
     error: list[str] | None = None
     undone: list[UndoReport] = field(default_factory=list)
 
+    def tell(self, waits_for: str) -> None:
+        """Show for what the run waits."""
+        self.waits_for = waits_for
+
     def update(self, progress: Progress) -> None:
         """Take over the progress of a pull, a push or an undo."""
         self.until = progress.waits_until or progress.until
@@ -316,13 +317,13 @@ class Imports:
         if found is None:
             file = self.push_file(each)
             try:
-                table = open_push_file(file)
+                table = file.open()
             except SpreadsheetError as error:
                 if error.code in READING:
                     raise Unread(error) from error
                 raise
             with self.lookups() as lookups:
-                found = Opened(table, target_of(file, lookups))
+                found = Opened(table, file.target(lookups))
             with self._lock:
                 self._tables[key] = found
                 while len(self._tables) > _KEPT_MAX:
@@ -375,10 +376,10 @@ class Imports:
         ]
         return replace(table, all_rows=rows)
 
-    def rows_of(self, batches: Iterable[str]) -> dict[int, RowRecord]:
+    def rows_of(self, batches: Iterable[str]) -> dict[int, Row]:
         """Return the rows of pushes by number, as the journal has them; the last push counts."""
-        with Ledger(self.settings.folder) as ledger:
-            journal = Journal(ledger)
+        with Database(self.settings.folder) as database:
+            journal = Journal(database)
             return {row.number: row for batch in batches for row in journal.rows(batch)}
 
     def sent_rows(self, each: Import) -> Iterator[int]:
@@ -455,7 +456,7 @@ class Imports:
         """Use the mapping of the last file with the same headings, and protect long texts."""
         new.mapping = {}
         opened = self.opened(new)
-        saved, notice = load_remembered_mapping(
+        saved, notice = load_remembered(
             self.settings.folder, new.resource, opened.table.headings, None
         )
         new.saved, new.is_remembered = saved or SavedMap(new.resource), notice is not None
@@ -581,9 +582,7 @@ class Imports:
         return found, at
 
     def _preview(self, each: Import, table: Spreadsheet, rows: list[SheetRow] | None) -> Preview:
-        return preview(
-            self.settings, self.push_file(each), keeps_tasks=True, table=table, only_rows=rows
-        )
+        return preview(self.settings, self.push_file(each), table=table, only_rows=rows)
 
     # -- push and undo -------------------------------------------------------------------------
 
@@ -606,14 +605,14 @@ class Imports:
             raise PageError("Some questions are open.", "Answer them above the table first.")
         if each.mode == "convert" and "convert" not in accepts:
             raise PageError("A conversion cannot be undone.", "Confirm the conversion first.")
-        sent = [row for row in found.results if row.outcome in OPERATIONS]
+        sent = [row for row in found.rows if row.state == "planned"]
         held = [] if "warnings" in accepts else [row.number for row in sent if row.warnings]
         if len(sent) == len(held):
             raise PageError("There is no row to send.", "Correct a row, or accept the warnings.")
         new = replace(each, held_back=held, stage="sending", error=None, version=each.version + 1)
         table = self.table(new, sends=True)
         # Later changes by others are conflicts: the user has not seen them.
-        record_preview(self.settings.folder, replace(found, table=table), seen_at)
+        note_preview(self.settings.folder, replace(found, table=table), seen_at)
         self._replace(each, new)
         self._start(id, Run("send"), self._push)
 
@@ -667,10 +666,12 @@ class Imports:
         """Push an import whose stage is "sending", and save the result."""
         each = self.load(id)
         file = replace(self.push_file(each), accepts_warnings=True)
-        options = PushRunOptions(applies=True, reports=False, people={"sent": each.made_by})
+        options = PushRunOptions(
+            applies=True, reports=False, sent_by=each.made_by, wait_seconds=None
+        )
         table = await asyncio.to_thread(self.table, each, sends=True)
-        report = await _when_free(
-            run, lambda: push(self.settings, file, options, watch=run.update, table=table)
+        report = await push(
+            self.settings, file, options, watch=run.update, on_wait=run.tell, table=table
         )
         error = report.error or (report.batch.error if report.batch is not None else None)
         noted = describe(error) if error is not None else None

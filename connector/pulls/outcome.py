@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from connector.catalog import declaration
 from connector.client.messages import Observer, Request
 from connector.errors import ConnectorError, Forbidden, TryAgain, codes_of, count_noun
-from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
 from connector.pulls.pull import NOT_READ, ONLY_THESE
 from connector.pulls.reading import PullResult
 from connector.pulls.scan import UNSORTED
 from connector.pulls.sweep import TOO_FEW
+from connector.state.quota import MonthUse
 from connector.warehouse.landing import LandedCounts
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import UnreadRecord

@@ -15,11 +15,11 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.resource import Declaration
 from connector.errors import Forbidden
-from connector.ledger.quota import MonthUse
 from connector.pulls.outcome import to_json_value
 from connector.pulls.ports import StreamApi, StreamCopy
-from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
+from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings import Settings
+from connector.state.quota import MonthUse
 from connector.warehouse.state import ResourceState, read_resource_state
 from connector.warehouse.stream import Stream
 
@@ -111,7 +111,7 @@ async def estimate_cost(settings: Settings, resources: Sequence[str] = ()) -> Co
     names = select_resources(resources)
     prices: dict[str, PullCost] = {}
     skipped: list[str] = []
-    async with open_run(settings, "plan", lease=PLAN_LEASE) as context:
+    async with open_run(settings, "plan") as context:
         for name in names:
             try:
                 prices[name] = await _estimate_resource(context, name)

@@ -33,7 +33,6 @@ from connector.errors import (
     WarehouseError,
     count_noun,
 )
-from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
 from connector.models.publish import PublishResult, publish
 from connector.models.runner import Watch as BuildWatch
@@ -52,6 +51,7 @@ from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.reading import FEWEST_REQUESTS, PullOptions, PullResult
 from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings import Settings
+from connector.state.quota import MonthUse, request_uses
 from connector.warehouse import runs
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
@@ -234,17 +234,15 @@ class _PullRun:
             return None, error
 
     async def _store_request_counts(self) -> MonthUse | None:
-        """Store the run's requests in the ledger and, for analysts, in the work file.
+        """Store the run's requests in the state and, for analysts, in the work file.
 
         Returns the requests of the month; None if they could not be stored.
         """
-        lease = self._context.lease
+        database, day = self._context.database, self._context.settings.billing_day
         try:
             month = await self._context.read_month()
-            day = lease.spender.allowance.billing_day
-            await asyncio.to_thread(
-                self._warehouse.write, runs.copy_quota, lease.ledger.read_uses, day
-            )
+            uses = partial(request_uses, database)
+            await asyncio.to_thread(self._warehouse.write, runs.copy_quota, uses, day)
         except WarehouseError:
             return None
         return month
@@ -278,7 +276,7 @@ class _PullRun:
 
     def _share_of_month(self, requests: int) -> float | None:
         """Return the requests as a share of the monthly quota; None if the quota is unknown."""
-        monthly = self._context.lease.spender.allowance.monthly_requests
+        monthly = self._context.settings.monthly_requests
         return None if monthly is None else requests / monthly
 
     async def _pull_resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:

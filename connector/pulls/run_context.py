@@ -1,7 +1,7 @@
 """Run context: the resources that a run opens before its first request and closes at its end.
 
-It contains a lease, so that runs of an account do not overlap, the ledger, which counts each
-request, the files, and a client with the account's address and key.
+It holds the lock of the account, so that runs do not overlap, and has the state, which counts each
+request, the work file, and a client with the account's address and key.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.errors import Misused
-from connector.ledger.ledger import Ledger, RequestSpender, allowance_of
-from connector.ledger.quota import MonthUse
-from connector.ledger.request_budget import LeaseHolder
 from connector.log import new_id
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
 from connector.settings import Settings
+from connector.state.database import Database
+from connector.state.lock import WAIT_SECONDS, hold
+from connector.state.quota import MonthUse, Quota
+from connector.state.runs import read_identity
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.queries import find_deleted_parents, read_live_ids
 from connector.warehouse.runs import Run
@@ -30,16 +31,10 @@ from connector.warehouse.state import read_bookmark, report_notices
 from connector.warehouse.stream import Bookmark, Stream
 from connector.warehouse.warehouse import Warehouse
 
-PULL_LEASE = "pull"
-"""Lease for everything that writes to the local copy: one process per account at a time."""
-
-PLAN_LEASE = "plan"
-"""Lease of a cost estimate. It writes nothing, so it may run during a pull."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Open resources of one run: client, work file, lease and request budget.
+    """Open resources of one run: client, work file, state and request count.
 
     Attributes:
         tally: Counts of the run's requests.
@@ -49,8 +44,10 @@ class RunContext:
 
     client: Client
     connections: int
+    settings: Settings
     warehouse: Warehouse
-    lease: LeaseHolder
+    database: Database
+    quota: Quota
     run: Run
     tally: RequestTally
     watch: Watch
@@ -82,13 +79,9 @@ class RunContext:
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
-        """Store this run's requests in the ledger, and return the requests of the month."""
-        lease, budget = self.lease, self.lease.budget
-        budget.limit_per_minute = self.client.limiter.limit
-        await budget.return_unused()
-        return await asyncio.to_thread(
-            lease.ledger.read_month, lease.spender.allowance, budget.today
-        )
+        """Note the rate limit, and return the requests of the month."""
+        self.quota.record_limit(self.client.limiter.limit)
+        return self.quota.month()
 
 
 def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
@@ -102,20 +95,20 @@ async def open_run(
     settings: Settings,
     command: str,
     *,
-    lease: str = PULL_LEASE,
     budget: int | None = None,
     ignores_quota: bool = False,
+    wait_seconds: float | None = WAIT_SECONDS,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> AsyncIterator[RunContext]:
-    """Open the lease, the files and a client; close them at the end.
+    """Lock the account, check its files, and open them and a client; close all at the end.
 
     Raises:
         Misused: The budget is 0.
         SettingsError: The address or the key is missing, or the account may have been renamed.
         SettingsError: The folder has the records of another workspace.
-        LeaseHeld: Another run has the lease.
+        LeaseHeld: Another process uses the account, and has not ended after `wait_seconds`.
         WarehouseError: The files cannot be used.
     """
     if budget is not None and budget < 1:
@@ -125,45 +118,39 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = RequestSpender(
-        run.run_id, command, allowance_of(settings), ignores_quota=ignores_quota
+    tally, follow = RequestTally(), watch or (lambda _: None)
+    tally.report_wait = lambda seconds: follow(
+        Progress("", waits_until=now() + timedelta(seconds=seconds))
     )
-    with Ledger(settings.folder) as ledger:
-        async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
-            tally, follow = RequestTally(), watch or (lambda _: None)
-            tally.report_wait = lambda seconds: follow(
-                Progress("", waits_until=now() + timedelta(seconds=seconds))
+    async with hold(settings.folder, command, wait_seconds=wait_seconds):
+        with Database(settings.folder) as database, warehouse.keep_open():
+            identity = await asyncio.to_thread(read_identity, database)
+            await asyncio.to_thread(warehouse.prepare, identity)
+            await asyncio.to_thread(claim_folder, database, warehouse, connection.base_url)
+            quota = Quota(
+                database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now
             )
-            connections, reserve = settings.connections, settings.reserve_requests
-            options = {
-                "connections": connections,
-                "reserve": reserve,
-                **connection.client_options(),
-            }
             client = connect(
-                connection.base_url, connection.api_key, observer=tally, meter=holder, **options
-            )
-            context = RunContext(
-                client=client,
-                connections=connections,
-                warehouse=warehouse,
-                lease=holder,
-                run=run,
-                tally=tally,
-                watch=follow,
-                now=now,
-                lateness_seconds=float(settings.lateness_seconds),
+                connection.base_url,
+                connection.api_key,
+                observer=tally,
+                meter=quota,
+                connections=settings.connections,
+                reserve=settings.reserve_requests,
+                **connection.client_options(),
             )
             async with client:
-                with warehouse.keep_open():
-                    identity = await asyncio.to_thread(ledger.identity)
-                    await asyncio.to_thread(warehouse.prepare, identity)
-                    await asyncio.to_thread(claim_folder, ledger, warehouse, connection.base_url)
-                    if lease == PULL_LEASE:
-                        notices = await asyncio.to_thread(
-                            warehouse.write, report_notices, run.run_id
-                        )
-                        context = replace(context, notices=notices)
-                    else:
-                        warehouse.release()  # An estimate may wait before it needs the file again.
-                    yield context
+                yield RunContext(
+                    client=client,
+                    connections=settings.connections,
+                    settings=settings,
+                    warehouse=warehouse,
+                    database=database,
+                    quota=quota,
+                    run=run,
+                    tally=tally,
+                    watch=follow,
+                    now=now,
+                    lateness_seconds=float(settings.lateness_seconds),
+                    notices=await asyncio.to_thread(warehouse.write, report_notices, run.run_id),
+                )

@@ -1,9 +1,9 @@
 """Check that a data folder is complete and belongs to the configured workspace.
 
 The first run generates a random name for the folder and writes it, with the address of the
-workspace, to the work file and to the ledger. Every later run compares both files with each other
+workspace, to the work file and to the state. Every later run compares both files with each other
 and with the configured address before its first request. This prevents mixing two workspaces and
-detects a lost ledger before a file of rows is pushed a second time.
+detects a lost state before a file of rows is pushed a second time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connector.errors import Forbidden, NotFound, SettingsError, WarehouseError
-from connector.ledger.ledger import Identity, Ledger
 from connector.settings import Settings
+from connector.state.database import Database
+from connector.state.runs import Identity, read_identity
+from connector.state.runs import write_identity as note_identity
 from connector.version import program_version
 from connector.warehouse import state
 from connector.warehouse.warehouse import Warehouse
@@ -23,58 +25,58 @@ from connector.warehouse.warehouse import Warehouse
 if TYPE_CHECKING:
     from connector.client.client import Client
 
-LOST_WITH_LEDGER = (
+LOST_WITH_STATE = (
     "the journal of pushes (undo, and the protection against pushing a file twice), the month's"
     " request count, alert states and the list of backups"
 )
-"""Data that only the ledger has."""
+"""Data that only the state has."""
 
 
-def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity:
+def claim_folder(database: Database, warehouse: Warehouse, address: str) -> Identity:
     """Return the folder's identity; a new folder gets one, for the workspace at `address`.
 
     Raises:
-        WarehouseError: The work file is in use and the ledger is new, or the two files belong to
+        WarehouseError: The work file is in use and the state is new, or the two files belong to
             different folders.
         SettingsError: The folder has the records of another workspace.
     """
-    found = read_folder_identity(ledger, warehouse)
+    found = read_folder_identity(database, warehouse)
     if found is None:
         found = Identity(secrets.token_hex(8), address, program_version())
     check_address(found, address, warehouse)
-    return write_identity(ledger, warehouse, found)
+    return write_identity(database, warehouse, found)
 
 
-def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> Identity:
+def write_identity(database: Database, warehouse: Warehouse, identity: Identity) -> Identity:
     """Write the identity, with the connector's current version, to both files and return it."""
     current = replace(identity, written_by=program_version())
-    # The ledger first: a ledger with an identity and a work file without one is no loss.
-    if ledger.identity() != current:
-        ledger.write_identity(current)
+    # The state first: a state with an identity and a work file without one is no loss.
+    if read_identity(database) != current:
+        note_identity(database, current)
     if warehouse.exists and warehouse.read(state.read_identity) != current:
         warehouse.write(state.write_identity, current)
     return current
 
 
-def read_folder_identity(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
+def read_folder_identity(database: Database, warehouse: Warehouse) -> Identity | None:
     """Return the identity in the folder's files; None if no run has used the folder yet.
 
-    Creates no file. Raises `WarehouseError` if the ledger is lost or the files do not belong
+    Creates no file. Raises `WarehouseError` if the state is lost or the files do not belong
     together.
     """
     known = warehouse.read(state.read_identity) if warehouse.exists else None
-    counted = ledger.identity() if ledger.exists else None
+    counted = read_identity(database) if database.exists else None
     if known is None:
         return counted
     if counted is None:
         raise WarehouseError(
-            f"{ledger.path} is missing or empty, so nothing is pulled or pushed. Lost "
-            f"with it: {LOST_WITH_LEDGER}",
-            code="ledger_lost",
+            f"{database.path} is missing or empty, so nothing is pulled or pushed. Lost "
+            f"with it: {LOST_WITH_STATE}",
+            code="state_lost",
         )
     if counted.folder != known.folder:
         raise WarehouseError(
-            f"{ledger.path} and {warehouse.work} belong to different data folders: the ledger to"
+            f"{database.path} and {warehouse.work} belong to different data folders: the state to"
             f" one of {counted.address}, the records to one of {known.address}",
             code="folder_mixed",
         )
@@ -95,12 +97,12 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
 
 
 def check_files(settings: Settings) -> None:
-    """Raise `WarehouseError` if the ledger is lost or the files do not belong together.
+    """Raise `WarehouseError` if the state is lost or the files do not belong together.
 
     Creates no file. Other errors of the files are raised as well.
     """
-    with Ledger(settings.folder) as ledger:
-        read_folder_identity(ledger, Warehouse(settings.folder))
+    with Database(settings.folder) as database:
+        read_folder_identity(database, Warehouse(settings.folder))
 
 
 async def find_first_existing(

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from connector.errors import Misused, UnknownName
-from connector.ledger.push_plan import PushPolicy
-from connector.ledger.push_states import Mode
-from connector.pushes.dry_run import PushFile
+from connector.pushes.preview import PushFile
 from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.mapping_file import SavedMap, load_map, with_options
 from connector.spreadsheet.targets import CellOptions, Decimal
 from connector.spreadsheet.texts import REGIONS
+from connector.state.row import Mode, Policy
 
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
 """Decimal separators by name."""
@@ -147,9 +146,9 @@ class PushOptions:
             remembers=self.mapping_file is None,
         )
 
-    def policy(self) -> PushPolicy:
+    def policy(self) -> Policy:
         """Return the policy of the push."""
-        return PushPolicy(overwrite=self.overwrite, resend=self.resend)
+        return Policy(overwrite=self.overwrite, resend=self.resend)
 
     def _mapping_with_options(self, resource: str) -> SavedMap:
         """Return the mapping from `mapping_file`, or an empty one, with the options for cells

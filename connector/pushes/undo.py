@@ -1,52 +1,45 @@
 """Undo of a batch, except for records that changed since.
 
-Each row is compared with its current record (`pushes/undo_plan.py`). Fields of an update are
-restored, and a created record is deleted. Changes of other users are kept and reported. The journal
-only records that a row is undone. An interrupted undo is run again and finds the remaining rows.
+Each record is read once, and its rows are undone in the reverse order: a field is restored if it
+still has the row's value, and a record that the row created is deleted if it has not changed since.
+Changes of other users are kept and reported. The journal records only that a row is undone, so that
+an interrupted undo is run again and finds the remaining rows.
 """
 
 from __future__ import annotations
 
-import asyncio
+import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
-from connector.catalog.resource import Resource
+from connector.catalog import declaration
+from connector.catalog.field import Field, Kind
+from connector.catalog.field_comparison import is_same_value, unapplied_fields
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
 from connector.client.client import Client
-from connector.errors import ConnectorError, InDoubt, Misused, NotFound
-from connector.ledger.journal import Journal
-from connector.ledger.journal_records import RowKey, Transition
-from connector.ledger.journal_writer import PUSH_LEASE
-from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, RowQueue
+from connector.client.fit import EARLIER_SECONDS, contradicting_fields
+from connector.errors import ConnectorError, InDoubt, Misused, NotFound, Stopped
 from connector.pulls.outcome import Watch
-from connector.pulls.run_context import RunContext, open_run
-from connector.pulls.workspace import check_files
-from connector.pushes.landed_writes import copy_and_publish
-from connector.pushes.push_executor import BatchExecutor, PushSession
-from connector.pushes.push_row import (
+from connector.pulls.run_context import open_run
+from connector.pushes.row import (
     Accepted,
     Answer,
     Declined,
+    altered_problems,
     answer_from_error,
     declined_problems,
 )
-from connector.pushes.row_steps import altered_problems
-from connector.pushes.undo_plan import UndoStep, WrittenRow, is_unchanged_by_others, plan_undo
-from connector.pushes.undo_report import (
-    UndoneRow,
-    UndoOutcome,
-    UndoReport,
-    WrittenRecord,
-    make_undone_row,
-    read_undo_plan,
-)
+from connector.pushes.run import Queue, publish_results, run_all
+from connector.pushes.session import Session
 from connector.settings import Settings
-from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.state.database import Database
+from connector.state.journal import Journal
+from connector.state.row import SHOWN_CHARACTERS_MAX, Problem, Row, shorten
+from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
 
 TRIES_MAX = 3
 """How often a row is read and written if its write is not answered. A retry does no harm, since a
@@ -56,8 +49,155 @@ field is restored, or a record deleted, only if it still is as the push left it.
 LAST = "last"
 """Name of the batch that was started last."""
 
-MARKED_TOGETHER = 50
-"""Number of rows that are marked as undone together."""
+UndoOutcome = Literal[
+    "delete",
+    "restore",
+    "deleted",
+    "restored",
+    "undone",
+    "nothing",
+    "partly",
+    "conflict",
+    "irreversible",
+    "refused",
+    "held",
+    "unread",
+    "not_reached",
+]
+"""Outcome of a row; `delete` and `restore` are those of a preview.
+
+`undone`: it was undone before, or nothing is left of it. `nothing`: the row had changed nothing.
+`partly`: some fields are restored, and others cannot be. `conflict`: another user has changed the
+values. `irreversible`: a conversion. `held`: the row is unconfirmed. `unread`: the record could not
+be read, or the write was not answered. `not_reached`: the undo ended before its turn.
+"""
+
+GOOD: frozenset[UndoOutcome] = frozenset(
+    ("delete", "restore", "deleted", "restored", "undone", "nothing")
+)
+"""Outcomes that need no attention."""
+
+_BY_HAND = "Check the record on the platform, and change it there if necessary."
+
+_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
+    "not_settled": (
+        "held",
+        "the row is unconfirmed",
+        "Resolve it with 'connector resolve' or push the file again, then undo the batch again.",
+    ),
+    "never_known": (
+        "held",
+        "the row was sent, but its result is unknown",
+        "Check the record on the platform.",
+    ),
+    "written_elsewhere": (
+        "nothing",
+        "a row of another batch wrote the same values before",
+        "To undo the values, undo that batch.",
+    ),
+    "irreversible": (
+        "irreversible",
+        "a conversion cannot be undone",
+        "Change the record on the platform.",
+    ),
+    "declared": (
+        "conflict",
+        "'connector resolve --record' assigned the record to the row, so the undo does not delete "
+        "it",
+        "Delete the record on the platform if necessary.",
+    ),
+}
+"""Outcome, message and advice for rows whose records are not read, by code."""
+
+
+# -- Report ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRow:
+    """Outcome of one row. `changes` has the present and the restored value of each field."""
+
+    number: int
+    operation: str | None
+    outcome: UndoOutcome
+    record_id: str | None = None
+    changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row for `--json`."""
+        names = {"code", "field", "message", "found", "fix"}
+        return {
+            "row": self.number,
+            "operation": self.operation,
+            "outcome": self.outcome,
+            "id": self.record_id,
+            "changes": {name: {"now": a, "then": b} for name, (a, b) in self.changes.items()},
+            "problems": [
+                {n: v for n, v in asdict(each).items() if n in names} | {"written": each.received}
+                for each in self.problems
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReport:
+    """Result of an undo or of its preview, with every row of the batch.
+
+    Attributes:
+        answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
+        error: Error that ended the undo early.
+        unpublished: Error that prevented the publication of the result.
+    """
+
+    batch: str
+    is_applied: bool
+    rows: tuple[UndoneRow, ...]
+    requests: int
+    seconds: float
+    answers_not_loaded: int = 0
+    error: ConnectorError | None = None
+    unpublished: ConnectorError | None = None
+
+    @property
+    def counts(self) -> Mapping[UndoOutcome, int]:
+        """Number of rows by outcome, without outcomes that no row has."""
+        return Counter(each.outcome for each in self.rows)
+
+    @property
+    def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
+        """How the undo ended; "partial" if some rows need attention."""
+        if self.error is not None:
+            return "stopped" if isinstance(self.error, Stopped) else "failed"
+        if not self.is_applied:
+            return "previewed"
+        return "done" if self.counts.keys() <= GOOD else "partial"
+
+    @property
+    def exit_status(self) -> int:
+        """0 if all rows are undone, or would be; 3 if some are not; else that of the error."""
+        if self.error is not None:
+            return self.error.exit_status
+        if self.unpublished is not None:
+            return 1
+        return 0 if self.counts.keys() <= GOOD else 3
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for `--json`, with all rows."""
+        return {
+            "outcome": self.outcome,
+            "batch": self.batch,
+            "applied": self.is_applied,
+            "rows": [each.as_json() for each in self.rows],
+            "counts": {str(name): count for name, count in self.counts.items()},
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "error": None if self.error is None else self.error.as_json(),
+            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
+        }
+
+
+# -- Run -------------------------------------------------------------------------------------------
 
 
 async def undo(
@@ -74,264 +214,429 @@ async def undo(
 ) -> UndoReport:
     """Undo a batch if `applies`; otherwise report what an undo would do.
 
-    Each record is read once. Rows of one record are undone in the reverse order. `batch` is the
-    name of a batch, or `LAST`. `budget` is the maximum number of requests. `person` is the user of
-    the import page, for the journal.
+    `batch` is the name of a batch, or `LAST`. `budget` is the maximum number of requests. `person`
+    is the user of the import page, for the journal.
 
     Raises:
         UnknownName: The batch is not in the journal.
-        Misused: The budget is 0.
+        Misused: The budget is 0, or nothing was pushed.
         SettingsError: The address or the key is missing.
-        LeaseHeld: A push is running.
+        LeaseHeld: Another process uses the account.
         WarehouseError: A file of the data folder cannot be read or written.
     """
     started = time.monotonic()
-    await asyncio.to_thread(check_files, settings)
-    with Ledger(settings.folder) as ledger:
-        batch = await asyncio.to_thread(_batch_to_undo, Journal(ledger), batch)
-    opening = open_run(
-        settings,
-        "undo",
-        lease=PUSH_LEASE,
-        budget=budget,
-        ignores_quota=ignores_quota,
-        watch=watch,
-        now=now,
+    batch = _batch_to_undo(settings, batch)
+    async with open_run(
+        settings, "undo", budget=budget, ignores_quota=ignores_quota, watch=watch, now=now,
         connect=connect,
-    )
-    async with opening as context:
-        undoing = _UndoRun(context, applies=applies)
-        if person is not None and applies:
-            await asyncio.to_thread(undoing.journal.record_people, batch, {"undone": person})
-        report = await undoing.undo_records(batch)
-    unpublished = await asyncio.to_thread(copy_and_publish, settings) if applies else None
-    seconds = time.monotonic() - started
-    return replace(report, seconds=seconds, unpublished=unpublished)
+    ) as context:  # fmt: skip
+        session = Session(context, None)
+        report = await _Undo(session, applies=applies, by=person).run(batch)
+        unpublished = await publish_results(settings) if applies else None
+    return replace(report, seconds=time.monotonic() - started, unpublished=unpublished)
 
 
-def _batch_to_undo(journal: Journal, batch: str) -> str:
+def _batch_to_undo(settings: Settings, batch: str) -> str:
     """Return the name of the batch, or of the latest one for `LAST`.
 
     Raises `UnknownName`, or `Misused` if nothing was pushed.
     """
-    if batch != LAST:
-        return journal.batch(batch).batch
-    pushed = journal.batches()
-    if not pushed:
-        raise Misused(
-            "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
-        )
-    return pushed[0].batch
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        pushed = journal.batches() if database.exists else ()
+        if not pushed:
+            raise Misused(
+                "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
+            )
+        return pushed[0].batch if batch == LAST else journal.batch(batch).batch
 
 
-class _UndoRun:
-    """Undo of one batch within an open run context."""
+class _Undo:
+    """Undo of one batch, within an open session."""
 
-    def __init__(self, context: RunContext, *, applies: bool) -> None:
-        self._context, self._applies = context, applies
-        self._session = PushSession.of(context)
-        self.journal, self._landing = self._session.journal, self._session.loader
+    def __init__(self, session: Session, *, applies: bool, by: str | None) -> None:
+        self._session, self._applies, self._by = session, applies, by
         self._ended: dict[int, UndoneRow] = {}
-        self._marked: dict[RowKey, str | None] = {}
-        self._turn = asyncio.Lock()
+        self._taken_back: dict[str, list[tuple[str, str]]] = {}
+        # In a preview: records as they would be after the undo of later rows.
+        self._expected: dict[str, FoundDetail] = {}
 
-    async def undo_records(self, batch: str) -> UndoReport:
-        """Undo the batch's rows, several records at the same time, or only preview it.
-
-        The report contains the error that ended the run early.
-        """
-        work = await asyncio.to_thread(read_undo_plan, self.journal, batch)
-        self._ended = {each.number: each for each in work.ended}
-        rows = sum(len(each.rows) for each in work.records)
-        self._session.on_batch_start(await asyncio.to_thread(self.journal.batch, batch), rows)
-        order = RowQueue(work.records, {}, ())
+    async def run(self, batch: str) -> UndoReport:
+        """Undo the batch's rows, several records at the same time, or only preview it."""
+        session, journal = self._session, self._session.stored
+        rows = journal.rows(batch)
+        left = []
+        for row in rows:
+            ended = _without_read(row)
+            if ended is None:
+                left.append(row)
+            else:
+                self._ended[row.number] = ended
+        # The last write first, and later rows may refer to records that earlier ones have created.
+        left.sort(key=lambda row: (row.attempts[-1].at, row.number), reverse=True)
+        session.begin_batch(journal.batch(batch).resource, batch, len(left))
         try:
-            await BatchExecutor(
-                self._session, order, lambda record: partial(self._undo_record, record), None
-            ).run_rows()
+            await run_all(session, Queue(left, {}, lambda row: row.record_id), self._undo)
         finally:
-            await self._load_and_mark()
-        for record in work.records:
-            for each in record.rows:
-                self._ended.setdefault(each.key[1], make_undone_row(each, "not_reached"))
+            await session.load_rest()
+        for row in left:
+            self._ended.setdefault(row.number, _undone(row, "not_reached"))
         return UndoReport(
             batch=batch,
             is_applied=self._applies,
             rows=tuple(self._ended[number] for number in sorted(self._ended)),
-            requests=self._context.tally.requests,
+            requests=session.context.tally.requests,
             seconds=0.0,
-            answers_not_loaded=self._landing.answers_not_loaded,
-            error=self._session.error,
+            answers_not_loaded=session.answers_not_loaded,
+            error=session.error,
         )
 
-    async def _undo_record(self, record: WrittenRecord) -> bool:
-        """Undo the rows of one record, the last one first. Returns False: no write is left open."""
-        seen: Outcome | None = None
-        taken_back: tuple[tuple[str, str], ...] = ()
-        async with self._session.row_slots:
-            for row in record.rows:
-                present = replace(row, undone_updates=(*row.undone_updates, *taken_back))
-                seen = await self._undo_row(present, seen)
-                left_at, before = self._marked.get(row.key), row.before.get("updated_at")
-                taken_back += ((before, left_at),) if left_at and before else ()
-        if len(self._marked) >= MARKED_TOGETHER:
-            await self._load_and_mark()
-        return False
-
-    async def _undo_row(self, row: WrittenRow, seen: Outcome | None) -> Outcome | None:
-        """Undo one row, and return its record afterwards; None if that is unknown.
-
-        `seen` is the record after the undo of a later row.
-        """
-        if self._applies:
-            # The answer to an earlier write may not show the record as it is now.
-            seen = None
+    async def _undo(self, row: Row) -> None:
+        """Undo one row. Its record is read again even if a later row of the batch wrote it."""
+        assert row.record_id is not None
+        stored = self._session.stored.undone_updates(row.record_id)
+        undone = [*stored, *self._taken_back.get(row.record_id, ())]
         for _ in range(TRIES_MAX):
-            seen = seen or await self._session.read_record(row.task, row.record_id)
+            known = self._expected.get(row.record_id)
+            seen = known or await self._session.read(row, row.record_id)
             if not isinstance(seen, FoundDetail):
-                return await self._end_unread_row(row, seen)
-            is_timed = seen.record.served_at is not None
-            found = plan_undo(row, seen.record.raw, has_server_time=is_timed)
-            if not self._applies or not (found.deletes or found.body):
-                self._end_without_write(row, found)
-                return _record_after_undo(seen, found)
-            answer = await self._send_undo(row, found)
+                await self._end_unread(row, seen)
+                return
+            plan = plan_undo(
+                row, seen.record.raw, undone, is_timed=seen.record.served_at is not None
+            )
+            if not self._applies or not (plan.deletes or plan.body):
+                self._end_without_write(row, plan)
+                if not self._applies:
+                    raw = {**seen.record.raw, **plan.body}
+                    record = type(seen.record)(raw, served_at=seen.record.served_at)
+                    self._expected[row.record_id] = FoundDetail(record, seen.served_at)
+                return
+            answer = await self._send(row, plan)
             match answer:
                 case DeletionProof():
-                    return await self._end_deleted_row(row, answer)
+                    await self._end_deleted(row, answer, "deleted")
+                    return
                 case Accepted(record):
-                    return await self._end_restored_row(row, found, record, seen)
+                    await self._end_restored(row, plan, record, seen, undone)
+                    return
                 case Declined(is_missing=False):
-                    problems = declined_problems(row.resource, answer, found.body)
-                    self._record_row_end(
-                        make_undone_row(row, "refused", (*found.problems, *problems))
-                    )
-                    return None
-            seen = None
-        return await self._end_unread_row(row, UnreadableDetail(InDoubt.code))
+                    problems = declined_problems(declaration(row.resource), answer, plan.body)
+                    self._ended[row.number] = _undone(row, "refused", (*plan.problems, *problems))
+                    return
+        await self._end_unread(row, UnreadableDetail(InDoubt.code))
 
-    # -- ends of rows ----------------------------------------------------------------------------
-
-    def _record_row_end(
-        self, ended: UndoneRow, key: RowKey | None = None, updated_at: str | None = None
-    ) -> None:
-        """Record how a row ended.
-
-        With its `key` the row counts as undone. `updated_at` is the record's own after the undo;
-        None if another user has changed the record.
-        """
-        self._ended[ended.number] = ended
-        if key is not None and self._applies:
-            self._marked[key] = updated_at
-        self._session.on_row_end()
-
-    def _end_without_write(self, row: WrittenRow, step: UndoStep) -> None:
-        """Record the end of a row for which nothing is sent: a preview, or nothing to undo."""
-        if step.deletes:
-            self._record_row_end(make_undone_row(row, "delete"))
-        elif step.problems:
-            outcome: UndoOutcome = "partly" if step.restores_any_field else "conflict"
-            ended = make_undone_row(row, outcome, step.problems, step)
-            self._record_row_end(ended, row.key if step.restores_any_field else None)
-        elif step.body:
-            self._record_row_end(make_undone_row(row, "restore", (), step))
-        else:
-            self._record_row_end(make_undone_row(row, "undone"), row.key)
-
-    async def _end_unread_row(
-        self, row: WrittenRow, seen: DeletionProof | UnreadableDetail
-    ) -> DeletionProof | None:
-        """Record the end of a row whose record is deleted or unreadable. A deleted create is
-        undone.
-        """
-        if isinstance(seen, UnreadableDetail):
-            self._record_row_end(make_undone_row(row, "unread", reason=seen.reason))
-            return None
-        if row.operation == "create":
-            return await self._end_deleted_row(row, seen, "undone")
-        problem = Problem("record_gone", "the record was deleted after the push")
-        self._record_row_end(make_undone_row(row, "conflict", (problem,)))
-        return seen
-
-    async def _end_deleted_row(
-        self, row: WrittenRow, gone: DeletionProof, outcome: UndoOutcome = "deleted"
-    ) -> DeletionProof:
-        """Record the end of a row whose record is deleted, and mark the record in the warehouse."""
-        if self._applies:
-            await self._landing.add_deletion(row.task, row.record_id, gone)
-        self._record_row_end(make_undone_row(row, outcome), row.key)
-        return gone
-
-    async def _end_restored_row(
-        self, row: WrittenRow, step: UndoStep, record: Resource, seen: FoundDetail
-    ) -> Outcome:
-        """Record the end of a row whose fields were restored, and problems of differing values."""
-        await self._landing.add_answer(
-            row.task, Transition("accepted", record_id=record.id, shown=record)
-        )
-        problems = (*step.problems, *altered_problems(row.resource, step.body, record.raw))
-        shown = record.raw.get("updated_at")
-        is_ours = (
-            *(not problems, isinstance(shown, str), is_unchanged_by_others(row, seen.record.raw)),
-            _differs_only_in(step.body, seen.record.raw, record.raw),
-        )
-        ended = make_undone_row(row, "partly" if problems else "restored", problems, step)
-        self._record_row_end(ended, row.key, shown if all(is_ours) else None)
-        return _record_after_undo(seen, step, record)
-
-    async def _load_and_mark(self) -> None:
-        """Load the answers, then mark their rows as undone.
-
-        If the process is killed in between, the next undo reads the records again.
-        """
-        async with self._turn:
-            marked, self._marked = self._marked, {}
-            await self._landing.load_rest()
-            if marked:
-                try:
-                    await asyncio.to_thread(self.journal.mark_undone, marked)
-                except ConnectorError as error:
-                    self._session.stop(error)
-
-    async def _send_undo(self, row: WrittenRow, step: UndoStep) -> Answer | DeletionProof:
+    async def _send(self, row: Row, plan: UndoPlan) -> Answer | DeletionProof:
         """Delete the record, or restore its fields, and return the answer."""
-        self._session.check_can_send()
-        client, task, id = self._session.context.client, row.task, row.record_id
-        answer: Answer | DeletionProof
+        session, id = self._session, row.record_id or ""
+        session.check_can_write()
+        client = session.context.client
         try:
-            if step.deletes:
-                await client.delete(task.resource, id, task.parent)
-                answer = DeletionProof(self._session.served_at)
-            else:
-                record = await client.update(task.resource, id, step.body, task.parent)
-                answer = Accepted(record)
+            if plan.deletes:
+                await client.delete(row.resource, id, row.parent)
+                session.record_write(None)
+                return DeletionProof(session.times()[1])
+            record = await client.update(row.resource, id, plan.body, row.parent)
         except ConnectorError as error:
-            self._session.record_write_end(error)
-            is_gone = isinstance(error, NotFound) and error.is_api_error
-            return (
-                DeletionProof(self._session.served_at)
-                if is_gone and step.deletes
-                else answer_from_error(error)
-            )
-        self._session.record_write_end(None)
-        return answer
+            session.record_write(error)
+            if plan.deletes and isinstance(error, NotFound) and error.is_api_error:
+                return DeletionProof(session.times()[1])
+            return answer_from_error(error)
+        session.record_write(None)
+        return Accepted(record)
+
+    # -- ends of rows -----------------------------------------------------------------------------
+
+    def _mark(self, row: Row, updated_at: str | None = None) -> None:
+        """Mark a row as undone. `updated_at` is the record's own after it; None if not ours."""
+        if not self._applies:
+            return
+        self._session.stored.mark_undone({row.key: updated_at}, self._by)
+        before = (row.before or {}).get("updated_at")
+        if updated_at and before and row.record_id:
+            self._taken_back.setdefault(row.record_id, []).append((before, updated_at))
+
+    def _end_without_write(self, row: Row, plan: UndoPlan) -> None:
+        """End a row for which nothing is sent: a preview, or nothing to undo."""
+        outcome: UndoOutcome = "undone"
+        if plan.deletes:
+            outcome = "delete"
+        elif plan.problems:
+            outcome = "partly" if plan.restores_any else "conflict"
+        elif plan.body:
+            outcome = "restore"
+        self._ended[row.number] = _undone(row, outcome, plan.problems, plan)
+        if outcome in ("undone", "partly"):
+            self._mark(row)
+
+    async def _end_unread(self, row: Row, seen: DeletionProof | UnreadableDetail) -> None:
+        """End a row whose record is deleted or unreadable. A deleted create is undone."""
+        if isinstance(seen, UnreadableDetail):
+            message = f"the API answered with an error ({seen.reason})"
+            problem = Problem(seen.reason, message, fix="Run the same command again.")
+            self._ended[row.number] = _undone(row, "unread", (problem,))
+        elif row.operation == "create":
+            await self._end_deleted(row, seen, "undone")
+        else:
+            problem = Problem("record_gone", "the record was deleted after the push")
+            self._ended[row.number] = _undone(row, "conflict", (problem,))
+
+    async def _end_deleted(self, row: Row, gone: DeletionProof, outcome: UndoOutcome) -> None:
+        """End a row whose record is deleted, and mark the record in the local copy."""
+        if self._applies:
+            await self._session.load(row, None, gone=gone)
+        self._ended[row.number] = _undone(row, outcome)
+        self._mark(row)
+
+    async def _end_restored(
+        self,
+        row: Row,
+        plan: UndoPlan,
+        record: Resource,
+        seen: FoundDetail,
+        undone: Sequence[tuple[str, str]],
+    ) -> None:
+        """End a row whose fields were restored, with problems of values that differ."""
+        await self._session.load(row, record)
+        resource = declaration(row.resource)
+        problems = (*plan.problems, *altered_problems(resource, plan.body, record))
+        before, after = seen.record.raw, record.raw
+        others = [n for n in after if n not in {*plan.body, "updated_at"}]
+        is_ours = not problems and all(after[name] == before.get(name) for name in others)
+        is_ours = is_ours and is_unchanged_by_others(row, before, undone)
+        shown = after.get("updated_at")
+        outcome: UndoOutcome = "partly" if problems else "restored"
+        self._ended[row.number] = _undone(row, outcome, problems, plan)
+        self._mark(row, shown if is_ours and isinstance(shown, str) else None)
 
 
-def _differs_only_in(
-    body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+def _undone(
+    row: Row, outcome: UndoOutcome, problems: tuple[Problem, ...] = (), plan: UndoPlan | None = None
+) -> UndoneRow:
+    """Return the outcome of a row for the report, with the changes of its plan."""
+    changes = {name: (plan.now[name], then) for name, then in plan.body.items()} if plan else {}
+    return UndoneRow(row.number, row.operation, outcome, row.record_id, changes, problems)
+
+
+def _without_read(row: Row) -> UndoneRow | None:
+    """Return the outcome of a row if its record need not be read; None if it has to be read."""
+    sent = [each for each in row.attempts if each.fate == "accepted" or each.is_lost]
+    code = ""
+    outcome: UndoOutcome = "nothing"
+    if row.undone_at is not None:
+        outcome = "undone"
+    elif row.is_open:
+        code = "not_settled"
+    elif row.is_followed:
+        code = "written_elsewhere"
+    elif row.state == "refused" and any(each.is_lost for each in sent):
+        code = "never_known"
+    elif row.outcome in ("created", "updated", "converted", "not_applied"):
+        if row.operation == "convert":
+            code = "irreversible"
+        elif row.operation == "create" and row.code == "declared":
+            code = "declared"
+        elif sent:
+            return None
+    problems: tuple[Problem, ...] = ()
+    if code:
+        outcome, message, fix = _WITHOUT_READ[code]
+        found = f"row {row.same[1]} of the batch {row.same[0]}" if row.same else None
+        problems = (Problem(code, message, found=found, fix=fix),)
+    return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)
+
+
+# -- Plan of one row -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What undoes a row: delete its record, send a body, or nothing.
+
+    Attributes:
+        problems: Fields that cannot be undone.
+        restores_any: Whether a field has its former value, or will have it by the body.
+        now: Present values of the fields of the body.
+    """
+
+    deletes: bool = False
+    body: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    restores_any: bool = False
+    now: Mapping[str, Any] = field(default_factory=dict)
+
+
+def plan_undo(
+    row: Row,
+    now: Mapping[str, Any],
+    undone: Sequence[tuple[str, str]] = (),
+    *,
+    is_timed: bool = True,
+) -> UndoPlan:
+    """Return what undoes a row, by comparing it with its record as it is now.
+
+    If the row cannot have written to that record, nothing is changed. `undone` are later updates
+    that were undone: `updated_at` before each, and after its undo. Unless `is_timed`, the API does
+    not send its time, and times of the journal may be those of our own clock.
+    """
+    if (reason := _mismatch(row, now, is_timed=is_timed)) is not None:
+        return UndoPlan(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
+    if row.operation == "create":
+        return _plan_deletion(row, now, undone)
+    return _plan_restoration(row, now)
+
+
+def written(row: Row) -> dict[str, Any]:
+    """Return the values that the row sent, by field."""
+    values: dict[str, Any] = {}
+    for each in row.attempts:
+        if each.fate == "accepted" or each.is_lost:
+            values |= json.loads(each.body or "{}")
+    return values
+
+
+def _mismatch(row: Row, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
+    """Return why the row cannot have written to the record; None if it can."""
+    before_id = (row.before or {}).get("id", row.record_id)
+    if now.get("id") != row.record_id or before_id != row.record_id:
+        return "the journal contains another record id than the changed record"
+    if row.operation == "update":
+        return None
+    slack = timedelta(seconds=EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS)
+    earliest = min(each.sent_after for each in row.attempts) - slack
+    resource = declaration(row.resource)
+    created_at, _ = resource.field("created_at").parse(now.get("created_at"))
+    if not isinstance(created_at, datetime) or created_at < earliest:
+        return "the record is older than this push, so the row did not create it"
+    return None
+
+
+def is_unchanged_by_others(
+    row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]
 ) -> bool:
-    """Return True if the record changed only in the fields of `body` and in `updated_at`."""
-    return all(
-        after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
+    """Return True if the record is unchanged since the row, except for undone updates."""
+    stamp, moment = declaration(row.resource).field("updated_at"), now.get("updated_at")
+    # A record that was never updated may show its creation as the last change.
+    left = row.updated_at or (now.get("created_at") if row.operation == "create" else None)
+    if left is None or moment is None:
+        return row.operation == "create" and left is moment
+    ours, others = [left], list(undone)
+    while found := [e for e in others if any(is_same_value(stamp, at, e[0]) for at in ours)]:
+        ours += [after for _, after in found]
+        others = [each for each in others if each not in found]
+    return any(is_same_value(stamp, at, moment) for at in ours)
+
+
+def _plan_deletion(row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]) -> UndoPlan:
+    """Delete the record of a create if it is unchanged; otherwise return the problems."""
+    resource, values = declaration(row.resource), written(row)
+    others = contradicting_fields(resource, values, now)
+    changed = [
+        name
+        for name in unapplied_fields(resource, values, now)
+        if name in others or not _is_as_shown(row, name, now.get(name))
+    ]
+    if changed:
+        reason = "so the record is not deleted"
+        return UndoPlan(problems=tuple(_changed(n, values[n], now.get(n), reason) for n in changed))
+    if not is_unchanged_by_others(row, now, undone):
+        problem = Problem(
+            "changed_since",
+            "another field of the record was changed after the push",
+            field="updated_at",
+            received=shorten(row.updated_at or now.get("created_at")),
+            found=shorten(now.get("updated_at")),
+            fix="Check the record on the platform, and delete it there if necessary.",
+        )
+        return UndoPlan(problems=(problem,))
+    return UndoPlan(deletes=True)
+
+
+def _plan_restoration(row: Row, now: Mapping[str, Any]) -> UndoPlan:
+    """Restore each field that still has the row's value, and return problems of the others."""
+    body: dict[str, Any] = {}
+    problems: list[Problem] = []
+    is_any_back, before = False, row.before or {}
+    for name, value in written(row).items():
+        declared = declaration(row.resource).field(name)
+        former, present = before.get(name), now.get(name)
+        if declared.write_only or name not in before:
+            message = f"the former value of {name} is unknown"
+            if declared.write_only:
+                message = f"the API never returns {name}, so its former value is unknown"
+            problems.append(Problem("never_shown", message, field=name, fix=_BY_HAND))
+        elif declared.kind is Kind.OBJECT:
+            back, taken = _content_values(declared, value, former, present)
+            problems += taken
+            if back:
+                body[name] = {**_mapping(present), **back}
+            is_any_back |= bool(back) or not taken
+        elif is_same_value(declared, former, present):
+            is_any_back = True
+        elif not (is_same_value(declared, value, present) or _is_as_shown(row, name, present)):
+            problems.append(_changed(name, value, present, "so it is not restored"))
+        elif not _is_accepted(declared, former):
+            problems.append(
+                Problem(
+                    "not_accepted",
+                    f"{name} cannot be restored: an update does not accept its former value",
+                    received=shorten(former),
+                    allowed=", ".join(declared.update.values or ()) or None,
+                    fix=_BY_HAND,
+                    field=name,
+                )
+            )
+        else:
+            body[name] = former
+    present_values = {name: now.get(name) for name in body}
+    return UndoPlan(False, body, tuple(problems), is_any_back or bool(body), present_values)
+
+
+def _content_values(
+    declared: Field, value: Any, former: Any, present: Any
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the content values to restore by key, and the problems of the other keys."""
+    back: dict[str, Any] = {}
+    taken: list[Problem] = []
+    for key, each in _mapping(value).items():
+        before = _mapping(former).get(key)
+        if is_same_value(declared, {key: before}, present):
+            continue
+        if is_same_value(declared, {key: each}, present):
+            back[key] = before
+        else:
+            now = _mapping(present).get(key)
+            taken.append(_changed(f"{declared.name}.{key}", each, now, "so it is not restored"))
+    return back, taken
+
+
+def _changed(name: str, value: Any, present: Any, consequence: str) -> Problem:
+    """Return the problem of a field that was changed after the push."""
+    return Problem(
+        "changed_since",
+        f"{name} was changed after the push, {consequence}",
+        field=name,
+        received=shorten(value),
+        found=shorten(present),
+        fix=_BY_HAND,
     )
 
 
-def _record_after_undo(
-    seen: FoundDetail, step: UndoStep, record: Resource | None = None
-) -> FoundDetail:
-    """Return the record that the API returned after the undo or, without an answer, the expected
-    one.
-    """
-    shown = {} if record is None else record.raw
-    raw = {**seen.record.raw, **step.body, **shown}
-    return FoundDetail(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)
+def _is_as_shown(row: Row, name: str, present: Any) -> bool:
+    """Return True if the field has the value that the API returned. False if that text was cut."""
+    found = [e.found for e in row.problems if e.code == "values_differ" and e.field == name]
+    return any(
+        each is not None and len(each) < SHOWN_CHARACTERS_MAX and shorten(present) == each
+        for each in found
+    )
+
+
+def _is_accepted(declared: Field, value: Any) -> bool:
+    """Return True if an update of the field accepts the value."""
+    allowed = declared.update.values
+    return declared.update.accepted and (value is None or allowed is None or value in allowed)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}

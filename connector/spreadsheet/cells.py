@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from connector.catalog.field import Kind
-from connector.ledger.push_states import Mode
 from connector.spreadsheet import texts, words
 from connector.spreadsheet.dates import date_reader, timestamp_reader, typed_reader
 from connector.spreadsheet.numbers import number_reader, typed_number
@@ -26,6 +25,7 @@ from connector.spreadsheet.problems import (
     with_note,
 )
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn
+from connector.state.row import Mode
 
 
 class ChosenText(str):

@@ -14,8 +14,6 @@ from itertools import islice
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, Kind, RequiredWhen
-from connector.ledger.push_plan import Problem
-from connector.ledger.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow, problem_of
 from connector.spreadsheet.records import (
@@ -36,6 +34,7 @@ from connector.spreadsheet.targets import (
     natural_key,
 )
 from connector.spreadsheet.template import template_columns
+from connector.state.row import LandedRecord, Outcome, Problem, Row
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
@@ -49,7 +48,7 @@ class CheckedRow:
 
     Attributes:
         outcome: Outcome of a row that is not sent; None if the row is to be sent.
-        task: Task of the row. An existing record has the task that it would have had, to detect an
+        task: Row of the row. An existing record has the task that it would have had, to detect an
             earlier push of the same row.
         record_id: Id of the record, if it exists.
         changes: Old and new values by field, for an update.
@@ -58,9 +57,9 @@ class CheckedRow:
     """
 
     row: SheetRow
-    outcome: RowOutcome | None
+    outcome: Outcome | None
     problems: tuple[Problem, ...] = ()
-    task: Task | None = None
+    task: Row | None = None
     record_id: str | None = None
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
@@ -138,12 +137,12 @@ class _RowChecker:
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             return _unsent_row(draft, "invalid")
         self._claim_keys(draft, self._duplicate_keys(draft, values))
-        task = Task(
+        task = Row(
             draft.row.number,
-            "create",
             self._resource,
-            self._as_body(values),
+            "create",
             self._parent,
+            self._as_body(values),
             afterwards,
             identity=draft.natural_key,
         )
@@ -182,13 +181,13 @@ class _RowChecker:
         if draft.problems or (is_update and not difference.new_values):
             return _unsent_row(draft, "unchanged")
         assert draft.operation is not None
-        task = Task(
+        task = Row(
             draft.row.number,
-            draft.operation,
             self._resource,
+            draft.operation,
+            self._parent,
             # Only changed `fields` of a content item: the push merges them into the current ones.
             self._as_body(difference.new_values),
-            self._parent,
             record_id=draft.record_id,
             base=self._as_body(difference.loaded_values),
             identity=natural_key(self._resource, record),
@@ -288,7 +287,7 @@ class _RowChecker:
         )
 
 
-def _unsent_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+def _unsent_row(draft: RowDraft, outcome: Outcome) -> CheckedRow:
     """Return the checked row with this outcome and without a task."""
     return CheckedRow(
         draft.row,

@@ -14,7 +14,7 @@ from datetime import date, datetime, time
 from importlib.resources import files
 from typing import Any, Literal
 
-from connector.ledger.push_plan import Problem
+from connector.state.row import Problem
 
 # -- Cells and rows --------------------------------------------------------------------------------
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.field_comparison import is_same_value, normalize_text
-from connector.ledger.push_plan import Problem
-from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import problem_of, text_of, visible_text
@@ -30,6 +28,7 @@ from connector.spreadsheet.targets import (
     comparison_text,
 )
 from connector.spreadsheet.words import LEGAL_FORMS, is_typing_error, normalized_words
+from connector.state.row import LandedRecord, Problem
 
 _IDS_SHOWN_MAX, _FOUND_MAX, _NEAR_MAX, _KNOWN_MAX = 5, 50, 3, 20
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE).fullmatch

@@ -20,12 +20,11 @@ from typing import IO, Any
 
 from connector import atomic_files
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, end_sentence
-from connector.ledger.push_plan import Problem, RowResult
-from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
+from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 
@@ -120,16 +119,16 @@ class Summary:
         warnings: Groups of warnings, by code and column.
     """
 
-    counts: Counter[PreviewOutcome] = field(default_factory=Counter)
+    counts: Counter[Outcome] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     rows_with_problems: int = 0
     rows_with_warnings: int = 0
-    first_problem_rows: list[RowResult] = field(default_factory=list)
+    first_problem_rows: list[Row] = field(default_factory=list)
     problems: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
     warnings: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, results: Iterable[RowResult]) -> Summary:
+    def of(cls, results: Iterable[Row]) -> Summary:
         """Return the summary of these rows."""
         summary = cls()
         for each in results:
@@ -141,7 +140,7 @@ class Summary:
         """Number of rows."""
         return self.counts.total()
 
-    def add(self, result: RowResult) -> None:
+    def add(self, result: Row) -> None:
         """Count a row by its outcome, and its problems."""
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
@@ -169,7 +168,7 @@ def _add_to_groups(
 # -- Cells -----------------------------------------------------------------------------------------
 
 
-def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
+def report_cells(result: Row) -> tuple[int, str, str, str, str, str]:
     """Return the cells for the report's own columns: row, outcome, code, problem, fix and id."""
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
@@ -208,7 +207,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     return EMPTY if index >= width and row.cells[index] == "" else None
 
 
-RowWithResult = tuple[SheetRow, RowResult]
+RowWithResult = tuple[SheetRow, Row]
 
 # -- Writing ---------------------------------------------------------------------------------------
 
@@ -265,7 +264,7 @@ def report_path(table: Spreadsheet) -> Path:
     return next(path for path in map(table.path.with_name, names) if not path.exists())
 
 
-def pair_rows(table: Spreadsheet, results: Iterable[RowResult]) -> Iterator[RowWithResult]:
+def pair_rows(table: Spreadsheet, results: Iterable[Row]) -> Iterator[RowWithResult]:
     """Yield each row of the table that is not blank, with its result.
 
     Raises `ReportRefused` if the results are not those of the rows, in their order.

@@ -12,8 +12,6 @@ from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Kind
 from connector.errors import count_noun
-from connector.ledger.push_plan import Problem
-from connector.ledger.push_states import LandedRecord, Operation
 from connector.spreadsheet import words
 from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.dates import ORDERS, date_meanings
@@ -36,6 +34,7 @@ from connector.spreadsheet.problems import (
 )
 from connector.spreadsheet.targets import Decimal, PushTarget
 from connector.spreadsheet.texts import is_timezone
+from connector.state.row import LandedRecord, Operation, Problem
 
 # -- Columns ---------------------------------------------------------------------------------------
 # `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of

@@ -17,7 +17,7 @@ from connector.catalog.field import OPTIONAL, Field, FieldInput, Format, Kind
 from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
-from connector.ledger.push_states import LandedRecord, Mode
+from connector.state.row import LandedRecord, Mode
 
 
 class KnownId(Protocol):

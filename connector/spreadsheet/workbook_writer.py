@@ -19,7 +19,6 @@ from openpyxl.utils import get_column_letter, quote_sheetname
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
-from connector.ledger.push_states import PreviewOutcome
 from connector.log import escape_control_characters
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import Amount, PartlyVisibleCell, SheetRow
@@ -27,11 +26,12 @@ from connector.spreadsheet.report import RowWithResult, placeholder, report_cell
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
 from connector.spreadsheet.workbooks import AUTHOR, create_workbook, is_too_long, write_by_number
+from connector.state.row import Outcome
 
 _WIDTHS = (8, 14, 24, 60, 60, 38)
 _OWN_WIDTH = 20
 _WRONG = "FFC7CE"
-_COLORS: Mapping[str, tuple[PreviewOutcome, ...]] = {
+_COLORS: Mapping[str, tuple[Outcome, ...]] = {
     "DDEBF7": ("create", "update", "convert"),
     "C6EFCE": ("created", "updated", "converted"),
     "EDEDED": ("unchanged", "not_sent"),

@@ -109,12 +109,12 @@ T = TypeVar("T")
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _ACTIONS: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full: {} cannot be written", "disk_full"),
-    sqlite3.SQLITE_CORRUPT: ("{} is damaged", "ledger_damaged"),
-    sqlite3.SQLITE_NOTADB: ("{} is not an SQLite database", "not_a_ledger"),
+    sqlite3.SQLITE_CORRUPT: ("{} is damaged", "state_damaged"),
+    sqlite3.SQLITE_NOTADB: ("{} is not an SQLite database", "not_a_state"),
     # Every statement fits the tables that were made here, so that the tables are not these.
-    sqlite3.SQLITE_ERROR: ("{} is damaged", "ledger_damaged"),
-    sqlite3.SQLITE_MISMATCH: ("{} is damaged", "ledger_damaged"),
-    sqlite3.SQLITE_TOOBIG: ("{} is damaged", "ledger_damaged"),
+    sqlite3.SQLITE_ERROR: ("{} is damaged", "state_damaged"),
+    sqlite3.SQLITE_MISMATCH: ("{} is damaged", "state_damaged"),
+    sqlite3.SQLITE_TOOBIG: ("{} is damaged", "state_damaged"),
 }
 
 sqlite3.register_converter("TIME", lambda text: datetime.fromisoformat(text.decode()))
@@ -294,14 +294,12 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
         " FROM pragma_application_id, pragma_user_version"
     ).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise WarehouseError(
-            f"{path} is an SQLite database of another program", code="not_a_ledger"
-        )
+        raise WarehouseError(f"{path} is an SQLite database of another program", code="not_a_state")
     if version > VERSION:
         raise WarehouseError(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
-            code="not_a_ledger",
+            code="not_a_state",
         )
     return bool(version)
 
@@ -340,7 +338,7 @@ def convert_errors(path: Path) -> Iterator[None]:
     except (ValueError, TypeError, LookupError) as error:
         # The value is not shown: it may be personal.
         message = f"{path} is damaged ({type(error).__name__})"
-        raise WarehouseError(message, code="ledger_damaged") from error
+        raise WarehouseError(message, code="state_damaged") from error
     except OSError as error:
         raise file_error(path, error) from error
 
@@ -369,6 +367,6 @@ def check(path: Path) -> None:
     with convert_errors(path), closing(_open(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
-            raise WarehouseError(f"{path} is damaged", code="ledger_damaged")
+            raise WarehouseError(f"{path} is damaged", code="state_damaged")
         if not _has_tables(connection, path):
-            raise WarehouseError(f"{path} has no tables", code="not_a_ledger")
+            raise WarehouseError(f"{path} has no tables", code="not_a_state")

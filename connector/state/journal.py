@@ -151,7 +151,7 @@ class Journal:
                 )
                 self._database.put("batches", _batch_columns(batch))
             before = self.rows(batch.batch)
-            kept = {row.number: row for row in before if row.state != "planned" or row.attempts}
+            kept = {row.number: row for row in before if _is_kept(row)}
             connection.executemany(
                 "DELETE FROM rows WHERE batch = ? AND number = ?",
                 [row.key for row in before if row.number not in kept],
@@ -364,6 +364,18 @@ class Journal:
         found = map(from_columns, self._database.rows("SELECT * FROM rows WHERE is_open"))
         return {str(subject(row)): row.key for row in found if not row.is_nameless}
 
+    def empty(self, keys: Iterable[RowKey]) -> None:
+        """Remove all values of rows that have ended. Their fingerprints stay."""
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE rows SET before = NULL, after = NULL, subject = NULL, answer ="
+                """ '{"is_created": false, "problems": [], "warnings": [], "attempts": []}',"""
+                " outcome = iif(state = 'planned', 'invalid', outcome),"
+                " state = iif(state = 'planned', 'refused', state)"
+                " WHERE batch = ? AND number = ? AND NOT is_open",
+                list(keys),
+            )
+
     # -- undo -------------------------------------------------------------------------------------
 
     def mark_undone(self, updated_at: Mapping[RowKey, str | None], by: str | None = None) -> None:
@@ -428,6 +440,15 @@ class Journal:
             "SELECT count(*), min(moved_at) FROM rows WHERE state = ?", state
         )
         return Unconfirmed(rows, datetime.fromisoformat(since)) if rows else None
+
+
+HELD_BACK = "warnings"
+"""Code of a row that was not sent because of its warnings, which the user may accept."""
+
+
+def _is_kept(row: Row) -> bool:
+    """Return True if a new check of the file does not replace the row."""
+    return bool(row.attempts) or (row.state != "planned" and row.code != HELD_BACK)
 
 
 def is_good(rows: Iterable[Row]) -> bool:

@@ -152,7 +152,7 @@ def _lock(file: int, kind: int, folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno in _NO_LOCKS:
+        if means_no_locks(error):
             raise no_locks_error(folder) from error
         raise file_error(folder / LOCK_FILE, error) from error
     return True
@@ -189,8 +189,13 @@ def has_locks(folder: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            return error.errno not in _NO_LOCKS
+            return not means_no_locks(error)
     return True
+
+
+def means_no_locks(error: OSError) -> bool:
+    """Return True if the error of a lock means that the file system has no locks."""
+    return error.errno in _NO_LOCKS
 
 
 def no_locks_error(path: Path) -> WarehouseError:

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from statistics import median
+from typing import Protocol
 
-from connector.client.messages import Request
 from connector.errors import Stopped, quota_spent
 from connector.settings import Settings
 from connector.state.database import Database
@@ -106,6 +106,18 @@ class QuotaStatus:
     forecast: int | None
     exhaustion: QuotaExhaustion | None
     limit_per_minute: int | None
+
+
+class Request(Protocol):
+    """Request of the client, as far as it is counted."""
+
+    @property
+    def operation(self) -> str:
+        """Operation, such as `list`."""
+
+    @property
+    def method_and_path(self) -> str:
+        """Method and path for messages."""
 
 
 class Quota:

@@ -107,6 +107,21 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class LandedRecord:
+    """Record in the local copy, as last received.
+
+    Attributes:
+        is_whole: Whether the record is complete. A list item has fewer fields (API 2).
+        seen: Complete record at the time of the user's last preview of the file, if requested.
+    """
+
+    record: Mapping[str, Any]
+    is_whole: bool = True
+    is_deleted: bool = False
+    seen: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """How a push treats repeated and conflicting rows, and how long it waits for lost answers.
 
@@ -363,8 +378,12 @@ def from_columns(columns: Any) -> Row:
 
 
 def _brief(record: Problem | Attempt) -> dict[str, Any]:
-    """Return a problem or an attempt without values that are None."""
-    return {name: value for name, value in asdict(record).items() if value is not None}
+    """Return a problem or an attempt for JSON, without values that are None."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(record).items()
+        if value is not None
+    }
 
 
 def _attempt(stored: Mapping[str, Any]) -> Attempt:

@@ -25,8 +25,8 @@ import duckdb
 
 from connector.atomic_files import FILE_MODE, sync_folder
 from connector.errors import ConnectorError, WarehouseError, file_error
-from connector.ledger.sqlite_file import means_no_locks, no_locks_error
 from connector.log import compact_timestamp
+from connector.state.lock import means_no_locks, no_locks_error
 
 if TYPE_CHECKING:
     import pyarrow as pa

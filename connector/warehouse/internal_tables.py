@@ -40,7 +40,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "sync.folder": (
         "Data folder of the file: one row.",
         {
-            "folder VARCHAR": "Random name of the data folder; `ledger.sqlite` has the same.",
+            "folder VARCHAR": "Random name of the data folder; `state.sqlite` has the same.",
             "address VARCHAR": "Address of the workspace whose records are in the file.",
             "written_by VARCHAR": "Version of the connector that wrote the file last.",
         },
@@ -227,8 +227,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "mode VARCHAR": "Mode: `create`, `update`, `upsert` or `convert`.",
             "file VARCHAR": "Name of the file, without its folder.",
             "digest VARCHAR": "SHA-256 of the file.",
-            "terms JSON": "Options of the push.",
-            "run_id VARCHAR": "Last run of the batch.",
+            "policy JSON": "Options of the push.",
             "begun_at TIMESTAMPTZ": "Time at which the push wrote its first rows to the journal.",
             "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
             "outcome VARCHAR": "Outcome of its last run.",
@@ -236,8 +235,6 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "message VARCHAR": _MESSAGE,
             "requests BIGINT": "Number of requests of all runs.",
             "seconds DOUBLE": "Duration of all runs in seconds.",
-            "change BIGINT": "Number of the last change in the journal; a greater number is "
-            "later, in all tables.",
             "sent_by VARCHAR": "User who sent the import on the import page, else null.",
             "undone_by VARCHAR": "User who last undid the import on the import page.",
         },
@@ -247,6 +244,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "batch VARCHAR": _BATCH,
             "number BIGINT": "Row number in the spreadsheet; the headings are row 1.",
+            "resource VARCHAR": _RESOURCE,
             "operation VARCHAR": "Operation: `create`, `update` or `convert`; null if the "
             "row was rejected before.",
             "state VARCHAR": "State of the row (docs/HOW_A_PUSH_WORKS.md).",
@@ -260,54 +258,10 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "same_batch).",
             "undone_at TIMESTAMPTZ": "Time of the undo, or null.",
             "moved_at TIMESTAMPTZ": "Time of the last change of state.",
-            "change BIGINT": _CHANGE,
-        },
-    ),
-    "push.attempts": (
-        "One row per attempt to write a row.",
-        {
-            "batch VARCHAR": _BATCH,
-            "number BIGINT": _NUMBER,
-            "attempt BIGINT": "Number of the attempt, from 1.",
-            "step VARCHAR": _STEP,
-            "method VARCHAR": "HTTP method.",
-            "path VARCHAR": "Path of the request.",
-            "body JSON": "Body of the request, with personal data; the ledger keeps its "
-            "exact bytes.",
-            "intended_at TIMESTAMPTZ": ("Time at which the attempt was saved, before it was sent."),
-            "sent_after TIMESTAMPTZ": "Server time shortly before the request was sent.",
-            "ended_at TIMESTAMPTZ": "Time when the result was recorded; null if it is unknown.",
-            "fate VARCHAR": "Result of the request: `accepted`; `refused`, `limited` or `unsent` "
-            "(no effect); or `lost` (unknown).",
-            "reason VARCHAR": "Code of the reason if it was refused or lost, else null.",
-            "change BIGINT": _CHANGE,
-        },
-    ),
-    "push.problems": (
-        "Problems of the rows of pushes.",
-        {
-            "batch VARCHAR": _BATCH,
-            "number BIGINT": _NUMBER,
-            "place BIGINT": "Position of the problem in its row, from 0.",
-            "code VARCHAR": "Code of the problem (docs/PUSH.md).",
-            "message VARCHAR": "Message of the problem.",
-            "field VARCHAR": "Field with the problem; null if it concerns the whole row.",
-            "column VARCHAR": "Heading of the field in the file, or null.",
-            "received VARCHAR": "Value in the row.",
-            "found VARCHAR": "Value in the API.",
-            "allowed VARCHAR": "Allowed values.",
-            "fix VARCHAR": "How to fix it.",
-        },
-    ),
-    "push.before_images": (
-        "Records before an update, or after they were created.",
-        {
-            "batch VARCHAR": _BATCH,
-            "number BIGINT": _NUMBER,
-            "step VARCHAR": _STEP,
-            "record JSON": "The record as returned by the API.",
-            "noted_at TIMESTAMPTZ": "Time when it was saved.",
-            "change BIGINT": _CHANGE,
+            "before JSON": "The record before an update, or as the create made it.",
+            "after JSON": "Values that the row writes, with personal data.",
+            "answer JSON": "Problems, warnings, and the attempts to send the row: each with its "
+            "exact body, its time and its end.",
         },
     ),
 }

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from connector.catalog import CATALOG, declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind, parse_datetime
-from connector.ledger.push_states import LandedRecord
+from connector.state.row import LandedRecord
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, to_microseconds
 from connector.warehouse.runs import PROVEN_AT
 from connector.warehouse.schema import PARTS_TABLE

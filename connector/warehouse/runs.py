@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from connector.errors import WarehouseError
-from connector.ledger.quota import RequestUse, billing_period
+from connector.state.quota import RequestUse, billing_period
 from connector.warehouse.duckdb_file import from_microseconds, literal
 from connector.warehouse.internal_tables import RowMapper
 from connector.warehouse.published_file import query
@@ -179,7 +179,7 @@ def copy_quota(
     read_uses: Callable[[date | None], Sequence[RequestUse]],
     billing_day: int,
 ) -> None:
-    """Copy the request counts from the ledger for analysts.
+    """Copy the request counts from the state for analysts.
 
     `read_uses` returns the counts from a day on (None: all). The last days are copied again,
     because a running pull stores its requests late.

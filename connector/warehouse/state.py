@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG, declaration
 from connector.catalog.field import parse_datetime
-from connector.ledger.ledger import Identity
-from connector.warehouse.duckdb_file import from_microseconds, literal, quoted, staged_table, to_iso
+from connector.state.runs import Identity
+from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table, to_iso
 from connector.warehouse.internal_tables import RowMapper, column_types
 from connector.warehouse.runs import (
     PROVEN_AT,
@@ -339,97 +339,20 @@ def read_resource_state(
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
-# Pushes for analysts: a copy of the journal, updated after each push.
-#
-# All functions use an open connection; the caller begins and ends the transaction. Changed rows of
-# the journal replace the copied ones.
+# Pushes for analysts: a copy of the whole journal, made before each publication.
 
 
 Rows = Sequence[Mapping[str, Any]]
 """Rows of one table, by column name. Values without a column are ignored."""
 
 
-PushChanges = Mapping[str, Rows]
-"""Changes of the journal since the last copy, by table; a row includes all of its problems."""
-
-_ROW = ("batch", "number")
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "batches": ("batch",),
-    "rows": _ROW,
-    "attempts": (*_ROW, "attempt"),
-    "problems": (*_ROW, "place"),
-    "before_images": (*_ROW, "step"),
-}
-
-
-def last_copied_change(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the highest number of a copied change of the journal; 0 if none was copied.
-
-    All earlier changes are copied as well, because a copy is a snapshot.
-    """
-    tables = " UNION ALL ".join(
-        f"SELECT max(change) AS change FROM push.{table}"
-        for table in _KEYS
-        if "change" in column_types(f"push.{table}")
-    )
-    ((last,),) = connection.execute(f"SELECT coalesce(max(change), 0) FROM ({tables})").fetchall()
-    return int(last)
-
-
-def find_push(
-    connection: duckdb.DuckDBPyConnection, digest: str, resource: str
-) -> tuple[str, datetime] | None:
-    """Return id and time of the latest push of the file that created records.
-
-    `digest` is the hash of the file. Undone records do not count. Returns None without such a push.
-    """
-    rows = connection.execute(
-        f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"
-        f" AND resource = {literal(resource)} AND batch IN"
-        " (SELECT batch FROM push.rows WHERE operation = 'create'"
-        " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1"
-    ).fetchall()
-    for batch, begun_at in rows:
-        begun = from_microseconds(begun_at)
-        assert begun is not None
-        return str(batch), begun
-    return None
-
-
-def write_pushes(
-    connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
-) -> bool:
-    """Replace the copied rows of the journal that changed since the change `copied`, in parts.
-
-    Returns False and writes no rows if another process has copied since, because its copy may be
-    newer.
-    """
-    if last_copied_change(connection) != copied:
-        return False
-    for changes in parts:
-        _replace_rows(connection, changes)
-    return True
-
-
-def _replace_rows(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
-    """Replace the changed rows in each table of the schema `push`."""
-    if changes.get("rows"):
-        # A row may have fewer problems than before.
-        with staged_table(connection, _to_arrow("rows", changes["rows"])):
-            connection.execute(
-                "DELETE FROM push.problems WHERE (batch, number) IN "
-                "(SELECT (batch, number) FROM stage)"
-            )
-    for table, names in _KEYS.items():
-        rows = changes.get(table)
-        if not rows:
-            continue
-        key = ", ".join(names)
-        with staged_table(connection, _to_arrow(table, rows)):
-            connection.execute(
-                f"DELETE FROM push.{table} WHERE ({key}) IN (SELECT ({key}) FROM stage)"
-            )
-            connection.execute(f"INSERT INTO push.{table} BY NAME SELECT * FROM stage")
+def replace_pushes(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Rows]) -> None:
+    """Replace all rows of the given tables of the schema `push`."""
+    for table, rows in tables.items():
+        connection.execute(f"DELETE FROM push.{table}")
+        if rows:
+            with staged_table(connection, _to_arrow(table, rows)):
+                connection.execute(f"INSERT INTO push.{table} BY NAME SELECT * FROM stage")
 
 
 def _to_arrow(name: str, rows: Rows) -> pa.Table:

@@ -19,7 +19,7 @@ from duckdb import DuckDBPyConnection as Connection
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.ledger.ledger import Identity
+from connector.state.runs import Identity
 from connector.warehouse import runs, state
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,

@@ -19,7 +19,7 @@ import duckdb
 
 from connector.atomic_files import create_private_file, sync_folder
 from connector.errors import WarehouseError
-from connector.ledger.ledger import Identity
+from connector.state.runs import Identity
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,

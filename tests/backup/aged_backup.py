@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.operations.backup import BackupResult, make_backup
-from connector.pushes.dry_run import PushFile
+from connector.pushes.preview import PushFile
 from connector.sandbox.server import Sandbox
 from tests.support.agency import SandboxAccount
 

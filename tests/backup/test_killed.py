@@ -101,7 +101,7 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
                 seen.add("complete")
             elif Warehouse(killed.folder).exists:
                 seen.add("refused")
-                with pytest.raises(WarehouseError, check=has_code("ledger_lost")):
+                with pytest.raises(WarehouseError, check=has_code("state_lost")):
                     check_files(killed)
             else:
                 seen.add("empty")

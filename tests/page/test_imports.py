@@ -19,7 +19,7 @@ from connector.page import imports
 from connector.pulls.run import pull
 from connector.pulls.run_context import open_run
 from connector.pushes import batch
-from connector.pushes.push import push
+from connector.pushes.report import push
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.settings import Settings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowance_of
-from connector.ledger.quota import utc_day
+from connector.state.quota import utc_day
 from connector.settings import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import ResourceRun, Run, begin_run, write_resource_run

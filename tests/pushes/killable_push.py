@@ -78,7 +78,7 @@ def serve() -> None:
 
 def _run_order(order: PushOrder) -> int:
     """Push or undo as ordered, print the kill points, and return the exit status."""
-    from connector.pushes.batch import apply  # noqa: PLC0415
+    from connector.pushes.run import send  # noqa: PLC0415
     from connector.pushes.undo import undo  # noqa: PLC0415
     from connector.settings import load_settings  # noqa: PLC0415
     from tests.pushes.pushing import make_creates, make_plan  # noqa: PLC0415
@@ -89,7 +89,7 @@ def _run_order(order: PushOrder) -> int:
         status = asyncio.run(undo(settings, order["undo_batch"], applies=True)).exit_status
     else:
         plan = make_plan(make_creates(order["rows"]))
-        status = asyncio.run(apply(settings, plan, sleep=end_at_first_wait)).exit_status
+        status = asyncio.run(send(settings, plan, sleep=end_at_first_wait)).exit_status
     sys.stdout.write(json.dumps(points) + "\n")
     return status
 
@@ -108,7 +108,7 @@ def record_kill_points(kill_at: int | None) -> list[dict[str, Any]]:
     process at the point of the number `kill_at`.
     """
     from connector.client import session  # noqa: PLC0415
-    from connector.ledger import ledger  # noqa: PLC0415
+    from connector.state.database import Database  # noqa: PLC0415
     from connector.warehouse import warehouse  # noqa: PLC0415
 
     passed: list[dict[str, Any]] = []
@@ -122,7 +122,8 @@ def record_kill_points(kill_at: int | None) -> list[dict[str, Any]]:
     def count_calls(whole: Any, kind: str) -> Any:
         @contextmanager
         def transaction(*arguments: Any) -> Iterator[Any]:
-            is_joined = getattr(arguments[0], "in_transaction", False)
+            first = getattr(arguments[0], "_connection", arguments[0])
+            is_joined = getattr(first, "in_transaction", False)
             with whole(*arguments) as opened:
                 yield opened
             if not is_joined:
@@ -140,7 +141,7 @@ def record_kill_points(kill_at: int | None) -> list[dict[str, Any]]:
             begun[0] += self.is_write
         pass_step(event)
 
-    vars(ledger)["transaction"] = count_calls(vars(ledger)["transaction"], "journal")
+    setattr(Database, "transaction", count_calls(Database.transaction, "journal"))  # noqa: B010
     vars(warehouse)["transaction"] = count_calls(vars(warehouse)["transaction"], "warehouse")
     setattr(session._Attempt, "trace", trace)  # noqa: B010
     return passed

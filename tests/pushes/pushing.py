@@ -8,6 +8,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -15,15 +16,13 @@ from tempfile import mkdtemp
 from typing import Any
 
 from connector.client.client import Client, Limits
-from connector.ledger.journal import Journal
-from connector.ledger.journal_records import RowRecord
-from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
-from connector.ledger.push_states import Task
-from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
-from connector.pushes.undo_report import UndoReport
+from connector.pushes.run import BatchReport, Decision, look_up_unconfirmed, resolve, send
+from connector.pushes.undo import UndoReport
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
+from connector.state.database import Database
+from connector.state.journal import Journal, Plan
+from connector.state.row import Policy, Row
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import settings_of
 from tests.support.clock import Time
@@ -31,7 +30,7 @@ from tests.support.clock import Time
 CANDIDATES = "/api/v1/candidates"
 
 
-def make_create(number: int, **fields: Any) -> Task:
+def make_create(number: int, **fields: Any) -> Row:
     """Return a row that creates a candidate. A `status` in `fields` is set after the creation."""
     afterwards = {"status": fields.pop("status")} if "status" in fields else {}
     values = {
@@ -43,23 +42,23 @@ def make_create(number: int, **fields: Any) -> Task:
         **fields,
     }
     identity = {"email": values["email"]}
-    return Task(number, "create", "candidates", values, afterwards=afterwards, identity=identity)
+    return Row(number, "candidates", "create", None, values, afterwards, identity=identity)
 
 
-def make_creates(count: int) -> tuple[Task, ...]:
+def make_creates(count: int) -> tuple[Row, ...]:
     """Return `count` rows, numbered from 2, that each create another candidate."""
     return tuple(make_create(number) for number in range(2, count + 2))
 
 
-def make_update(number: int, id: str, base: Mapping[str, Any], **wanted: Any) -> Task:
+def make_update(number: int, id: str, base: Mapping[str, Any], **wanted: Any) -> Row:
     """Return a row that changes a candidate's `wanted` fields; its loaded record is `base`."""
     known = {name: base[name] for name in wanted}
-    return Task(number, "update", "candidates", wanted, record_id=id, base=known)
+    return Row(number, "candidates", "update", fields=wanted, record_id=id, base=known)
 
 
-def make_conversion(number: int, id: str) -> Task:
+def make_conversion(number: int, id: str) -> Row:
     """Return a row that converts a lead."""
-    return Task(number, "convert", "leads", {}, record_id=id)
+    return Row(number, "leads", "convert", record_id=id)
 
 
 def create_lead(sandbox: Sandbox, name: str) -> str:
@@ -69,14 +68,13 @@ def create_lead(sandbox: Sandbox, name: str) -> str:
     return id
 
 
-def make_plan(tasks: Iterable[Task], *results: RowResult, name: str = "people.csv") -> PushPlan:
-    """Return a push plan of rows to send and of rows that already have a result. The digest depends
-    on the name and the rows to send.
-    """
-    rows = tuple(tasks)
-    resource = rows[0].resource if rows else "candidates"
-    digest = hashlib.sha256(f"{name} {rows}".encode()).hexdigest()
-    return PushPlan(resource, "upsert", name, digest, rows, results)
+def make_plan(rows: Iterable[Row], name: str = "people.csv") -> Plan:
+    """Return a push plan of rows. The digest depends on the name and the rows to send."""
+    made = list(rows)
+    resource = made[0].resource if made else "candidates"
+    sent = [row for row in made if row.state == "planned"]
+    digest = hashlib.sha256(f"{name} {sent}".encode()).hexdigest()
+    return Plan(resource, "upsert", name, digest, made)
 
 
 @cache
@@ -108,12 +106,12 @@ class Pusher:
         )
 
     def push(
-        self, rows: PushPlan | Iterable[Task], policy: PushPolicy | None = None, **options: Any
+        self, rows: Plan | Iterable[Row], policy: Policy | None = None, **options: Any
     ) -> BatchReport:
-        """Push and apply a plan, or a plan of the rows; `options` are those of `apply`."""
-        plan = rows if isinstance(rows, PushPlan) else make_plan(rows)
+        """Push and apply a plan, or a plan of the rows; `options` are those of `send`."""
+        plan = deepcopy(rows if isinstance(rows, Plan) else make_plan(rows))
         return asyncio.run(
-            apply(
+            send(
                 options.pop("settings", self.settings),
                 plan,
                 policy,
@@ -134,14 +132,14 @@ class Pusher:
         if any.
         """
         return asyncio.run(
-            look_up_unconfirmed_rows(self.settings, now=self.wall_time, connect=self._connect)
+            look_up_unconfirmed(self.settings, now=self.wall_time, connect=self._connect)
         )
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
         """Open the journal for reading."""
-        with Ledger(self.settings.folder) as ledger:
-            yield Journal(ledger)
+        with Database(self.settings.folder) as database:
+            yield Journal(database)
 
     def wall_time(self) -> datetime:
         """Return the real time plus the simulated waits."""
@@ -157,7 +155,7 @@ class Pusher:
         }
 
 
-def list_rows(report: BatchReport) -> list[RowRecord]:
+def list_rows(report: BatchReport) -> list[Row]:
     """Return the rows of a report."""
     return [*report.rows]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from connector.ledger.push_plan import Problem
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.server import Sandbox
+from connector.state.row import Problem
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,

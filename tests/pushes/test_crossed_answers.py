@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse
 
-from connector.ledger.push_plan import PushPolicy
-from connector.ledger.push_states import Task
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
+from connector.state.row import Policy, Row
 from tests.pushes.pushing import (
     CANDIDATES,
     list_emails,
@@ -129,9 +128,11 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
     other = pusher.create_candidate(email="other@example.com")
     changes = make_update(3, other, pusher.read_candidate(other), notes="new")
     pushed = pusher.push([make_duplicate_create(before), changes])
-    with sqlite3.connect(tmp_path / "data" / "ledger.sqlite") as ledger:
+    with sqlite3.connect(tmp_path / "data" / "state.sqlite") as state:
         stamp = before["updated_at"]
-        ledger.execute("UPDATE push_rows SET record_id = ?, updated_at = ?", (old, stamp))
+        state.execute(
+            "UPDATE rows SET record_id = ?, updated_at = ? WHERE number = 2", (old, stamp)
+        )
 
     report = pusher.undo(pushed.batch)
 
@@ -141,7 +142,7 @@ def test_an_undo_does_not_delete_a_record_older_than_the_push(
     assert None is pusher.read_candidate(other)["notes"]
 
 
-def make_duplicate_create(record: dict[str, str]) -> Task:
+def make_duplicate_create(record: dict[str, str]) -> Row:
     """Return a row without identity fields that creates a record equal to this one."""
     names = ("first_name", "last_name", "email", "employment_type", "phone")
     return replace(make_create(2, **{name: record[name] for name in names}), identity={})
@@ -181,7 +182,7 @@ def test_a_held_row_reports_whether_an_answer_was_received(
 ) -> None:
     pusher.sandbox.faults.add(ANSWERS[answer_text], method="POST")
 
-    report = pusher.push(make_creates(1), PushPolicy())
+    report = pusher.push(make_creates(1), Policy())
 
     (problem,) = list_rows(report)[0].problems
     assert f"the row was sent and {answer_text}, but its record is not found" == problem.message

@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from connector.ledger.push_states import TRANSITIONS, Mode, RowOutcome, State
+from connector.pushes.push_row import DOUBTS, UNANSWERED
+
 from connector.pushes.inbox import KEYS, PushInstructions, read_instructions
 from connector.pushes.options import PushOptions
-from connector.pushes.push_row import DOUBTS, UNANSWERED
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS, REMARKS, WARNINGS
+from connector.state.row import TRANSITIONS, Mode, RowOutcome, State
 from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 from tests.support.command import call, variables

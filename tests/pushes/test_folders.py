@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from connector.pushes.create_lookup import find_ids_on_newest_page
+from connector.pushes.push_row import ClaimedRecords, NewestBefore
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page
-from connector.ledger.push_states import Task
 from connector.pulls.run import pull
-from connector.pushes.create_lookup import find_ids_on_newest_page
-from connector.pushes.push_row import ClaimedRecords, NewestBefore
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
+from connector.state.row import Row
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -69,7 +69,7 @@ def test_a_push_from_a_second_folder_creates_no_duplicates(tmp_path: Path) -> No
 
 def test_only_rows_with_an_existing_record_are_skipped(tmp_path: Path) -> None:
     """Emails match regardless of case and spaces. A row without an identity is sent."""
-    nameless = Task(9, "create", "candidates", make_create(9).fields)
+    nameless = Row(9, "candidates", "create", None, make_create(9).fields)
     with Sandbox() as sandbox:
         theirs = sandbox.store.create(
             "candidates", {**make_create(2).fields, "email": "ANN2@example.com"}

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from connector.pushes.push import PushRunOptions, push
 
 from connector.errors import SpreadsheetError, WarehouseError
-from connector.pushes.dry_run import PushFile
 from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, WaitingFile, deliver
-from connector.pushes.push import PushRunOptions, push
+from connector.pushes.preview import PushFile
 from connector.sandbox.server import Sandbox
 from tests.pushes.inboxes import BAD, GOOD, list_names, scan_twice
 from tests.spreadsheet.corpus.cases import HEAD, person_cells

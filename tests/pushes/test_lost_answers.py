@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from connector.ledger.push_plan import PushPolicy
 from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status, Truncated
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.state.row import Policy
 from tests.faults.network_faults import CutResponse, Where
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -178,7 +178,7 @@ def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
         pusher = make_sequential_pusher(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
         sandbox.between = create_equal_record_at(0, phone="other")
-        report = pusher.push(make_creates(1), PushPolicy())
+        report = pusher.push(make_creates(1), Policy())
 
     assert {2: "held"} == map_outcomes(report)
     assert {2: "look_alike"} == map_codes(report)

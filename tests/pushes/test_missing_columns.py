@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from connector.ledger.ledger import LeaseOwner, Ledger
+from connector.pushes.push import PushRunOptions, push
 
 from connector.errors import UnknownName
-from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.pushes.dry_run import PushFile
-from connector.pushes.push import PushRunOptions, push
+from connector.pushes.preview import PushFile
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import Pusher
 from tests.support.agency import settings_at

@@ -9,9 +9,9 @@ import pytest
 
 from connector.cli.push import push
 from connector.errors import ConnectorError, Misused, UnknownName
-from connector.ledger.push_plan import PushPolicy
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.spreadsheet.targets import CellOptions
+from connector.state.row import Policy
 from pipelines.pushes import PushConfig
 
 
@@ -41,7 +41,7 @@ def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
         file_to_push.parent,
         options.push_file("content_items", tmp_path).parent,
     )
-    assert PushPolicy(resend=True) == options.policy()
+    assert Policy(resend=True) == options.policy()
 
 
 @pytest.mark.parametrize(

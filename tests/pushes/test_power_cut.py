@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.ledger.sqlite_file import connect_to_ledger
+
 from tests.repository import ROOT
 from tests.seeds import SEED
 
@@ -38,8 +38,8 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.catalog import CATALOG
-from connector.ledger.push_plan import PushPlan, PushPolicy
-from connector.ledger.push_states import Task
+from connector.state.row import Policy
+from connector.state.row import Row
 from connector.ledger.ledger import Ledger; from connector.ledger.ledger import LeaseOwner
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.journal import Journal
@@ -48,13 +48,13 @@ from connector.client.messages import build_create_request
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
 said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)
 values = [{"email": f"p{n}@people.example", "notes": "long " * 900} for n in range(rows)]
-tasks = tuple(Task(n, "create", "candidates", each) for n, each in enumerate(values, 2))
+tasks = tuple(Row(n, "candidates", "create", None, each) for n, each in enumerate(values, 2))
 with Ledger(folder) as ledger:
     owner = LeaseOwner.of_this_process("run", "push")
     ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
     journal = JournalWriter(ledger, "run")
     plan = PushPlan("candidates", "create", "people.csv", "0" * 64, tasks)
-    batch = journal.create_batch(plan, PushPolicy())
+    batch = journal.create_batch(plan, Policy())
     for task in tasks:
         request = build_create_request(CATALOG["candidates"], task.fields)
         key, now = (batch, task.number), datetime.now(UTC)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connector.pushes.spill_file import SpillFile
 from openpyxl import Workbook, load_workbook
 
 from connector.errors import WarehouseError
 from connector.pushes import spill_file as kept
-from connector.pushes.dry_run import PushFile
-from connector.pushes.push import PushReport, PushRunOptions, push
-from connector.pushes.spill_file import SpillFile
+from connector.pushes.preview import PushFile
+from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.table import open_table
 from tests.repository import ROOT

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from connector.ledger.push_plan import PushPolicy
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
+from connector.state.row import Policy
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -53,8 +53,8 @@ def test_applied_rows_are_sent_again_with_the_again_policy(tmp_path: Path) -> No
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         pusher.push(make_creates(ROWS))
-        first = pusher.push(make_creates(ROWS), PushPolicy(resend=True), budget=3)
-        second = pusher.push(make_creates(ROWS), PushPolicy(resend=True))
+        first = pusher.push(make_creates(ROWS), Policy(resend=True), budget=3)
+        second = pusher.push(make_creates(ROWS), Policy(resend=True))
         made = list_emails(sandbox)
 
     assert {"created": 2, "not_sent": ROWS - 2} == dict(first.counts)
@@ -105,9 +105,7 @@ def test_a_converted_lead_is_not_converted_by_other_files(tmp_path: Path) -> Non
         pusher = Pusher(sandbox, tmp_path)
         first = pusher.push([make_conversion(2, id)])
         other = pusher.push(make_plan([make_conversion(7, id)], name="b.csv"))
-        forced = pusher.push(
-            make_plan([make_conversion(9, id)], name="c.csv"), PushPolicy(resend=True)
-        )
+        forced = pusher.push(make_plan([make_conversion(9, id)], name="c.csv"), Policy(resend=True))
         sent = list_writes(sandbox)
 
     assert ["converted", "unchanged", "unchanged"] == [

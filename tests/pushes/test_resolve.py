@@ -9,7 +9,7 @@ import pytest
 
 from connector.errors import Misused, NotFound, UnknownName
 from connector.pulls.run import pull
-from connector.pushes.batch import DeclaredRecord
+from connector.pushes.run import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
@@ -46,7 +46,7 @@ def test_the_user_resolves_each_held_row(tmp_path: Path) -> None:
         batch, given_up = push_held_rows(pusher, 2, 3, 4), push_held_rows(pusher, 5, 6)
         named = sandbox.store.create("candidates", dict(make_create(4).fields)).record["id"]
         with pusher.journal() as journal:
-            assert [2, 3, 4, 5, 6] == [row.number for row in journal.unconfirmed_rows()]
+            assert [2, 3, 4, 5, 6] == [row.number for row in journal.unconfirmed()]
         environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
         shown_rows = call(["resolve", "--json"], environ).object["rows"]
         dropped = call(["resolve", given_up, "--drop", "--json"], environ)
@@ -95,7 +95,7 @@ def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
         tasks = [make_create(2), make_create(3), make_create(4, status="screening")]
         left = pusher.push(tasks, sleep=None, now=pusher.wall_time)
         with pusher.journal() as journal:
-            assert [2, 3, 4] == [row.number for row in journal.unconfirmed_rows()]
+            assert [2, 3, 4] == [row.number for row in journal.unconfirmed()]
         with pytest.raises(Misused, match="may still apply"):
             pusher.resolve(left.batch, 3, "resend")
         sandbox.apply_delayed_effects()
@@ -105,8 +105,8 @@ def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
             found = {row.number: (row.state, row.outcome) for row in journal.rows(left.batch)}
         shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
         pusher.time.seconds += 600
-        last = pusher.look_up_unconfirmed_rows()
-        again = pusher.look_up_unconfirmed_rows()
+        last = pusher.look_up_unconfirmed()
+        again = pusher.look_up_unconfirmed()
         before = list_writes(sandbox)
         ended = pusher.push(tasks, now=pusher.wall_time)
 
@@ -144,7 +144,7 @@ def test_an_invalid_decision_about_a_row_is_rejected(tmp_path: Path) -> None:
             pusher.resolve(batch, 2, DeclaredRecord(id))
         sandbox.store.convert("leads", create_lead(sandbox, "ada"))
         with pusher.journal() as journal:
-            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed_rows()]
+            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed()]
 
 
 ODD_IDS = {
@@ -173,7 +173,7 @@ def test_an_invalid_record_id_is_reported_and_not_sent(tmp_path: Path) -> None:
         capitals = call(["resolve", batch, "2", "--record", "ABC-DEF"], environ)
         assert (2, True) == (capitals.status, "candidates has no record ABC-DEF" in capitals.err)
         with pusher.journal() as journal:
-            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed_rows()]
+            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed()]
 
 
 def test_a_404_page_of_a_proxy_does_not_count_as_a_missing_record(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connector.pushes.push import PushRunOptions, push
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.field_comparison import is_same_value
 from connector.pushes import dry_run
-from connector.pushes.dry_run import PushFile
-from connector.pushes.push import PushRunOptions, push
+from connector.pushes.preview import PushFile
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check
 from connector.spreadsheet.check import CheckedRow

@@ -8,11 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from connector.ledger.push_plan import PushPolicy
-from connector.ledger.push_states import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
+from connector.state.row import Policy, Row
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -30,7 +29,8 @@ from tests.pushes.pushing import (
 def list_request_bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
     """Return the JSON body of each attempt of the batch, in order."""
     with pusher.journal() as journal:
-        return [json.loads(each.body or b"{}") for each in journal.attempts(batch)]
+        attempts = [each for row in journal.rows(batch) for each in row.attempts]
+    return [json.loads(each.body or "{}") for each in attempts]
 
 
 def read_candidates(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
@@ -72,7 +72,7 @@ def test_an_update_of_a_field_changed_by_others_is_a_conflict(tmp_path: Path) ->
         pusher = Pusher(sandbox, tmp_path)
         refused = pusher.push(rows)
         sent = len(list_writes(sandbox))
-        forced = pusher.push(rows, PushPolicy(overwrite=True))
+        forced = pusher.push(rows, Policy(overwrite=True))
         now = sandbox.store.records("candidates")
 
     assert {2: "conflict", 3: "updated"} == map_outcomes(refused)
@@ -93,11 +93,9 @@ def test_the_state_of_a_record_before_an_update_is_kept(tmp_path: Path) -> None:
         ((id, base),) = read_candidates(sandbox, 1).items()
         pusher = Pusher(sandbox, tmp_path)
         report = pusher.push([make_update(2, id, base, phone="+44 1")])
-        with pusher.journal() as journal:
-            (image,) = journal.before_images(report.batch)
         now = sandbox.store.records("candidates")[id]
 
-    assert ("first", base) == (image.step, image.record)
+    assert base == list_rows(report)[0].before
     assert now["updated_at"] == list_rows(report)[0].updated_at
 
 
@@ -184,12 +182,12 @@ def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
         ((type_id, _),) = sandbox.store.records("content_types").items()
         ((id, base),) = sandbox.store.records("content_items").items()
         key = next(name for name, value in base["fields"].items() if isinstance(value, str))
-        task = Task(
+        task = Row(
             2,
-            "update",
             "content_items",
+            "update",
+            type_id,
             {"fields": {key: "2026-01-02" if "date" in key else "changed"}},
-            parent=type_id,
             record_id=id,
             base={"fields": base["fields"]},
         )

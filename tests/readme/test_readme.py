@@ -20,7 +20,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.cli import COMMANDS
-from connector.pushes.push import ORDER
+from connector.pushes.report import ORDER
 from connector.sandbox.server import Sandbox
 from tests.repository import ROOT
 from tests.support.command import call

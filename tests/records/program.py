@@ -258,7 +258,7 @@ def _preview(
     rows: list[tuple[int, Any]] = []
     for result in seen.results:
         task = tasks.get(result.number)
-        row: dict[str, Any] = {"sent": None if task is None else {**task.fields, **task.afterwards}}
+        row: dict[str, Any] = {"sent": None if task is None else {**task.fields, **task.then}}
         row["refused"] = sorted(f"{each.code} {each.column}" for each in result.problems)
         row["warned"] = sorted(f"{each.code} {each.column}" for each in result.warnings)
         rows.append((result.number, {name: each for name, each in row.items() if each}))

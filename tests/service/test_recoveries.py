@@ -104,7 +104,7 @@ def test_recovery_from_an_invalid_ledger_gives_an_exact_copy(
     for each in account.data.glob("ledger.sqlite*"):
         each.unlink()
     account.ledger.write_bytes(b"no database any more" * 100)
-    account.assert_fails("not_a_ledger")
+    account.assert_fails("not_a_state")
 
     if has_backup:
         account.restore_backup()

@@ -21,7 +21,7 @@ from typing import Any
 from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup, restore
 from connector.privacy import purge
-from connector.pushes.dry_run import PushFile
+from connector.pushes.preview import PushFile
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.simulation.agency import RESOURCES, ErasablePerson, SimulatedAgency
@@ -29,8 +29,8 @@ from tests.simulation.harness import BrokenPromise, Trace
 from tests.support.agency import SandboxAccount, open_read_only
 
 STEPS = 12
-LEDGER = "ledger.sqlite"
-FILES = ("work.duckdb", LEDGER, "recruitment.duckdb")
+STATE = "state.sqlite"
+FILES = ("work.duckdb", STATE, "recruitment.duckdb")
 HEADINGS = ("email", "first_name", "last_name", "phone", "employment_type", "notes")
 
 Version = tuple[str, str, str]
@@ -239,19 +239,16 @@ class AccountSimulation(SandboxAccount):
         return found
 
     def _read_records_and_bodies(self, file: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every record of a database file, or every row and request body of the ledger."""
-        if file != LEDGER:
+        """Yield every record of a database file, or every row of the state."""
+        if file != STATE:
             yield from (json.loads(text) for _, _, text in self._read_versions(file))
         elif (self.data / file).exists():
             with closing(sqlite3.connect(self.data / file)) as connection:
-                for (text,) in connection.execute("SELECT task FROM push_rows WHERE task NOT NULL"):
-                    task = json.loads(text)
-                    yield from (each for each in task.values() if isinstance(each, dict))
-                for (text,) in connection.execute(
-                    "SELECT body FROM push_attempts WHERE body IS NOT NULL"
-                    " UNION ALL SELECT record FROM push_before"
-                ):
-                    yield json.loads(text)
+                for texts in connection.execute("SELECT before, after, answer FROM rows"):
+                    before, after, answer = (json.loads(text or "{}") for text in texts)
+                    yield before
+                    yield from (each for each in after.values() if isinstance(each, dict))
+                    yield from (json.loads(e.get("body", "{}")) for e in answer["attempts"])
 
     def _write_spreadsheet(self, rows: list[dict[str, Any]], headings: tuple[str, ...]) -> Path:
         """Write the rows to a CSV file with these columns, and return its path."""

@@ -8,9 +8,8 @@ from datetime import date
 from itertools import cycle, islice
 from pathlib import Path
 
-from connector.pushes.dry_run import Preview, preview
-from connector.pushes.file_warnings import unanswered_values
 from connector.pushes.options import PushOptions
+from connector.pushes.preview import Preview, preview, unanswered_values
 from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.report import ProblemGroup
@@ -108,6 +107,6 @@ def test_an_export_has_few_questions_and_each_value_is_answered_once(tmp_path: P
     right = preview_export(tmp_path, path, mapping)
     assert {"create": ROWS - 2, "invalid": 2} == dict(right.summary.counts)
     assert [] == [each for each in right.questions if each.code == "values"]
-    row = right.rows.creates[4]
+    row = next(each.values for each in right.rows if each.number == 4)
     assert ("u-3", date.today().isoformat()) == (row["assigned_to"], row["available_from"])
     assert (0, "+447700900169") == (row["notice_period_days"], row["mobile"])

@@ -40,7 +40,7 @@ class Read:
         """Return the values that a row would create."""
         task = self.rows[row].task
         assert task is not None, self.rows[row].problems
-        return {**task.fields, **task.afterwards}
+        return {**task.fields, **task.then}
 
     def codes(self, row: int = 0) -> list[str]:
         """Return the codes of the row's problems, warnings and remarks."""

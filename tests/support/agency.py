@@ -20,14 +20,14 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import Ledger
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pulls.workspace import read_folder_identity, write_identity
-from connector.pushes.dry_run import PushFile
-from connector.pushes.push import PushReport, PushRunOptions, push
+from connector.pushes.preview import PushFile
+from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.settings import Settings, load_settings
+from connector.state.database import Database
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import CommandResult, call, variables
@@ -171,11 +171,11 @@ def _is_equal(kind: str, expected: Any, landed: Any) -> bool:
 
 def set_address(folder: Path, address: str) -> None:
     """Change the server's address that a copied data folder belongs to."""
-    with Ledger(folder) as ledger:
+    with Database(folder) as database:
         warehouse = Warehouse(folder)
-        found = read_folder_identity(ledger, warehouse)
+        found = read_folder_identity(database, warehouse)
         assert found is not None
-        write_identity(ledger, warehouse, replace(found, address=address))
+        write_identity(database, warehouse, replace(found, address=address))
 
 
 class SandboxAccount:

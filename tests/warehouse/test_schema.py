@@ -187,7 +187,7 @@ def open_newer_ledger(folder: Path) -> ConnectorError:
         ledger.read_uses()
         with closing(sqlite3.connect(ledger.path)) as connection:
             connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(WarehouseError, check=has_code("not_a_ledger")) as caught:
+    with pytest.raises(WarehouseError, check=has_code("not_a_state")) as caught:
         Ledger(folder).read_uses()
     return caught.value
 

@@ -7,26 +7,22 @@ planted in name only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from connector.catalog.field_comparison import unapplied_fields
 from connector.catalog.resource import Resource
 from connector.client import messages
 from connector.errors import ConnectorError
-from connector.ledger import journal_writer, push_plan
-from connector.ledger.journal_records import Transition
-from connector.ledger.journal_writer import JournalWriter
-from connector.ledger.push_plan import RowQueue
-from connector.ledger.push_states import TRANSITIONS, RowEvent, State
-from connector.pushes import create_lookup
-from connector.pushes import row_steps as push_create
-from connector.pushes import row_steps as push_update
-from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_from_error
-from connector.pushes.row_steps import plan_update as compare_values
+from connector.pushes import row as steps
+from connector.pushes.row import Answer, Lost, Unsent, answer_from_error
+from connector.pushes.run import Queue
+from connector.state import journal as journals
+from connector.state import row as rows
+from connector.state.journal import Journal
+from connector.state.row import Row
 from tests.simulation.push import pusher
 
 
@@ -37,148 +33,143 @@ def lost_answers_count_as_failures(patch: pytest.MonkeyPatch) -> None:
         answer = answer_from_error(error)
         return Unsent(answer.reason) if isinstance(answer, Lost) else answer
 
-    patch.setattr(pusher, "answer_from_error", told)
+    patch.setattr(steps, "answer_from_error", told)
 
 
 def missing_records_are_created_again(patch: pytest.MonkeyPatch) -> None:
     """A row whose record is not found is sent again, as if a person had decided so."""
-    patch.setitem(cast("dict[RowEvent, State]", TRANSITIONS["settling"]), "unapplied", "planned")
-    patch.setattr(push_create, "_transition_if_not_found", lambda *_: Transition("unapplied"))
+
+    async def send_again(work: Any, code: str, ids: Sequence[str] = ()) -> None:
+        work.row.state, work.row.problems = "planned", ()
+        await work.journal.save(work.row)
+
+    patch.setattr(steps._Work, "hold", send_again)
 
 
 def attempts_are_saved_after_their_answer(patch: pytest.MonkeyPatch) -> None:
     """The attempt is saved only after its answer."""
-    whole = JournalWriter.record_attempt
+    whole = pusher.PushProcess.save
 
-    def intend(journal: JournalWriter, *arguments: Any, **options: Any) -> Any:
-        with journal.writing() as change:
-            change.connection.execute("SAVEPOINT ahead")
-            attempt = whole(journal, *arguments, **options)
-            change.connection.execute("ROLLBACK TO ahead")
-            return attempt
+    def save(process: pusher.PushProcess, row: Row) -> None:
+        if not (row.state == "sent" and row.attempts[-1].fate is None):
+            whole(process, row)
 
-    patch.setattr(JournalWriter, "record_attempt", intend)
+    patch.setattr(pusher.PushProcess, "save", save)
 
 
 def interrupted_rows_start_again(patch: pytest.MonkeyPatch) -> None:
     """After a crash, rows that were under way start again."""
+    whole = steps.push_row
 
-    def recover(journal: JournalWriter) -> int:
-        with journal.writing() as change:
-            rows = change.connection.execute(
-                "SELECT batch, number FROM push_rows WHERE state = 'intent'"
-            )
-            for key in rows.fetchall():
-                journal.record_transition(key, Transition("unsent", fate="unsent"))
-        return 0
+    async def start_again(row: Row, *more: Any) -> None:
+        for attempt in row.attempts:
+            if attempt.fate is None:
+                attempt.fate, row.state = "unsent", "planned"
+        await whole(row, *more)
 
-    patch.setattr(JournalWriter, "mark_interrupted_rows", recover)
+    patch.setattr(steps, "push_row", start_again)
 
 
 def records_of_other_rows_are_accepted(patch: pytest.MonkeyPatch) -> None:
     """A record that was found is not compared with other rows."""
-    patch.setattr(JournalWriter, "records_of_others", lambda *_: frozenset())
+    patch.setattr(Journal, "taken", lambda *_: frozenset())
 
 
 def other_open_creates_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A record is accepted, although another unconfirmed row may have created it."""
-    patch.setattr(JournalWriter, "other_open_creates", lambda *_: ())
+    patch.setattr(Journal, "rivals", lambda *_: [])
 
 
 def only_the_identity_is_compared(patch: pytest.MonkeyPatch) -> None:
     """A record with the same identity is accepted without comparing the other fields."""
+    whole = steps._Work.look
 
-    def is_match(sought: create_lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
-        return not unapplied_fields(sought.resource, sought.identity or sought.body, detail)
+    async def look(work: Any) -> Any:
+        every = work.row.fields
+        work.row.fields = work.row.identity or every
+        try:
+            return await whole(work)
+        finally:
+            work.row.fields = every
 
-    patch.setattr(create_lookup, "_is_match", is_match)
+    patch.setattr(steps._Work, "look", look)
 
 
 def writes_of_other_batches_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """Writes of other batches are ignored."""
-    patch.setattr(journal_writer, "_transition_for_duplicate", lambda *_: None)
+    patch.setattr(Journal, "earlier", lambda *_, **__: {})
 
 
 def equal_rows_are_all_sent(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all sent."""
-    patch.setattr(JournalWriter, "_end_duplicate_rows", lambda *_: None)
+    patch.setattr(Journal, "_end_repeated", lambda *_: None)
 
 
 def rows_of_one_record_run_in_parallel(patch: pytest.MonkeyPatch) -> None:
     """A row does not wait for other rows or for open writes of an earlier push."""
-    whole = RowQueue.__init__
-
-    def init(self: RowQueue[Any], rows: Iterable[Any], *_: Any) -> None:
-        whole(self, rows, {}, ())
-
-    class Alone(dict[str, Any]):
-        def setdefault(self, key: str, default: Any = None) -> Any:
-            self[key] = default
-            return default
-
-        def pop(self, key: str, *_: Any) -> Any:
-            return super().pop(key, None)
-
-    def init_alone(self: RowQueue[Any], rows: Iterable[Any], *_: Any) -> None:
-        init(self, rows)
-        self._under_way = Alone()
-
-    patch.setattr(RowQueue, "__init__", init_alone)
-    patch.setattr(RowQueue, "end_row", lambda *_, **__: None)
+    patch.setattr(Queue, "blocked_by", lambda *_: None)
+    patch.setattr(Queue, "next_row", lambda self: self._rows.popleft() if self._rows else None)
+    patch.setattr(Queue, "end_row", lambda *_: None)
     other_open_creates_are_ignored(patch)
 
 
 def changes_by_others_are_overwritten(patch: pytest.MonkeyPatch) -> None:
     """An update is sent without a comparison with the record."""
-    whole = compare_values
-    assert vars(push_update)["plan_update"] is whole
+    whole = steps.differences
 
-    def compare(*arguments: Any, **named: Any) -> Any:
-        return whole(*arguments, **{**named, "overwrite": True})
+    def compare(*given: Any) -> Any:
+        body, _ = whole(*given)
+        return body, ()
 
-    patch.setattr(push_update, "plan_update", compare)
+    patch.setattr(steps, "differences", compare)
 
 
 def every_row_has_another_fingerprint(patch: pytest.MonkeyPatch) -> None:
     """Every row has a different fingerprint, so equal rows are not recognized."""
-    whole = push_plan.fingerprint
-    count = iter(range(10**9))
-    patch.setattr(journal_writer, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
+    whole = rows.fingerprint
+
+    def differ(row: Row) -> str | None:
+        found = whole(row)
+        return found and f"{found}{row.batch}{row.number}"
+
+    patch.setattr(journals, "fingerprint", differ)
+    patch.setattr(rows, "fingerprint", differ)
 
 
 def the_sent_body_differs(patch: pytest.MonkeyPatch) -> None:
     """The bytes that are sent differ from the bytes in the journal."""
-    whole = pusher.PushProcess._record_attempt
+    whole = pusher.PushProcess.send
 
-    def record_attempt(self: Any, progress: Any, wanted: Any) -> Any:
-        attempt = whole(self, progress, wanted)
-        if progress.request is not None and progress.request.body is not None:
-            progress.request = replace(progress.request, body=progress.request.body + b" ")
-        return attempt
+    def send(process: pusher.PushProcess, row: Row, request: messages.Request) -> Answer:
+        body = None if request.body is None else request.body + b" "
+        return whole(process, row, replace(request, body=body))
 
-    patch.setattr(pusher.PushProcess, "_record_attempt", record_attempt)
+    patch.setattr(pusher.PushProcess, "send", send)
 
 
 def any_response_is_accepted(patch: pytest.MonkeyPatch) -> None:
     """The record of a response is accepted without a check."""
-    patch.setattr(messages, "_describe_mismatch", lambda *_: None)
+    assert vars(messages)["create_mismatch"] is not None
+    assert vars(messages)["misfit_of_id"] is not None
+    patch.setattr(messages, "create_mismatch", lambda *_: None)
+    patch.setattr(messages, "misfit_of_id", lambda *_: None)
     known_records_are_accepted(patch)
 
 
 def known_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
     """A created record may be a known record or the record of another row."""
 
-    def misfit(row: PushRow, record: Resource) -> Any:
-        yield from ()
+    async def fits(work: Any, record: Resource) -> None:
+        return None
 
-    patch.setattr(push_create, "_reason_not_ours", misfit)
+    patch.setattr(steps._Work, "not_ours", fits)
 
 
 SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "lost_answers_count_as_failures": ("losses", "P5"),
     "missing_records_are_created_again": ("losses", "P5"),
     "attempts_are_saved_after_their_answer": ("crashes", "P1"),
-    "interrupted_rows_start_again": ("crashes", "P5"),
+    "interrupted_rows_start_again": ("crashes", "report"),
     "records_of_other_rows_are_accepted": ("siblings", "report"),
     "other_open_creates_are_ignored": ("nameless", "report"),
     "only_the_identity_is_compared": ("alike", "report"),

@@ -23,9 +23,9 @@ from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
 from connector.client.messages import Request, read_record, response_error, served_at
 from connector.errors import ConnectorError
-from connector.pushes_new import row as steps
-from connector.pushes_new.row import Accepted, Answer
-from connector.pushes_new.run import Queue, block
+from connector.pushes import row as steps
+from connector.pushes.row import Accepted, Answer
+from connector.pushes.run import Queue, block
 from connector.state.database import SCHEMA, Database
 from connector.state.journal import Journal, Plan
 from connector.state.row import Policy, Row, RowKey

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from connector.pushes_new.run import done_outcome
+from connector.pushes.run import done_outcome
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.state.journal import Plan
 from connector.state.row import Policy, Row

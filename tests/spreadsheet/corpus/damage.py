@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import SpreadsheetError
-from connector.pushes.file_warnings import LostColumns, ask_about_warnings
+from connector.pushes.preview import LostColumns, ask_about_file
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.row_reader import ColumnMeanings
@@ -147,7 +147,7 @@ def preview_text(path: Path, text: str) -> PreviewResult:
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
-    questions = (*table.questions, *lost.questions(), *ask_about_warnings(0, table, columns))
+    questions = (*table.questions, *lost.questions(), *ask_about_file(table, columns))
     return PreviewResult(
         tuple(fields for row, fields in tasks if not (row.warnings or row.remarks)),
         tuple(str(fields.get("email")) for row, fields in tasks if row.warnings or row.remarks),

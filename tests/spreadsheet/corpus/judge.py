@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError
-from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
+from connector.pushes.preview import Preview, preview
 from connector.settings import Settings
 from tests.spreadsheet.corpus.files import SKIP, Record, SampleFile
 
@@ -35,7 +35,7 @@ def preview_file(
     options = {name: value for name, value in {**file.given, **answer}.items() if name in known}
     try:
         push_file = PushOptions("create", **options).push_file(file.resource, file.write(folder))
-        return preview(settings, push_file, keeps_tasks=True)
+        return preview(settings, push_file)
     except ConnectorError as error:
         return error
 
@@ -47,8 +47,7 @@ def _find_faults(
         if is_answered and file.sent:
             yield f"{seen.code}: {seen}"
         return
-    tasks = {task.number: task for task in seen.rows.tasks}
-    results = list(seen.results)
+    results = list(seen.rows)
     if file.lost and not seen.blocking_questions:
         yield "columns are ignored without a question"
     questions = {each.code for each in seen.blocking_questions}
@@ -57,8 +56,8 @@ def _find_faults(
     if len(results) != len(file.sent):
         yield f"{len(results)} rows instead of {len(file.sent)}"
     for result, wanted in zip(results, file.sent, strict=False):
-        task = tasks.get(result.number)
-        sent = None if task is None else {**task.fields, **task.afterwards}
+        is_sent = result.state == "planned"
+        sent = {**result.fields, **result.then} if is_sent else None
         differing = list(describe_differences(wanted, sent))
         is_expected = sent is not None and not differing
         is_silent = not (result.warnings or is_stopped) or (is_answered and not is_undecided)

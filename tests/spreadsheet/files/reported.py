@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from connector.ledger.push_plan import RowResult
-from connector.ledger.push_states import RowOutcome
 from connector.spreadsheet.report import pair_rows, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
+from connector.state.row import Outcome, Problem, Row
 from tests.spreadsheet.files.made import MAIN, write_file
 
 _RUNNING = [
@@ -34,13 +33,26 @@ HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)
 """Cells that some program would run, read as another type, or lose."""
 
 
-def make_results(table: Spreadsheet) -> Iterator[RowResult]:
+def make_result(
+    number: int,
+    outcome: Outcome,
+    problems: tuple[Problem, ...] = (),
+    code: str = "",
+    record_id: str | None = None,
+) -> Row:
+    """Return a row with this outcome."""
+    return Row(
+        number, "candidates", outcome=outcome, problems=problems, code=code, record_id=record_id
+    )
+
+
+def make_results(table: Spreadsheet) -> Iterator[Row]:
     """Yield a result for each row that is not blank: invalid if it has problems, else created."""
     for row in table.rows():
         if not row.is_left_out:
-            outcome: RowOutcome = "invalid" if row.problems else "created"
+            outcome: Outcome = "invalid" if row.problems else "created"
             identity = None if row.problems else f"id-{row.number}"
-            yield RowResult(row.number, outcome, row.problems, None, identity)
+            yield make_result(row.number, outcome, row.problems, "", identity)
 
 
 def make_csv(rows: list[list[str]]) -> bytes:

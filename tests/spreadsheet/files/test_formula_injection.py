@@ -8,16 +8,17 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.report import pair_rows, write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import escape_cell, escape_workbook_cell, unescape_cell
+from connector.state.row import Problem
 from tests.spreadsheet.files.made import list_cells, write_file
 from tests.spreadsheet.files.reported import (
     HOSTILE,
     RUNS,
     list_sheet_cells,
     make_csv,
+    make_result,
     report_and_reopen,
 )
 
@@ -30,7 +31,7 @@ def test_csv_reports_have_no_cell_that_runs_as_a_formula(tmp_path: Path) -> None
     table = open_table(write_file(tmp_path, make_csv([["a", "-b"], *([c, "x"] for c in HOSTILE)])))
     problem = Problem("=code", "=message", None, "=received", None, "=fix")
     results = (
-        RowResult(row.number, "rejected", (problem,), "+code", "=id")
+        make_result(row.number, "rejected", (problem,), "+code", "=id")
         for row in table.rows()
         if not row.is_left_out
     )

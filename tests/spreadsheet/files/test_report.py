@@ -20,13 +20,18 @@ from openpyxl.worksheet._writer import ALL_TEMP_FILES
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError
-from connector.ledger.push_plan import Problem, RowResult
-from connector.ledger.push_states import Operation, RowOutcome
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.report import pair_rows, report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
+from connector.state.row import Outcome, Problem
 from tests.spreadsheet.files.made import list_cells, make_text_row, write_file, write_workbook_file
-from tests.spreadsheet.files.reported import HOSTILE, make_csv, make_results, report_and_reopen
+from tests.spreadsheet.files.reported import (
+    HOSTILE,
+    make_csv,
+    make_result,
+    make_results,
+    report_and_reopen,
+)
 from tests.support.errors import has_code
 
 EMAIL = Problem(
@@ -43,9 +48,9 @@ def write_people(folder: Path) -> Spreadsheet:
 
 
 RESULTS = (
-    RowResult(2, "created", (), None, "id-2"),
-    RowResult(3, "invalid", (EMAIL, WIDE), "invalid"),
-    RowResult(5, "held", (), "in_doubt"),
+    make_result(2, "created", (), "", "id-2"),
+    make_result(3, "invalid", (EMAIL, WIDE), "invalid"),
+    make_result(5, "held", (), "in_doubt"),
 )
 
 
@@ -85,7 +90,7 @@ def test_a_workbook_report_keeps_types_and_marks_problem_cells(tmp_path: Path) -
         sheet.append(["Ann", "x", each])
     book.save(tmp_path / "rows.xlsx")
     table = open_table(tmp_path / "rows.xlsx")
-    results = [RowResult(n, "invalid", (EMAIL, EMAIL, WIDE)) for n in range(2, 9)]
+    results = [make_result(n, "invalid", (EMAIL, EMAIL, WIDE)) for n in range(2, 9)]
     write_report(tmp_path / "report.xlsx", table, pair_rows(table, results))
     report = open_table(tmp_path / "report.xlsx")
 
@@ -100,9 +105,9 @@ def test_a_workbook_report_keeps_types_and_marks_problem_cells(tmp_path: Path) -
 
 
 def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
-    words = (*get_args(RowOutcome), *get_args(Operation))
+    words = get_args(Outcome)
     table = open_table(write_file(tmp_path, make_csv([["a"], *(["x"] for _ in words)])))
-    results = [RowResult(n, word) for n, word in enumerate(words, 2)]
+    results = [make_result(n, word) for n, word in enumerate(words, 2)]
     for name in ("report.csv", "report.xlsx"):
         write_report(tmp_path / name, table, pair_rows(table, results))
     with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:
@@ -172,7 +177,7 @@ def test_missing_or_additional_results_are_rejected_and_no_report_is_written(
             write_report(
                 tmp_path / name,
                 table,
-                pair_rows(table, (RowResult(n, "created") for n in result_rows)),
+                pair_rows(table, (make_result(n, "created") for n in result_rows)),
             )
 
     assert (before, []) == (sorted(tmp_path.iterdir()), ALL_TEMP_FILES)
@@ -302,6 +307,6 @@ def test_a_report_saved_with_additional_empty_cells_is_recognized(tmp_path: Path
 def test_each_problem_and_action_in_a_report_ends_with_a_full_stop(
     problem: Problem, message: str, fix: str
 ) -> None:
-    _, _, _, problems, fixes, _ = report_cells(RowResult(2, "held", (problem,)))
+    _, _, _, problems, fixes, _ = report_cells(make_result(2, "held", (problem,)))
 
     assert (message, fix) == (problems, fixes)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.catalog.content import ContentTypeField
-from connector.ledger.push_states import LandedRecord, Mode
 from connector.spreadsheet.check import CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.targets import PushTarget, push_target
+from connector.state.row import LandedRecord, Mode
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from connector.ledger.push_states import LandedRecord, Task
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
 from connector.spreadsheet.targets import CellOptions, ColumnPolicy
+from connector.state.row import LandedRecord, Row
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,
@@ -53,7 +53,7 @@ def check_updates(
     return check_table(make_table(*rows), make_target(mode="update", **options), SAID, saved)
 
 
-def get_task(found: CheckedRow) -> Task:
+def get_task(found: CheckedRow) -> Row:
     """Return the row's task, which must exist."""
     assert found.task is not None, found.problems
     return found.task

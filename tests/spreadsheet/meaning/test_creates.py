@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import Misused, UnknownName
-from connector.ledger.push_plan import Problem
-from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import PROBLEMS, SheetRow
 from connector.spreadsheet.targets import CellOptions
+from connector.state.row import LandedRecord, Problem
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     InMemoryLanding,
@@ -50,7 +49,7 @@ def test_a_valid_row_becomes_a_task() -> None:
     assert values == task.fields
     assert (2, "create", "candidates") == (task.number, task.operation, task.resource)
     assert {"email": "zoe@people.example"} == task.identity
-    assert ({}, {}, None) == (task.afterwards, task.base, task.record_id)
+    assert ({}, {}, None) == (task.then, task.base, task.record_id)
 
 
 def test_all_problems_of_a_row_are_reported_together() -> None:
@@ -91,7 +90,7 @@ def test_fields_that_create_rejects_are_set_by_a_following_update() -> None:
     cancelled = {"status": "cancelled", "cancellation_reason": "Ill"}
     (booking,) = check_table(make_table({**BOOKING, **cancelled}), make_target("bookings"))
 
-    later = [each.task.afterwards for each in (candidate, draft, closed, booking) if each.task]
+    later = [each.task.then for each in (candidate, draft, closed, booking) if each.task]
     assert [{"status": "screening"}, {}, {"status": "closed"}, cancelled] == later
     now = [each.task.fields.get("status") for each in (candidate, draft, closed) if each.task]
     assert [None, "draft", None] == now

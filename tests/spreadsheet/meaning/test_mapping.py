@@ -6,11 +6,11 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import Misused, UnknownName
-from connector.ledger.push_states import Mode
 from connector.spreadsheet.headings import normalized_heading
 from connector.spreadsheet.mapping import map_headings, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.targets import CellOptions, target_columns
+from connector.state.row import Mode
 from tests.spreadsheet.meaning.sheet import list_mappings, make_target
 
 MODES: tuple[Mode, ...] = ("create", "update")

@@ -25,7 +25,7 @@ from connector.errors import (
 )
 from connector.pulls.outcome import Progress
 from connector.pulls.run_context import RunContext
-from connector.pushes_new.row import Accepted, Answer, Lost, Unsent, answer_from_error
+from connector.pushes.row import Accepted, Answer, Lost, Unsent, answer_from_error
 from connector.state.journal import Journal
 from connector.state.row import Row, RowKey
 from connector.warehouse.state import find_by_slug_or_id
@@ -62,6 +62,14 @@ class PushStopped(Exception):
     """The row cannot continue in this run. It keeps its state in the journal."""
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Row that waits until a moment; `turn` ends when it may continue."""
+
+    moment: datetime
+    turn: asyncio.Future[None]
+
+
 @dataclass(slots=True)
 class _Answers:
     """Answers of one stream that wait to be loaded, by id of their record."""
@@ -82,6 +90,8 @@ class Session:
     Attributes:
         error: Error after which nothing more may be sent.
         is_read_only: Whether the run sends no writes.
+        waiting: Rows that wait until their lost attempts can no longer take effect.
+        has_waiting: Set when a row begins to wait.
         answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
     """
 
@@ -93,9 +103,9 @@ class Session:
         self.answers_not_loaded = 0
         # A kill leaves at most these rows unconfirmed.
         self.slots = asyncio.Semaphore(context.connections)
-        self.waiting: dict[RowKey, datetime] = {}
+        self.waiting: dict[RowKey, Waiting] = {}
+        self.has_waiting = asyncio.Event()
         self.progress = Progress("")
-        self._stopped = asyncio.Event()
         self._unanswered = self._limited = 0
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
@@ -107,7 +117,6 @@ class Session:
     def stop(self, error: ConnectorError) -> None:
         """Let nothing more be sent in this run. The first error is kept."""
         self.error = self.error or error
-        self._stopped.set()
 
     def check_can_send(self) -> None:
         """Raise `PushStopped` if no request may be sent."""
@@ -212,35 +221,37 @@ class Session:
         return UnreadableDetail(error.code)
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
-        """Wait, while other rows are sent. Raises `PushStopped` if the run does not wait."""
+        """Let other rows be sent until then. Raises `PushStopped` if the run does not wait."""
         if self._sleep is None:
             raise PushStopped
-        self.waiting[row.key] = moment
+        if self.context.now() >= moment:
+            return
+        waiting = Waiting(moment, asyncio.get_running_loop().create_future())
+        self.waiting[row.key] = waiting
         self.slots.release()
+        self.has_waiting.set()
         try:
-            while (left := (moment - self.context.now()).total_seconds()) > 0:
-                if len(self.waiting) >= self.progress.pending:
-                    until = min(self.waiting.values())
-                    rows = len(self.waiting)
-                    self.context.watch(replace(self.progress, pending=rows, until=until))
-                await self._sleep_or_stop(min(left, WAIT_SECONDS_MAX))
+            await waiting.turn
         finally:
-            del self.waiting[row.key]
+            self.waiting.pop(row.key, None)
             await self.slots.acquire()
         self.check_can_send()
 
-    async def _sleep_or_stop(self, seconds: float) -> None:
-        """Sleep, unless the run is stopped. Raises `PushStopped`."""
+    async def sleep_until_due(self) -> None:
+        """Sleep until the first of the waiting rows may continue, and report it."""
         assert self._sleep is not None
-        waits = [
-            asyncio.ensure_future(each) for each in (self._sleep(seconds), self._stopped.wait())
-        ]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
-        self.check_can_send()
+        until = min(each.moment for each in self.waiting.values())
+        while (left := (until - self.context.now()).total_seconds()) > 0:
+            self.context.watch(replace(self.progress, pending=len(self.waiting), until=until))
+            await self._sleep(min(left, WAIT_SECONDS_MAX))
+
+    def wake_due(self) -> None:
+        """Let waiting rows continue whose time has come, or all if the run is stopped."""
+        now = self.context.now()
+        for key, each in [*self.waiting.items()]:
+            if self.error is not None or each.moment <= now:
+                del self.waiting[key]
+                each.turn.set_result(None)
 
     # -- the journal of a row ---------------------------------------------------------------------
 

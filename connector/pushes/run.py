@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -22,15 +22,26 @@ from connector.errors import ConnectorError, Misused, NotFound, Stopped, Warehou
 from connector.models.publish import publish
 from connector.pulls.outcome import RunOutcome, Watch
 from connector.pulls.run_context import RunContext, open_run
-from connector.pushes_new.row import push_row
-from connector.pushes_new.session import PushStopped, Session, Sleep
+from connector.pushes.row import push_row
+from connector.pushes.session import PushStopped, Session, Sleep
 from connector.settings import Settings
-from connector.state.database import Database
+from connector.state.database import Database, columns
 from connector.state.journal import Batch, Journal, Plan, is_good
 from connector.state.quota import MonthUse, format_moment
-from connector.state.row import Outcome, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
+from connector.state.row import (
+    Outcome,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    fold,
+    settle_seconds,
+    subject,
+    to_columns,
+)
 from connector.state.runs import latest_restore
-from connector.warehouse.state import read_resource_state
+from connector.warehouse.state import read_resource_state, replace_pushes
+from connector.warehouse.warehouse import Warehouse
 
 ROWS_A_CONNECTION = 3
 """Rows in progress for each connection: one is being sent, and the others wait for their turn."""
@@ -206,7 +217,11 @@ async def look_up_unconfirmed(
         for name in dict.fromkeys(row.batch for row in found):
             batch = session.stored.batch(name)
             await _run_rows(session, batch, [row for row in found if row.batch == name])
-        unpublished = await publish_results(settings) if publishes else None
+        unpublished = None
+        if publishes:
+            unpublished = await publish_results(settings)
+        else:
+            await asyncio.to_thread(copy_journal, settings)
     counts = Counter(row.outcome for row in found)
     result = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     why = "; ".join(str(each) for each in (session.error, unpublished) if each is not None)
@@ -226,10 +241,23 @@ def has_unconfirmed(settings: Settings) -> bool:
 async def publish_results(settings: Settings) -> ConnectorError | None:
     """Publish what was written. Returns the error that prevented it: the rows are sent anyway."""
     try:
+        await asyncio.to_thread(copy_journal, settings)
         await asyncio.to_thread(publish, settings)
     except ConnectorError as error:
         return error
     return None
+
+
+def copy_journal(settings: Settings) -> None:
+    """Copy the journal to the local copy, for analysts. Raises `WarehouseError`."""
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        batches = journal.batches()
+        tables = {
+            "batches": [columns(each) | {"policy": asdict(each.policy)} for each in batches],
+            "rows": [to_columns(row) for each in batches for row in journal.rows(each.batch)],
+        }
+    Warehouse(settings.folder).write(replace_pushes, tables)
 
 
 # -- Batch -----------------------------------------------------------------------------------------
@@ -302,8 +330,14 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
                 active[asyncio.ensure_future(_in_a_slot(session, row, push))] = row
             if not active:
                 return
-            done, _ = await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            if len(session.waiting) == len(active) and session.error is None:
+                await session.sleep_until_due()
+            session.wake_due()
+            session.has_waiting.clear()
+            waiting = asyncio.ensure_future(session.has_waiting.wait())
+            await asyncio.wait([*active, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            for task in [each for each in active if each.done()]:
                 queue.end_row(active.pop(task))
                 session.end_row()
                 try:
@@ -341,10 +375,16 @@ class Queue:
     Args:
         rows: Rows, in order.
         open_by_subject: Row with an open write in the journal, by the record that it writes.
+        subject_of: Returns the record that a row writes.
     """
 
-    def __init__(self, rows: Iterable[Row], open_by_subject: Mapping[str, RowKey]) -> None:
-        self._rows = deque(rows)
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        open_by_subject: Mapping[str, RowKey],
+        subject_of: Callable[[Row], str | None] = subject,
+    ) -> None:
+        self._rows, self._subject_of = deque(rows), subject_of
         own = {row.key for row in self._rows}
         self._under_way = {s: key for s, key in open_by_subject.items() if key in own}
         self._open = {s: key for s, key in open_by_subject.items() if key not in own}
@@ -357,13 +397,13 @@ class Queue:
 
     def blocked_by(self, row: Row) -> RowKey | None:
         """Return the open row for the same record, which is not in this run."""
-        return self._open.get(str(subject(row)))
+        return self._open.get(str(self._subject_of(row)))
 
     def next_row(self) -> Row | None:
         """Return the next row that can start, or that is blocked; None if none can start now."""
         while self._rows:
             row = self._rows.popleft()
-            about = str(subject(row))
+            about = str(self._subject_of(row))
             if about in self._open or self._under_way.setdefault(about, row.key) == row.key:
                 return row
             self._behind.setdefault(about, []).append(row)
@@ -371,7 +411,7 @@ class Queue:
 
     def end_row(self, row: Row) -> None:
         """Let rows for the same record start. An open write blocks them instead."""
-        about = str(subject(row))
+        about = str(self._subject_of(row))
         self._under_way.pop(about, None)
         if row.is_open and not row.is_nameless:
             self._open[about] = row.key

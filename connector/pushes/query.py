@@ -16,10 +16,11 @@ from itertools import chain
 from pathlib import Path
 from secrets import token_hex
 
-from connector.errors import Misused
+from connector.errors import ConnectorError, Misused
+from connector.log import mask_secrets
 from connector.models.mask import TOKEN_CHARACTERS
-from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
+from connector.pushes.preview import PushFile
 from connector.settings import Settings
 from connector.settings.folders import PUSHES_FOLDER
 from connector.spreadsheet.mapping import map_headings
@@ -80,14 +81,19 @@ def file_from_query(
     # Decimals are written with a point, and no other mark.
     asked = replace(options, decimal="dot").push_file(resource, Path())
     null = (asked.clear or "") if clears_nulls else ""
-    with open_query(Warehouse(settings.folder).published, query) as result:
-        _check_columns(settings, asked, result.names)
-        # A row of nulls would be a blank line, which a push leaves out.
-        rows = _reject_hashes(settings, result.names, filter(any, result.rows(null)))
-        first = next(rows, None)
-        if first is None:
-            return None
-        path = _write_csv(settings, resource, chain([result.names, first], rows))
+    try:
+        with open_query(Warehouse(settings.folder).published, query) as result:
+            _check_columns(settings, asked, result.names)
+            # A row of nulls would be a blank line, which a push leaves out.
+            rows = _reject_hashes(settings, result.names, filter(any, result.rows(null)))
+            first = next(rows, None)
+            if first is None:
+                return None
+            path = _write_csv(settings, resource, chain([result.names, first], rows))
+    except ConnectorError as error:
+        # A message of the parser quotes the query, which may contain the key.
+        error.args = (mask_secrets(str(error), settings.secrets()),)
+        raise
     return replace(asked, path=path, delimiter="comma", header_row=1, remembers=False)
 
 
@@ -99,7 +105,7 @@ def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     with WarehouseLookups(warehouse, comparison_text) as lookups:
-        target = push_target_of(push_file, lookups)
+        target = push_file.target(lookups)
     unknown = map_headings(names, target, saved=push_file.saved, ignored=push_file.ignored).unmapped
     if not unknown:
         return

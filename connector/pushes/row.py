@@ -242,7 +242,9 @@ class _Work:
 
     def _note_record(self, record: Resource) -> None:
         at = record.raw.get("updated_at")
-        self.row.record_id = record.id
+        if self.row.operation == "create" and not self.row.is_created:
+            # An answer proves nothing about the record that an update names.
+            self.row.record_id = record.id
         self.row.updated_at = at if isinstance(at, str) else self.row.updated_at
 
     async def hold(self, code: str, ids: Sequence[str] = ()) -> None:
@@ -406,6 +408,7 @@ class _Work:
         if not row.then:
             await self.applied("created", code, problems, record, whole=whole)
             return
+        row.record_id = record.id
         row.before, row.is_created = dict(record.raw), True
         await self.end("planned", "not_applied", code, problems, record, whole=whole)
         if all(name in record.raw for name in row.then):

@@ -1,0 +1,479 @@
+"""Preview of a push: every problem and every change of every row. Sends nothing.
+
+The rows are checked against the local copy and against earlier pushes. Questions about the whole
+file, such as columns whose values would be lost, have to be answered before anything is sent. A row
+with a warning is held back until the user accepts the warning.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from connector.errors import Misused, count_noun
+from connector.pushes.mappings import load_remembered
+from connector.settings import Settings
+from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.headings import column_letter
+from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings
+from connector.spreadsheet.mapping_file import SavedMap, with_region
+from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
+from connector.spreadsheet.report import Summary
+from connector.spreadsheet.row_reader import ColumnMeanings
+from connector.spreadsheet.table import Spreadsheet, open_table
+from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
+from connector.spreadsheet.template import template_columns, write_template
+from connector.spreadsheet.words import DEFAULT_REGION
+from connector.state.database import Database
+from connector.state.journal import HELD_BACK, Journal, Plan
+from connector.state.quota import MonthUse, quota_status
+from connector.state.row import Mode, Operation, Row, fingerprint
+from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.warehouse import Warehouse
+
+REQUESTS: Mapping[Operation, int] = {"create": 1, "update": 2, "convert": 2}
+"""Requests of one row. An update and a conversion read the record first. All creates of a file need
+one more request together, to read the newest records.
+"""
+
+ADD_COLUMNS = "Add the columns, or give all rows the same value (--set FIELD=VALUE)."
+"""Advice for a file without a required column."""
+
+_OBJECTS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class PushFile:
+    """File to push, and how to read it.
+
+    Attributes:
+        match: Fields that identify the record of a row.
+        saved: Column mapping; None to map the columns by their headings.
+        ignored: Headings of columns that are not imported.
+        clear: Text in a cell that empties its field.
+        parent: Slug of the content type, for content items.
+        sheet: Name of the sheet; None if only one has rows. For `encoding`, `delimiter` and
+            `header_row`, None means that they are detected.
+        accepts_warnings: Whether rows with warnings may be sent.
+        remembers: Whether to use the last mapping for the same headings if none is given.
+    """
+
+    resource: str
+    path: Path
+    mode: Mode
+    match: tuple[str, ...] = ()
+    saved: SavedMap | None = None
+    ignored: tuple[str, ...] = ()
+    clear: str | None = None
+    parent: str | None = None
+    sheet: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    header_row: int | None = None
+    accepts_warnings: bool = False
+    remembers: bool = True
+
+    def open(self) -> Spreadsheet:
+        """Open the spreadsheet. Raises as `open_table` does."""
+        return open_table(
+            self.path,
+            sheet=self.sheet,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            header_row=self.header_row,
+        )
+
+    def target(self, lookups: Lookups) -> PushTarget:
+        """Return the fields that columns can fill. Raises as `push_target` does."""
+        return push_target(
+            self.resource,
+            self.mode,
+            lookups,
+            match=self.match,
+            clear=self.clear,
+            parent=self.parent,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Result of a push of a file if it were sent now.
+
+    Attributes:
+        rows: Rows of the file that are not blank, in order; a row to send has its operation as its
+            outcome.
+        cells: The same rows, as the file has them.
+        is_checked: Whether the rows were checked; if not, there are none.
+        pulled_at: Time up to which the local copy is verified, in ISO 8601; None if it never was.
+        month: Requests of the billing cycle.
+        notices: Sentences for users on how the file was read.
+        questions: Questions about the file for the user.
+    """
+
+    push_file: PushFile
+    table: Spreadsheet
+    columns: ColumnMap
+    rows: Sequence[Row] = field(repr=False)
+    cells: Sequence[SheetRow] = field(repr=False)
+    summary: Summary = field(repr=False)
+    is_checked: bool
+    pulled_at: str | None
+    month: MonthUse
+    limit_per_minute: int | None
+    notices: tuple[str, ...] = ()
+    questions: tuple[FileQuestion, ...] = ()
+
+    @property
+    def blocking_questions(self) -> tuple[FileQuestion, ...]:
+        """Questions that the user has to answer before anything is sent."""
+        return tuple(each for each in self.questions if each.stops)
+
+    @property
+    def to_send(self) -> list[Row]:
+        """Rows that would be sent, without those that are held back."""
+        return [row for row in self.rows if row.state == "planned" and not self.is_held_back(row)]
+
+    def is_held_back(self, row: Row) -> bool:
+        """Return True if a row has warnings that the user has not accepted."""
+        is_warned = row.state == "planned" and bool(row.warnings)
+        return is_warned and not self.push_file.accepts_warnings
+
+    @property
+    def requests(self) -> int:
+        """Number of requests that the push needs if no request is repeated."""
+        rows = self.to_send
+        # An update after a create reads the record first.
+        count = sum(REQUESTS[row.operation] for row in rows if row.operation is not None)
+        count += sum(REQUESTS["update"] for row in rows if row.then)
+        return count + any(row.operation == "create" and row.identity for row in rows)
+
+    @property
+    def minutes(self) -> float | None:
+        """Minutes for the requests at the last known rate limit; None if the limit is unknown."""
+        return self.requests / self.limit_per_minute if self.limit_per_minute else None
+
+    @property
+    def month_share(self) -> float | None:
+        """Requests of the push divided by the monthly quota; None if the quota is unknown."""
+        return self.requests / self.month.limit if self.month.limit else None
+
+    @property
+    def uncreatable(self) -> int:
+        """Number of rows for whose required field the file has no column."""
+        return self.summary.codes[COLUMN_MISSING]
+
+    @property
+    def is_clean(self) -> bool:
+        """Return True if neither a row nor the file needs a correction or a consent."""
+        is_bad = any(row.outcome in ("invalid", "duplicate") for row in self.rows)
+        return not (is_bad or self.blocking_questions or any(map(self.is_held_back, self.rows)))
+
+    @property
+    def is_pushed(self) -> bool:
+        """Return True if an earlier push has applied every row. False if no row was checked."""
+        return bool(self.rows) and all(row.code == "already_pushed" for row in self.rows)
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """Resources that the rows are compared with: their own, and the ones in references."""
+        targets = [each.target for each in self.columns.columns]
+        referred = {each.referred_resource for each in targets if each.referred_resource}
+        return frozenset(referred | {self.push_file.resource})
+
+    def plan(self) -> Plan:
+        """Return all rows as a plan for the journal. Values of rows that are not sent stay here."""
+        asked = self.push_file
+        rows = [self._planned(row) for row in self.rows]
+        return Plan(asked.resource, asked.mode, asked.path.name, self.table.digest, rows)
+
+    def _planned(self, row: Row) -> Row:
+        """Return a row for the journal."""
+        if row.state == "planned" and not self.is_held_back(row):
+            return replace(row, warnings=())
+        kept = Row(row.number, row.resource, record_id=row.record_id, warnings=row.warnings)
+        kept.end(row.state, row.outcome, row.code, *row.problems)
+        if row.state == "planned":
+            kept.end("refused", "not_sent", HELD_BACK)
+        return kept
+
+
+def preview(
+    settings: Settings,
+    push_file: PushFile,
+    *,
+    resend: bool = False,
+    only_if_pushed: bool = False,
+    compares_as_seen: bool = False,
+    table: Spreadsheet | None = None,
+    only_rows: Iterable[SheetRow] | None = None,
+) -> Preview:
+    """Read and check the file, and return what a push of it would do. Sends nothing.
+
+    Args:
+        settings: Settings of the account.
+        push_file: The file.
+        resend: Send even rows that an earlier push has applied.
+        only_if_pushed: Check the rows only if this very file was pushed before. A new file is
+            checked after its pull anyway.
+        compares_as_seen: Compare updates with the records at the time of the user's last preview,
+            so that a later change by others is a conflict.
+        table: The file, if it is open already.
+        only_rows: Rows to check instead of all.
+
+    Raises:
+        SpreadsheetError: The file cannot be read.
+        Misused: An option cannot apply; `UnknownName` likewise.
+        WarehouseError: A file of the data folder cannot be read.
+    """
+    table = table or push_file.open()
+    make_folder(settings.folder)
+    warehouse = Warehouse(settings.folder)
+    warehouse.prepare()
+    with Database(settings.folder) as database:
+        journal, resource = Journal(database), push_file.resource
+        seen_at = journal.previewed_at(table.digest, resource) if compares_as_seen else None
+        with WarehouseLookups(warehouse, comparison_text, seen_at) as lookups:
+            target = push_file.target(lookups)
+            saved, notice = push_file.saved, None
+            if push_file.remembers:
+                saved, notice = load_remembered(settings.folder, resource, table.headings, saved)
+            if settings.region != DEFAULT_REGION:
+                saved = with_region(saved or SavedMap(resource), settings.region)
+            columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
+            # Fingerprints cost a quarter of the time, and only rows pushed before need them.
+            looks_back = not resend and journal.has_batch(resource)
+            meanings, lost = (
+                ColumnMeanings(table.rows, columns.columns),
+                LostColumns(table, columns),
+            )
+            is_known = looks_back and journal.has_batch(resource, table.digest)
+            checked = list[CheckedRow]()
+            if not only_if_pushed or is_known:
+                given = lost.yield_rows() if only_rows is None else only_rows
+                with _rare_garbage_collection():
+                    checked = list(check_rows(given, columns, target, lookups, meanings=meanings))
+            elif columns.unmapped:
+                lost.read_until_known()
+            proven_at = lookups.proven_at(resource)
+        rows = [_row(each, resource) for each in checked]
+        if looks_back:
+            _end_pushed(rows, journal)
+        quota = quota_status(database, settings, datetime.now(UTC))
+    summary = Summary.of(rows)
+    asked = (*table.questions, *lost.questions(), *meanings.questions, *ask_for_values(summary))
+    if not push_file.accepts_warnings:
+        asked = (*asked, *meanings.mixed_dates(), *ask_about_file(table, columns))
+    notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
+    return Preview(
+        push_file,
+        table,
+        columns,
+        rows,
+        [each.row for each in checked],
+        summary,
+        is_checked=not only_if_pushed or is_known,
+        pulled_at=proven_at.isoformat() if proven_at else None,
+        month=quota.month,
+        limit_per_minute=quota.limit_per_minute,
+        notices=(*notices, *table.left_out.notices(), *meanings.remarks()),
+        questions=asked,
+    )
+
+
+def _row(checked: CheckedRow, resource: str) -> Row:
+    """Return a checked row as a row for the journal."""
+    row = checked.task or Row(checked.row.number, resource)
+    row.record_id, row.warnings = checked.record_id or row.record_id, checked.warnings
+    if checked.outcome is not None:
+        code = checked.problems[0].code if checked.problems else ""
+        is_unchanged = checked.outcome == "unchanged"
+        row.end("done" if is_unchanged else "refused", checked.outcome, code, *checked.problems)
+    elif row.operation is not None:
+        row.outcome = row.operation
+    return row
+
+
+def _end_pushed(rows: Sequence[Row], journal: Journal) -> None:
+    """End rows that an earlier push has applied."""
+    prints = {str(fingerprint(row)): row for row in rows if row.operation is not None}
+    for print_, earlier in journal.earlier(prints).items():
+        if earlier.outcome in ("created", "updated", "converted") and not earlier.is_open:
+            row = prints[print_]
+            row.end("done", "unchanged", "already_pushed")
+            row.record_id, row.warnings = earlier.record_id, ()
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Collect garbage less often in this context: checked rows are many objects without cycles.
+
+    With Python's own threshold, a fifth of the time is spent on looking for cycles.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _OBJECTS_MAX), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+# -- Questions about the file ----------------------------------------------------------------------
+
+
+def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
+    """Yield a question for each doubt about the file as a whole.
+
+    Hidden columns, unlikely headings, merged cells, and a second table.
+    """
+    filling = {each.heading for each in columns.columns}
+    if hidden := [each for each in table.hidden_headings if each in filling]:
+        yield FileQuestion(
+            "hidden_columns",
+            f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
+            f"{', '.join(map(repr, hidden))}",
+            "Show the columns and check them. Then run again with --accept-warnings, or with"
+            f" --ignore '{hidden[0]}'.",
+        )
+    if any("@" in each or _IS_DATE(each) for each in table.headings):
+        yield FileQuestion(
+            "headings",
+            f"row {table.heading_rows.index + 1} is used as the headings, but looks like data",
+            "Add a row of headings, or give the number of their row with --header-row. To use the "
+            "row as headings, add --accept-warnings.",
+        )
+    if covered := [each for each in table.merged_ranges if _covers_rows(each, table, filling)]:
+        yield FileQuestion(
+            "merged_cells",
+            f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
+            "Unmerge the cells if only the first row has the value. Otherwise add "
+            "--accept-warnings.",
+        )
+    if (second := table.left_out.second_table_row) is not None:
+        yield FileQuestion(
+            "second_table",
+            f"row {second} seems to be the first row of another table, which is not imported",
+            "Move the second table to its own file. To import only the first table, add "
+            "--accept-warnings.",
+        )
+
+
+def ask_for_values(summary: Summary) -> Iterator[FileQuestion]:
+    """Yield the question which values the cells mean that no field accepts.
+
+    It has one answer for all equal cells of a column.
+    """
+    columns: dict[str, list[str]] = {}
+    for (_, column), group in summary.problems.items():
+        if group.is_answered_by_value:
+            cells = (f'"{text}" ({count:,})' for text, count in group.values.most_common())
+            columns.setdefault(column or "", []).extend(cells)
+    if columns:
+        names = ", ".join(map(repr, columns))
+        yield FileQuestion(
+            "values",
+            f"cells that repeat in {count_noun(len(columns), 'column')} need a value: {names}",
+            "Choose a value for each in the column mapping, and run again with --mapping FILE.",
+            stops=False,
+            choices=tuple((each, ", ".join(cells)) for each, cells in columns.items()),
+        )
+
+
+def unanswered_values(summary: Summary) -> dict[str, tuple[list[str], str]]:
+    """Return the cells that need a value, and what is allowed, by column for a mapping file."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for (_, column), group in summary.problems.items():
+        if group.is_answered_by_value:
+            allowed = group.problem.allowed
+            text = f"Allowed: {allowed}" if allowed else group.problem.fix or ""
+            found.setdefault(column or "", ([], text))[0].extend(group.values)
+    return found
+
+
+_IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch
+_RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
+
+
+def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
+    """Return True if a merged range covers several rows of a column that fills a field."""
+    if (found := _RANGE(merged)) is None:
+        return False
+    named = {column_letter(n): each for n, each in enumerate(table.headings)}
+    is_below = table.heading_rows.first_row < int(found[2]) < int(found[4])
+    return is_below and named.get(found[1]) in filling
+
+
+class LostColumns:
+    """Finds columns that have values and fill no field, while the rows of a file are read."""
+
+    def __init__(self, table: Spreadsheet, columns: ColumnMap) -> None:
+        self._table, self._columns = table, columns
+        self._empty = {table.headings.index(each.heading) for each in columns.unmapped}
+        self._filled: set[int] = set()
+
+    def yield_rows(self) -> Iterator[SheetRow]:
+        """Yield the table's rows, and note which unmapped columns have values."""
+        for row in self._table.rows():
+            if self._empty and not row.is_outside:
+                cells = row.cells
+                found = {i for i in self._empty if i < len(cells) and str(cells[i]).strip()}
+                self._empty -= found
+                self._filled |= found
+            yield row
+
+    def read_until_known(self) -> None:
+        """Read rows until every unmapped column has a value, or to the end of the file."""
+        for _ in self.yield_rows():
+            if not self._empty:
+                return
+
+    def questions(self) -> Iterator[FileQuestion]:
+        """Yield a question if columns with values would be lost. The rows must have been read."""
+        headings = self._table.headings
+        lost = [e for e in self._columns.unmapped if headings.index(e.heading) in self._filled]
+        if lost:
+            names = ", ".join(repr(each.heading) for each in lost)
+            yield FileQuestion(
+                "columns_lost",
+                f"{count_noun(len(lost), 'column')} with values would not be imported: {names}",
+                f"Map the columns with --mapping FILE, or ignore them with --ignore"
+                f" '{lost[0].heading}' (--ignore '{EVERY_COLUMN}' for all).",
+            )
+
+
+# -- Template --------------------------------------------------------------------------------------
+
+
+def create_template(
+    settings: Settings,
+    resource: str,
+    path: Path,
+    *,
+    mode: Mode = "create",
+    match: tuple[str, ...] = (),
+    parent: str | None = None,
+) -> int:
+    """Write an empty spreadsheet with headings for a push, and return its number of columns.
+
+    The file type, csv or xlsx, depends on the name. `parent` is the slug of the content type of
+    content items, which must have been pulled. Raises `Misused` if the file exists, `UnknownName`,
+    `SpreadsheetError` and `WarehouseError`.
+    """
+    if path.exists():
+        raise Misused(
+            f"{path} already exists and may contain your rows",
+            action="Choose another file with --out.",
+        )
+    warehouse = Warehouse(settings.folder)
+    if parent is not None:
+        warehouse.prepare()
+    with WarehouseLookups(warehouse, comparison_text) as lookups:
+        target = push_target(resource, mode, lookups, match=match, parent=parent)
+    columns = template_columns(target)
+    write_template(path, columns)
+    return len(columns)

@@ -1,1 +1,0 @@
-"""Push: spreadsheet rows become creates, updates and conversions."""

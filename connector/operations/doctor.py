@@ -40,6 +40,7 @@ from connector.ledger.quota import format_moment
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger, has_locks, no_locks_error
 from connector.operations.notify import send_test
+from connector.operations.problems import find_problems, read_state
 from connector.privacy import unfinished_purges
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import (
@@ -257,7 +258,12 @@ def _check_permissions(settings: Settings) -> DoctorCheck:
 
 
 def _check_requests(settings: Settings) -> DoctorCheck:
-    """Report the requests of the month."""
+    """Report the requests of the month, and a quota that is used up or about to be."""
+    problems = find_problems(read_state(settings, datetime.now(UTC)))
+    if spent := next((each for each in problems if each.code == "quota"), None):
+        found = f"{spent.title}: {spent.happened}".removesuffix(".")
+        state: State = "warning" if spent.cause == "forecast" else "failed"
+        return DoctorCheck("", state, found, spent.action)
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return _ok("no requests are counted yet")
@@ -355,7 +361,8 @@ async def _check_api(
             except ServerFailed as error:
                 scopes.append(DoctorCheck(name, "failed", str(error), error.action))
             except ConnectorError as error:
-                return [*_address_checks(address, error), *scopes, _check_limits(client.limiter)]
+                limits = _check_limits(client.limiter, error)
+                return [*_address_checks(address, error), *scopes, limits]
             else:
                 found = f"{page.total:,} {resource.name.replace('_', ' ')}"
                 scopes.append(DoctorCheck(name, "ok", found))
@@ -363,12 +370,15 @@ async def _check_api(
                     skew = (datetime.now(UTC) - page.served_at).total_seconds()
         try:
             scopes += await _check_known_records(client, settings)
+        except Forbidden:
+            found = "the key may not read the loaded records"
+            scopes.append(DoctorCheck("known records", "not checked", found))
         except ConnectorError as error:
             scopes.append(DoctorCheck("known records", "failed", str(error), error.action))
     return [
         *_address_checks(address, None),
         *scopes,
-        _check_clock(skew),
+        _check_clock(skew, is_answered=any(each.state == "ok" for each in scopes)),
         _check_limits(client.limiter),
     ]
 
@@ -396,7 +406,10 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
     """Return the checks of address and key; `error` ended the checks of the scopes."""
     address = DoctorCheck("address", "ok", f"{base_url} is the API")
     match error:
-        case None | Stopped() | RateLimited():
+        case Stopped():
+            found = "no request was sent: first fix the check 'requests'"
+            return [DoctorCheck(name, "not checked", found) for name in ("address", "key")]
+        case None | RateLimited():
             return [address, DoctorCheck("key", "ok", "the key is accepted")]
         case Unauthorized():
             return [address, DoctorCheck("key", "failed", str(error), error.action)]
@@ -406,8 +419,10 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
     ]
 
 
-def _check_clock(skew: float | None) -> DoctorCheck:
+def _check_clock(skew: float | None, *, is_answered: bool) -> DoctorCheck:
     """Report the difference to the server's clock in seconds; a large one is a warning."""
+    if not is_answered:
+        return DoctorCheck("clock", "not checked", "no list could be read")
     if skew is None:
         found = "the API does not report its time, so the clock was not checked"
         return DoctorCheck("clock", "warning", found)
@@ -419,8 +434,12 @@ def _check_clock(skew: float | None) -> DoctorCheck:
     return DoctorCheck("clock", "warning", found, action)
 
 
-def _check_limits(limiter: RateLimiter) -> DoctorCheck:
-    """Report the rate limits of the last response (API 8.3)."""
+def _check_limits(limiter: RateLimiter, error: ConnectorError | None = None) -> DoctorCheck:
+    """Report the rate limits of the last response (API 8.3); `error` ended the checks."""
+    if isinstance(error, RateLimited):
+        return DoctorCheck("limits", "failed", str(error), error.action)
+    if limiter.limit is None and error is not None:
+        return DoctorCheck("limits", "not checked", "no request was answered by the API")
     if limiter.limit is None:
         action = "Nothing to do: pulls start slowly and adapt to the API."
         return DoctorCheck("limits", "warning", "the API does not report a rate limit", action)

@@ -220,3 +220,29 @@ def test_requests_of_doctor_count_towards_the_monthly_quota(tmp_path: Path) -> N
     assert spent > 0
     assert str(before) in first.row("requests")
     assert str(before + spent) in second.row("requests")
+
+
+def test_doctor_does_not_search_loaded_records_without_a_scope(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",), "without-scopes": ()}) as sandbox:
+        assert 0 == call(["pull"], variables(sandbox.base_url, tmp_path)).status
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path, "without-scopes"))
+
+    states = map_check_states(called)
+    assert ("not checked", "not checked") == (states["known records"], states["clock"])
+
+
+def test_doctor_fails_if_the_monthly_quota_is_used_up(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        assert 0 == call(["pull"], environ).status
+        called = call(["doctor", "--json"], environ | {"CONNECTOR_MONTHLY_REQUESTS": "10"})
+
+    states = map_check_states(called)
+    assert (1, "failed") == (called.status, states["requests"])
+    assert ["not checked"] * 3 == [states[name] for name in ("address", "key", "limits")]
+
+
+def test_doctor_does_not_blame_the_rate_limit_of_an_unreachable_address(tmp_path: Path) -> None:
+    called = call(["doctor", "--json"], variables("http://127.0.0.1:9", tmp_path))
+
+    assert "not checked" == map_check_states(called)["limits"]

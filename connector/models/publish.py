@@ -7,6 +7,7 @@ other, so that the later one publishes the later state.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,8 @@ from connector.warehouse.work_file import (
     remove_draft,
     replace_published,
 )
+
+_LOGGER = logging.getLogger(__name__)
 
 LOCK_FILE = "publishing.lock"
 
@@ -155,6 +158,10 @@ class _Publishing:
 
     def run(self, watch: Watch | None) -> PublishResult:
         """Publish. After an error, remove the drafts and record the error in the work file."""
+        _LOGGER.info(
+            "publication begins",
+            extra={"event": "publication_begun", "fields": {"publication": self._row.publication}},
+        )
         try:
             built = self._publish(watch)
         except BaseException as error:
@@ -164,10 +171,12 @@ class _Publishing:
                     outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
                     self._end(outcome, error_code=error.code, message=str(error))
                     record_publication(self._work, self._row)
+            self._log_end()
             raise
         # It is published even if this record fails: the next publication reads it from the file.
         with suppress(WarehouseError):
             record_publication(self._work, self._row)
+        self._log_end()
         return PublishResult(self._target, self._row, built)
 
     def _publish(self, watch: Watch | None) -> BuildResult:
@@ -195,6 +204,14 @@ class _Publishing:
             finished = self._masked
         self._end("published", bytes=replace_published(finished, self._target))
         return built
+
+    def _log_end(self) -> None:
+        row, outcome = self._row, self._row.outcome or "interrupted"
+        seconds = (self._now() - row.started_at).total_seconds()
+        fields = {"publication": row.publication, "outcome": outcome, "seconds": seconds}
+        _LOGGER.info(
+            f"publication ends: {outcome}", extra={"event": "publication_ended", "fields": fields}
+        )
 
     def _remove_drafts(self) -> None:
         remove_draft(self._draft)

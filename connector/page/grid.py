@@ -124,7 +124,7 @@ def columns(imports: Imports, each: Import, opened: Opened) -> dict[str, Any]:
             {
                 "name": target.name,
                 "label": label(target),
-                "required": target.create.required and each.mode in ("create", "upsert"),
+                "required": target.field.create.required and each.mode in ("create", "upsert"),
                 "choices": list(target.accepted_values(each.mode)) if target.field.values else [],
             }
             for target in opened.target.columns

@@ -94,7 +94,7 @@ class PushOptions:
         str | None,
         PushOption(
             "Country whose customs decide dates, numbers, currencies and telephone numbers."
-            " Default: GB.",
+            " Default: the setting region.",
             shown="CODE",
         ),
     ] = None

@@ -302,8 +302,8 @@ class _UndoRun:
                 await client.delete(task.resource, id, task.parent)
                 answer = DeletionProof(self._session.served_at)
             else:
-                written = await client.update(task.resource, id, step.body, task.parent)
-                answer = Accepted(written.record)
+                record = await client.update(task.resource, id, step.body, task.parent)
+                answer = Accepted(record)
         except ConnectorError as error:
             self._session.record_write_end(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.catalog.field import AcceptedWhen, Kind, RequiredWhen
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Kind, RequiredWhen
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
 from connector.spreadsheet.headings import read_headings
@@ -105,7 +105,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
     """Return True if every row needs a value in this column."""
     match target.mode:
         case "create" | "upsert":
-            return column.create.required or column.key in target.match
+            return column.field.create.required or column.key in target.match
         case "update":
             return column.key in (target.match or ("id",))
         case "convert":
@@ -124,12 +124,21 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     elif column.field.format is not None:
         yield TEMPLATE["rules"][column.field.format]
     elif column.field.values:
-        yield "Several values are separated by semicolons." if column.is_multiple else "A value."
+        yield (
+            "One or more of the values, separated by semicolons."
+            if column.is_multiple
+            else "A value."
+        )
     else:
         yield TEMPLATE["rules"][column.field.kind.value]
-    for rule in target.resource.rules if may_create else ():
-        if isinstance(rule, RequiredWhen) and column.key in rule.fields:
-            yield f"Required when {rule.on} is {' or '.join(rule.values)}."
+    for rule in target.resource.rules:
+        match rule:
+            case RequiredWhen(fields, on, values) if column.key in fields and may_create:
+                yield f"Required when {on} is {' or '.join(values)}."
+            case AtLeastOneOf(fields) if column.key in fields and may_create:
+                yield f"At least one of {', '.join(fields)} is required."
+            case AcceptedWhen(field, on, values) if field == column.key:
+                yield f"Allowed only if {on} is {', '.join(values)}."
 
 
 def _example_cell(column: TargetColumn, target: PushTarget) -> str:

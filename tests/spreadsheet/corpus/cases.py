@@ -523,7 +523,7 @@ def _number_format_files() -> Iterator[SampleFile]:
     # A column has one currency.
     pairs = ((each, euro) for each in yearly)
     yield column_file("a year", "Desired salary", "expected_salary", *pairs)
-    days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", 28), ("1 month", None), ("30", 30))
+    days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", 28), ("1 month", 30), ("30", 30))
     yield column_file("days", "Notice period (days)", "notice_period_days", *days)
     odd = (("45", None), ("45000", 45000), ("0", 0))
     yield column_file("odd salary", "Desired salary", "expected_salary", *odd)

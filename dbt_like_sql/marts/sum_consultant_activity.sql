@@ -47,7 +47,6 @@ daily as (
     select consultant_id, day, kind, count(*) as number, count(reporting_fee) as with_fee,
         sum(reporting_fee) as reporting_fee, max(reporting_currency) as reporting_currency
     from dated
-    where day is not null
     group by consultant_id, day, kind
 ),
 
@@ -92,7 +91,7 @@ select
     coalesce(summed.site_visits_held, 0)::bigint as site_visits_held,
     coalesce(summed.placements, 0)::bigint as placements,
     summed.placements_with_reporting_fee::bigint as placements_with_reporting_fee,
-    coalesce(summed.reporting_fee, 0)::decimal(18, 2) as reporting_fee,
+    summed.reporting_fee::decimal(18, 2) as reporting_fee,
     summed.reporting_currency
 from summed
-left join {{ ref('dim_people') }} as people on people.person_id = summed.consultant_id
+left join {{ ref('stg_people') }} as people on people.person_id = summed.consultant_id

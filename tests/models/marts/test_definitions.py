@@ -31,10 +31,10 @@ def test_a_reopened_job_has_all_its_positions_open(world: ModelWorld) -> None:
         world.load_details(
             f"{day} 10:00", jobs={"job": {"status": status, "updated": f"{day} 09:00"}}
         )
-    shown = build_models(world, "fct_pipeline_jobs")
+    shown = build_models(world, "dim_jobs")
 
     assert [1, 2, 2000] == shown.read_row(
-        "marts.fct_pipeline_jobs", "true", "placements", "positions_open", "pipeline_value"
+        "marts.dim_jobs", "is_open", "placements", "positions_open", "pipeline_value"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_second_booking_within_30_days_is_an_extension(world: ModelWorld) -> N
             "other-job": make_booking("contract", "2026-01-19", "2026-01-20", job_id="b", **fee),
         },
     )
-    shown = build_models(world, "fct_contract_months", "sum_fee_forecast", "fct_contracts")
+    shown = build_models(world, "fct_contract_months", "sum_months", "fct_contracts")
 
     assert [
         ("first", True, False, 5000),
@@ -93,7 +93,7 @@ def test_a_second_booking_within_30_days_is_an_extension(world: ModelWorld) -> N
         "ORDER BY booking_id"
     )
     assert [3, 15000] == shown.read_row(
-        "(SELECT sum(placements) AS n, sum(fee) AS fee FROM marts.sum_fee_forecast)", "true", "*"
+        "(SELECT sum(placements) AS n, sum(fee) AS fee FROM marts.sum_months)", "true", "*"
     )
     assert [("first", 1000), ("second", 500), ("third", 500)] == shown.query_tuples(
         "SELECT booking_id, billings FROM marts.fct_contract_months "
@@ -138,7 +138,7 @@ def test_a_stated_contract_value_outranks_the_day_rate(world: ModelWorld) -> Non
             ),
         },
     )
-    shown = build_models(world, "sum_contract_billings")
+    shown = build_models(world, "sum_months")
 
     assert [
         ("fixed", "2026-01-01", "contract_value", 4761.9),
@@ -245,10 +245,12 @@ def test_an_opening_with_some_placements_is_partly_filled(world: ModelWorld) -> 
             for name in ("some", "all", "marked")
         },
     )
-    shown = build_models(world, "fct_time_to_fill")
+    shown = build_models(world, "fct_job_openings")
 
     assert [("all", "filled"), ("marked", "filled"), ("some", "partly_filled")] == (
-        shown.query_tuples("SELECT job_id, outcome FROM marts.fct_time_to_fill ORDER BY job_id")
+        shown.query_tuples(
+            "SELECT job_id, opening_outcome FROM marts.fct_job_openings ORDER BY job_id"
+        )
     )
 
 
@@ -270,7 +272,7 @@ def test_a_lead_is_converted_in_its_first_version_that_is_won(world: ModelWorld)
     world.load_details(
         "2026-01-26 09:00", leads={"won": {"source": "fair", "updated": "2026-01-25 12:00"}}
     )
-    shown = build_models(world, "fct_lead_conversion")
+    shown = build_models(world, "fct_leads")
 
     day = "strftime(converted_{0}, '%m-%d %H:%M') AS converted_{0}"
     assert [
@@ -281,5 +283,5 @@ def test_a_lead_is_converted_in_its_first_version_that_is_won(world: ModelWorld)
         ("won", "01-12 09:00", "01-15 12:00", "01-19 09:00"),
     ] == shown.query_tuples(
         f"SELECT lead_id, {', '.join(day.format(at) for at in ('after', 'at', 'before'))} "
-        "FROM marts.fct_lead_conversion ORDER BY lead_id"
+        "FROM marts.fct_leads ORDER BY lead_id"
     )

@@ -1,5 +1,11 @@
 with
 
+current_visits as (
+    select *, max(stage_order) over (partition by candidate_id) as furthest
+    from {{ ref('fct_candidate_stages') }}
+    qualify is_current
+),
+
 interviews as (
     select
         candidate_id,
@@ -48,27 +54,26 @@ booked as (
         max(start_datetime) filter (where is_held) as last_met_at
     from {{ ref('stg_bookings') }}
     group by candidate_id
-),
-
-active as (
-    select
-        candidates.candidate_id,
-        greatest(candidates.updated_at, booked.last_booked_at, booked.last_met_at)
-            as last_activity_at
-    from {{ ref('stg_candidates') }} as candidates
-    left join booked on booked.candidate_id = candidates.candidate_id
 )
 
 select
-    pipeline.candidate_id,
-    pipeline.stage,
-    pipeline.is_active,
-    pipeline.source,
-    pipeline.source_group,
-    pipeline.consultant_id,
-    pipeline.consultant_name,
-    pipeline.team,
-    pipeline.created_at,
+    candidates.candidate_id,
+    candidates.stage,
+    stages.stage_order,
+    coalesce(stages.stage_kind, 'unknown') as stage_kind,
+    coalesce(stages.is_active, false) as is_active,
+    current_visits.furthest as furthest_stage_order,
+    current_visits.entered_at,
+    current_visits.is_entry_observed,
+    current_visits.days_at_least as days_in_stage,
+    current_visits.days_min as days_in_stage_min,
+    current_visits.days_max as days_in_stage_max,
+    candidates.source,
+    candidates.source_group,
+    candidates.consultant_id,
+    candidates.consultant_name,
+    candidates.team,
+    candidates.employment_type,
     followed.submitted_at,
     followed.interviewed_at as interviewed_after_submission_at,
     round((epoch(followed.interviewed_at) - epoch(followed.submitted_at)) / 86400, 2)
@@ -81,13 +86,17 @@ select
     interviews.next_interview_at,
     coalesce(placed.placements, 0) as placements,
     placed.first_placed_on,
-    active.last_activity_at,
-    round(greatest(epoch(as_of.as_of_at) - epoch(active.last_activity_at), 0) / 86400, 2)
+    greatest(candidates.updated_at, booked.last_booked_at, booked.last_met_at) as last_activity_at,
+    round(greatest(epoch(as_of.as_of_at) - epoch(last_activity_at), 0) / 86400, 2)
         as days_since_last_activity,
-    pipeline.is_fully_read
-from {{ ref('fct_pipeline_candidates') }} as pipeline
-join active on active.candidate_id = pipeline.candidate_id
+    candidates.created_at,
+    date_trunc('month', candidates.created_at at time zone as_of.time_zone)::date as created_month,
+    candidates.is_fully_read
+from {{ ref('dim_candidates') }} as candidates
 cross join {{ ref('as_of') }} as as_of
-left join interviews on interviews.candidate_id = pipeline.candidate_id
-left join followed on followed.candidate_id = pipeline.candidate_id
-left join placed on placed.candidate_id = pipeline.candidate_id
+left join current_visits on current_visits.candidate_id = candidates.candidate_id
+left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = candidates.stage
+left join interviews on interviews.candidate_id = candidates.candidate_id
+left join followed on followed.candidate_id = candidates.candidate_id
+left join placed on placed.candidate_id = candidates.candidate_id
+left join booked on booked.candidate_id = candidates.candidate_id

@@ -29,7 +29,7 @@ _REASON = "New list items are searched in all rows, and each checkpoint visits e
 def pull_in_process(size: int, folder: Path, changes: int) -> None:
     """Pull the candidates in this process, with a given number of changes since the last pull."""
     from connector.pulls.run import pull  # noqa: PLC0415
-    from connector.settings.model import load_settings  # noqa: PLC0415
+    from connector.settings import load_settings  # noqa: PLC0415
     from tests.pulls.arithmetic import make_client_factory  # noqa: PLC0415
 
     step = size // CHANGED

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.reading import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
-    from connector.settings.model import Settings as Settings
-    from connector.settings.model import configured_accounts as configured_accounts
-    from connector.settings.model import load_settings as load_settings
+    from connector.settings import Settings as Settings
+    from connector.settings import configured_accounts as configured_accounts
+    from connector.settings import load_settings as load_settings
     from connector.warehouse.published_file import query as query
 
 _MODULES = {

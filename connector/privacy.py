@@ -48,8 +48,8 @@ from connector.pulls.run_context import PULL_LEASE
 from connector.pulls.workspace import check_files
 from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE, write_report
-from connector.settings.layers import IMPORTS_FOLDER, INBOX_FOLDER, PUSHES_FOLDER
-from connector.settings.model import Settings
+from connector.settings import Settings
+from connector.settings.folders import IMPORTS_FOLDER, INBOX_FOLDER, PUSHES_FOLDER
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES, open_table
 from connector.warehouse.duckdb_file import Connection, open_file, quoted, staged_table
 from connector.warehouse.published_file import open_read_only
@@ -688,7 +688,7 @@ class _Purge:
             publish(self._settings)
         if page.exists():
             try:
-                account = self._settings.account.value
+                account = self._settings.account
                 write_report(published, page, written_at=self._at, account=account)
             except MartsMissing:
                 page.unlink()

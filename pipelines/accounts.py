@@ -20,7 +20,7 @@ import dagster as dg
 from connector.errors import ConnectorError
 from connector.errors_api import LeaseHeld, TryAgain
 from connector.pulls.outcome import Watch, explain
-from connector.settings.model import (
+from connector.settings import (
     ConfiguredAccount,
     Settings,
     configured_accounts,

@@ -12,7 +12,7 @@ import dagster as dg
 from connector.errors import ConnectorError
 from connector.operations.problems import find_problems, read_state
 from connector.pulls.outcome import explain
-from connector.settings.model import configured_accounts
+from connector.settings import configured_accounts
 from pipelines.accounts import Account, Accounts, to_failure
 from pipelines.graph import PUBLISHED
 
@@ -24,7 +24,7 @@ _POLICY_LEAST = timedelta(minutes=1)
 def freshness_policy(accounts: Accounts) -> dg.FreshnessPolicy:
     """Return the freshness policy: the shortest `max_age` of any account."""
     settings = [each.settings for each in accounts.named if each.settings is not None]
-    ages = [each.max_age.value.length for each in settings or [accounts.common]]
+    ages = [each.max_age.length for each in settings or [accounts.common]]
     return dg.FreshnessPolicy.time_window(fail_window=max(_POLICY_LEAST, min(ages)))
 
 

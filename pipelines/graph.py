@@ -93,7 +93,7 @@ def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 def _address_metadata(resource: Declaration, accounts: Accounts) -> Mapping[str, str]:
     """Return metadata with the resource's URL; empty if accounts have different addresses."""
-    base_url = accounts.common.base_url.value
+    base_url = accounts.common.base_url
     if accounts.names or base_url is None:
         return {}
     return {"dagster/uri": f"{base_url}/api/v1{resource.path}"}

@@ -29,7 +29,7 @@ from connector.pulls.outcome import (
 from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
 from connector.pushes.batch import look_up_unconfirmed_rows
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.schema import Column, landing_columns
 from connector.warehouse.warehouse import Warehouse
@@ -71,7 +71,7 @@ class PullConfig(dg.Config):
 
     def options(self, settings: Settings) -> PullOptions:
         """Return the options of the pull, with limits from the settings."""
-        scrubs = settings.verification_requests.value if self.verify_unchanged else 0
+        scrubs = settings.verification_requests if self.verify_unchanged else 0
         return PullOptions(
             sweeps=self.verify_unchanged,
             accepts_deletes=self.accept_deletes,

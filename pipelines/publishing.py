@@ -10,7 +10,7 @@ import dagster as dg
 from connector.errors import ConnectorError, PublishingRefused
 from connector.models.publish import PublishResult, publish
 from connector.pulls.outcome import explain, explain_together
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.warehouse import Warehouse
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, asset_check_spec, to_failure

@@ -15,7 +15,7 @@ from typing import Any
 
 import dagster as dg
 
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.settings.values import OFF
 from pipelines.accounts import PARTITION_TAG, Accounts
 from pipelines.graph import KEYS
@@ -44,7 +44,7 @@ class ScheduleKind:
 
     def times(self, settings: Settings) -> tuple[str, str]:
         """Return the cron expression and the time zone in the settings."""
-        return getattr(settings, self.setting).value, settings.time_zone.value
+        return getattr(settings, self.setting), settings.time_zone
 
 
 KINDS = (
@@ -58,7 +58,7 @@ def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
     """Yield one schedule per job and time zone, and the hourly freshness check."""
     for kind in KINDS:
         crons = _crons(kind, accounts)
-        common_zone = accounts.common.time_zone.value
+        common_zone = accounts.common.time_zone
         for zone in sorted(crons, key=lambda each: (each != common_zone, each)):
             suffix = "" if zone == common_zone else f"_{zone}"
             # Dagster allows letters, digits and underscores in a name.

@@ -19,7 +19,7 @@ from connector.operations.problems import find_problems, read_state, settings_pr
 from connector.pulls.outcome import explain
 from connector.pushes.inbox import Inbox, WaitingFile
 from connector.pushes.options import PUSH_OPTIONS
-from connector.settings.model import configured_accounts
+from connector.settings import configured_accounts
 from pipelines import pushes
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.jobs import UNDER_WAY

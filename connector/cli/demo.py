@@ -29,8 +29,8 @@ from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
 from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
-from connector.settings.layers import DAGSTER_FOLDER, SEEDS_FOLDER
-from connector.settings.model import ENVIRONMENT
+from connector.settings import ENVIRONMENT
+from connector.settings.folders import DAGSTER_FOLDER, SEEDS_FOLDER
 from connector.warehouse.published_file import QueryResult, query
 from connector.warehouse.runs import Publication, ResourceRun, read_own_publication
 from connector.warehouse.warehouse import Warehouse

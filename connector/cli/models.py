@@ -5,7 +5,6 @@ from __future__ import annotations
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -26,8 +25,8 @@ from connector.models.runner import BuiltModel, CheckResult, describe, read_colu
 from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import SEEDS_FOLDER, RawValue, Setting
-from connector.settings.model import RULES, Settings, Treatment
+from connector.settings import Settings, Treatment
+from connector.settings.folders import SEEDS_FOLDER
 from connector.warehouse.published_file import open_read_only, require_published
 from connector.warehouse.warehouse import Warehouse
 
@@ -68,10 +67,10 @@ def build_models(session: Session) -> int:
     """
     settings, terminal = session.load(), session.terminal
     project = load_account_project(settings)
-    if settings.models.value == "off":
+    if settings.models == "off":
         terminal.warn(
-            f"models are off (set in {settings.models.origin}), so the file is published without "
-            f"marts."
+            f"models are off (set in {settings.origin('models')}), so the file is published"
+            " without marts."
         )
     with terminal.progress("build") as meter:
         progress = RunProgress(meter)
@@ -383,15 +382,8 @@ def publish(
     pull and a push also publish, depending on the settings.
     """
     _check_workbook_options(xlsx, tables)
-    settings, terminal = session.load(), session.terminal
-    if personal is not None:
-        settings = replace(settings, publish_personal=Setting(personal, "--personal"))
-    if without:
-        rule = RULES["publish_without"]
-        names = RawValue("publish_without", ",".join(without), "--without", rule).parse()
-        settings = replace(settings, publish_without=Setting(names, "--without"))
-    # Raises before anything is built if values are to be hashed and no key is set.
-    settings.hash_key()
+    terminal = session.terminal
+    settings = session.load(publish_personal=personal, publish_without=",".join(without) or None)
     with terminal.progress("publish") as meter:
         done = run_publish(settings, watch=RunProgress(meter).on_build)
     exported = () if parquet is None else export(done.file, parquet, schemas)
@@ -399,7 +391,7 @@ def publish(
     for each in done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.check.name} found {rows} in {each.check.model}. {each.check.about}")
-    if settings.models.value == "on":
+    if settings.models == "on":
         _warn_undeclared(terminal, find_undeclared(load_account_project(settings)))
     values = done.as_json()
     if parquet is not None:
@@ -486,7 +478,7 @@ def report(session: Session, *, out: Path | None, period: str, opens: bool) -> i
         Warehouse(settings.folder).published,
         path,
         written_at=datetime.now(UTC),
-        account=settings.account.value,
+        account=settings.account,
         period=period,
     )
     terminal.print_object({"file": path, **page.as_json()})

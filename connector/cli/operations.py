@@ -17,7 +17,7 @@ from connector.ledger.quota import format_moment
 from connector.operations import backup as backups
 from connector.operations.doctor import Examination, confirm_move, diagnose
 from connector.pulls.outcome import explain
-from connector.settings.model import UNNAMED, ConfiguredAccount, Settings
+from connector.settings import UNNAMED, ConfiguredAccount, Settings
 
 
 @click.command(
@@ -57,7 +57,7 @@ def doctor(
         session.terminal.say(f"{asyncio.run(confirm_move(session.load()))}.")
 
     def examined(settings: Settings) -> Examination:
-        with session.terminal.progress(f"examine {settings.account.value or ''}".rstrip()):
+        with session.terminal.progress(f"examine {settings.account or ''}".rstrip()):
             return asyncio.run(diagnose(settings, sends_test=sends_test))
 
     if is_for_all:
@@ -145,7 +145,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
         with terminal.progress("back up"):
             made = backups.make_backup(settings, to, keep=keep)
         shown = made.as_json()
-        name = settings.account.value or UNNAMED
+        name = settings.account or UNNAMED
         terminal.print_line(
             f"{name}: {made.file} ({shown['bytes']:,} bytes, {shown['files']} files)"
         )
@@ -193,7 +193,7 @@ def restore(session: Session, *, source: Path, checks: bool, former: Path | None
     until a pull has verified the resource. Then run 'connector pull' to update the copy.
     """
     terminal, settings = session.terminal, session.load()
-    source = backups.newest_backup(source, settings.account.value)
+    source = backups.newest_backup(source, settings.account)
     if checks:
         found = backups.check_backup(source)
         terminal.print_object({"whole": True, **found.as_json()})

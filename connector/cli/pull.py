@@ -43,12 +43,7 @@ from connector.pulls.plan import CostEstimate
 from connector.pulls.plan import estimate_cost as run_plan
 from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.settings.model import (
-    ENVIRONMENT,
-    ConfiguredAccount,
-    Settings,
-    refuse_shared_credentials,
-)
+from connector.settings import ENVIRONMENT, ConfiguredAccount, Settings, refuse_shared_credentials
 from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
@@ -231,7 +226,7 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
 
 def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn about own models and columns that no schema.yml declares."""
-    if settings.models.value == "off" or settings.models_folder.value is None:
+    if settings.models == "off" or settings.models_folder is None:
         return
     from connector.models.mask import find_undeclared  # noqa: PLC0415 # only for own models
 

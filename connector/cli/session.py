@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,7 +23,7 @@ from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.log import MaskingFormatter
-from connector.settings.model import (
+from connector.settings import (
     ConfiguredAccount,
     Settings,
     configured_accounts,
@@ -47,14 +47,14 @@ class Session:
 
     terminal: Terminal
     is_debug: bool
-    load: Callable[[], Settings]
+    load: Callable[..., Settings]
 
     def accounts(self, *, is_for_all: bool) -> tuple[ConfiguredAccount, ...]:
         """Return the chosen account, or all configured accounts."""
         if is_for_all:
             return configured_accounts(os.environ, Path.cwd())
         settings = self.load()
-        return (ConfiguredAccount(settings.account.value, settings),)
+        return (ConfiguredAccount(settings.account, settings),)
 
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
@@ -130,8 +130,9 @@ class Command(click.Command):
             error = Misused("--account and --all are both given", action="Give one of them.")
             raise SystemExit(terminal.print_failure(error))
 
-        def load() -> Settings:
-            return _load_settings(terminal, account, is_debug, creates=creates)
+        def load(**options: object) -> Settings:
+            given = {"account": account, **options}
+            return _load_settings(terminal, given, is_debug, creates=creates)
 
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
@@ -165,15 +166,15 @@ def _run_and_report(terminal: Terminal, call: Callable[[], int], if_interrupted:
 
 
 def _load_settings(
-    terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool
+    terminal: Terminal, options: Mapping[str, object], is_debug: bool, *, creates: bool
 ) -> Settings:
     """Load the settings and print their warnings. With `is_debug`, print the log from now on.
 
     With `creates`, the folder of an account that is not configured may be new.
     """
-    settings = require_account(load_settings({"account": account}), creates=creates)
-    terminal.form, terminal.name_places = settings.log.value, settings.replace_variables_by_origins
-    terminal.fields["account"] = settings.account.value
+    settings = require_account(load_settings(options), creates=creates)
+    terminal.form, terminal.name_places = settings.log, settings.replace_variables_by_origins
+    terminal.fields["account"] = settings.account
     for warning in settings.warnings:
         terminal.warn(warning)
     for open_to_others in islice(find_wide_permissions(settings.folder), 1):

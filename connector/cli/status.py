@@ -27,8 +27,8 @@ from connector.operations.problems import (
     settings_problem,
 )
 from connector.pulls.outcome import explain, explain_together
-from connector.settings.layers import SEEDS_FOLDER
-from connector.settings.model import ConfiguredAccount, Settings
+from connector.settings import ConfiguredAccount, Settings
+from connector.settings.folders import SEEDS_FOLDER
 from connector.warehouse.runs import (
     Publication,
     Run,
@@ -300,7 +300,7 @@ def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
 
 def _first_step(settings: Settings) -> str:
     """Return a sentence with the command that loads the first records."""
-    name = settings.account.value
+    name = settings.account
     command = "connector pull" if name is None else f"connector pull --account {name}"
     try:
         settings.connection()

@@ -17,7 +17,7 @@ from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch import BatchReport, Decision, DeclaredRecord
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
-from connector.settings.model import Settings
+from connector.settings import Settings
 
 UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "current value", "former value", "id")
 _UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100

@@ -56,8 +56,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.settings.credentials import parse_key
-from connector.settings.values import parse_address
+from connector.settings.values import parse_address, parse_key
 
 # An unreachable server rarely returns within seconds, and an answer that is unreadable three times
 # probably stays unreadable.

@@ -42,7 +42,7 @@ from connector.ledger.sqlite_file import (
     transaction,
     values_of,
 )
-from connector.settings.model import Settings
+from connector.settings import Settings
 
 # -- Owner of a lease ------------------------------------------------------------------------------
 # A process number is not enough to tell that a process is dead: the system assigns it again, and in
@@ -198,9 +198,7 @@ LEDGER_FILE = "ledger.sqlite"
 
 def allowance_of(settings: Settings) -> Allowance:
     """Return the quota part of the account's settings."""
-    return Allowance(
-        settings.monthly_requests.value, settings.monthly_reserve, settings.billing_day.value
-    )
+    return Allowance(settings.monthly_requests, settings.monthly_reserve, settings.billing_day)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from openpyxl.utils import get_column_letter
 
 from connector.atomic_files import sync_folder, write_atomically
 from connector.errors import Misused, UnknownName, WarehouseError
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from connector.spreadsheet.workbooks import (
     TEXT_CHARACTERS_MAX,
     create_workbook,

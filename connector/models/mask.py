@@ -25,7 +25,7 @@ from connector.models.runner import (
     source_names,
     tables_read_by,
 )
-from connector.settings.model import Settings, Treatment
+from connector.settings import Settings, Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
     convert_errors,
@@ -211,7 +211,7 @@ class Mask:
     @classmethod
     def from_settings(cls, settings: Settings) -> Mask | None:
         """Return the mask; None if all is published. Raises `SettingsError` without a hash key."""
-        personal, without = settings.publish_personal.value, settings.publish_without.value
+        personal, without = settings.publish_personal, settings.publish_without
         is_plain = personal == "keep" and not without
         return None if is_plain else cls(personal, settings.hash_key(), without)
 

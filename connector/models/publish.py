@@ -24,8 +24,8 @@ from connector.models.mask import Mask, write_masked
 from connector.models.project import Project, load_project
 from connector.models.runner import MEMORY_MAX, BuildResult, Watch, build
 from connector.models.seeds import AUDIT, find_unmapped, maps_any_value
-from connector.settings.layers import SEEDS_FOLDER, raise_invalid_value
-from connector.settings.model import Settings
+from connector.settings import Settings
+from connector.settings.folders import SEEDS_FOLDER
 from connector.warehouse.duckdb_file import convert_errors, hold_lock, open_file, transaction
 from connector.warehouse.runs import Publication, write_publication
 from connector.warehouse.warehouse import Warehouse
@@ -94,9 +94,9 @@ def load_account_project(settings: Settings) -> Project:
     Raises a `ModelError`, and `SettingsError` if the folder of own models is not a folder.
     """
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
-    if own.value is not None and not own.value.is_dir():
-        raise_invalid_value("models_folder", own.value, "a folder that exists", own.origin)
-    return load_project(seeds=seeds, own=own.value, own_schema=settings.models_schema.value)
+    if own is not None and not own.is_dir():
+        raise settings.invalid("models_folder", "a folder that exists")
+    return load_project(seeds=seeds, own=own, own_schema=settings.models_schema)
 
 
 def _now() -> datetime:
@@ -147,9 +147,9 @@ class _Publishing:
             new_id(started_at),
             started_at,
             run_id=run_id,
-            personal=settings.publish_personal.value,
-            left_out=settings.publish_without.value,
-            time_zone=settings.time_zone.value,
+            personal=settings.publish_personal,
+            left_out=settings.publish_without,
+            time_zone=settings.time_zone,
         )
 
     def run(self, watch: Watch | None) -> PublishResult:
@@ -171,7 +171,7 @@ class _Publishing:
 
     def _publish(self, watch: Watch | None) -> BuildResult:
         self._remove_drafts()
-        is_off, mask = self._settings.models.value == "off", Mask.from_settings(self._settings)
+        is_off, mask = self._settings.models == "off", Mask.from_settings(self._settings)
         project = Project({}, {}, ()) if is_off else load_account_project(self._settings)
         if mask is not None:
             mask.check_names(project)

@@ -31,8 +31,8 @@ from connector.ledger.sqlite_file import copy_ledger, delete_leases
 from connector.log import compact_timestamp
 from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
-from connector.settings.layers import INBOX_FOLDER, MAPS_FOLDER, SEEDS_FOLDER, WAITED
-from connector.settings.model import Settings
+from connector.settings import Settings
+from connector.settings.folders import INBOX_FOLDER, MAPS_FOLDER, SEEDS_FOLDER, WAITED
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.version import program_version
 from connector.warehouse.duckdb_file import make_folder
@@ -150,7 +150,7 @@ def make_backup(
             raise
         size = result.file.stat().st_size
         _record(folder, replace(backup, ended_at=now(), file=result.file, bytes=size))
-    removed = find_backups(to, settings.account.value)[:-keep] if keep is not None else []
+    removed = find_backups(to, settings.account)[:-keep] if keep is not None else []
     for each in removed:
         each.unlink(missing_ok=True)
     return replace(result, removed=tuple(removed))
@@ -202,9 +202,9 @@ def find_backups(to: Path, account: str | None) -> list[Path]:
 
 def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
     """Write a verified backup. The caller holds the account's lock."""
-    name = f"{_prefix(settings.account.value)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.tar"
+    name = f"{_prefix(settings.account)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.tar"
     # Remains of a backup that was killed have the same name.
-    staging = to / f".{_prefix(settings.account.value)}partial"
+    staging = to / f".{_prefix(settings.account)}partial"
     partial = staging.with_suffix(".tar")
     try:
         make_folder(to)
@@ -254,7 +254,7 @@ def _stage_files(settings: Settings, staging: Path, at: datetime) -> Manifest:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         sums[path.relative_to(staging).as_posix()] = digest
-    return Manifest(at, settings.account.value, program_version(), work, ledger, sums)
+    return Manifest(at, settings.account, program_version(), work, ledger, sums)
 
 
 def _files_to_copy(folder: Path) -> Iterator[Path]:
@@ -494,9 +494,7 @@ def _account_files(folder: Path) -> list[str]:
 
 def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> None:
     """Raise `BackupError` for a backup of another account or of a newer version."""
-    here, whose = (
-        each or "the unnamed account" for each in (settings.account.value, manifest.account)
-    )
+    here, whose = (each or "the unnamed account" for each in (settings.account, manifest.account))
     if here != whose:
         raise BackupError(
             f"{source} is a backup of {whose}, not of {here}",
@@ -516,7 +514,7 @@ def _keep_published(settings: Settings, published: Path) -> bool:
     if not published.exists():
         return True
     found = read_own_publication(published)
-    wanted = settings.publish_personal.value, settings.publish_without.value
+    wanted = settings.publish_personal, settings.publish_without
     if found is None or (found.personal, found.left_out) == wanted:
         return True
     published.unlink()

@@ -39,8 +39,7 @@ from connector.pulls.workspace import (
     read_folder_identity,
     write_identity,
 )
-from connector.settings.credentials import OPEN_TO_OTHERS
-from connector.settings.model import Settings
+from connector.settings import OPEN_TO_OTHERS, Settings
 from connector.settings.values import OFF
 from connector.version import full_version
 from connector.warehouse.state import read_oldest_keys
@@ -209,7 +208,7 @@ def _check_files(settings: Settings) -> DoctorCheck:
 
 def _check_workspace(settings: Settings) -> DoctorCheck:
     """Check that the folder's records belong to the configured address."""
-    address, warehouse = settings.base_url.value, Warehouse(settings.folder)
+    address, warehouse = settings.base_url, Warehouse(settings.folder)
     try:
         with Ledger(settings.folder) as ledger:
             identity = read_folder_identity(ledger, warehouse)
@@ -291,7 +290,7 @@ def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:
     if sends_test:
         send_test(settings)
         return _ok("a test message was sent to every address")
-    if settings.notify_urls.value is None:
+    if settings.notify_urls is None:
         found = "no address is configured, so nobody is notified when a pull fails"
         return _warning(found, "Set notify_urls_file: see docs/MONITORING.md.")
     return _ok("an address is configured; test it with 'connector doctor --send-test'")
@@ -300,19 +299,19 @@ def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:
 def _check_schedules(settings: Settings) -> DoctorCheck:
     """Report which schedules are switched on in the settings."""
     crons = {
-        "nightly": settings.nightly_cron.value,
-        "intraday": settings.intraday_cron.value,
-        "weekly": settings.verification_cron.value,
+        "nightly": settings.nightly_cron,
+        "intraday": settings.intraday_cron,
+        "weekly": settings.verification_cron,
     }
     on = [f"{name} at '{cron}'" for name, cron in crons.items() if cron != OFF]
-    zone = settings.time_zone.value
+    zone = settings.time_zone
     return _ok(f"{', '.join(on)} ({zone}), if Dagster runs" if on else "all schedules are off")
 
 
 def _check_proxy(settings: Settings) -> DoctorCheck:
     """Report which proxy is used, and which proxy variables are ignored."""
-    if settings.proxy.value is not None:
-        return _ok(f"{settings.proxy.value}, from {settings.proxy.origin}")
+    if settings.proxy is not None:
+        return _ok(f"{settings.proxy}, from {settings.origin('proxy')}")
     there = " and ".join(name for name in PROXIES if os.environ.get(name))
     if not there:
         return _ok("no proxy is configured")

@@ -21,7 +21,7 @@ from connector.atomic_files import write_atomically
 from connector.errors import NotDelivered, SettingsError, count_noun
 from connector.extras import extra_missing
 from connector.operations.problems import Problem, describe_problem
-from connector.settings.model import Settings
+from connector.settings import Settings
 
 NOTIFIED_FILE = "notified.json"
 """Keys of the problems in the last delivered message."""
@@ -42,7 +42,7 @@ def notify(settings: Settings, problems: Sequence[Problem]) -> bool:
         SettingsError: No address is configured, or an address is invalid.
         NotDelivered: No message was sent to at least one address. The next call sends again.
     """
-    if settings.notify_urls.value is None:
+    if settings.notify_urls is None:
         raise _NO_ADDRESS
     keys = sorted(each.key for each in problems)
     before = _read_notified(settings.folder)
@@ -65,13 +65,13 @@ def send(settings: Settings, title: str, body: str) -> None:
         SettingsError: No address is configured, or an address is invalid.
         NotDelivered: At least one address did not take the message.
     """
-    if settings.notify_urls.value is None:
+    if settings.notify_urls is None:
         raise _NO_ADDRESS
     try:
         import apprise  # noqa: PLC0415  # only a command that sends needs it
     except ImportError as error:
         raise extra_missing("notifications need", "notify", error) from None
-    hub, urls = apprise.Apprise(), settings.notify_urls.value.get_secret_value().split()
+    hub, urls = apprise.Apprise(), settings.notify_urls.get_secret_value().split()
     with _network_settings(settings), _capture_warnings() as log:
         for number, url in enumerate(urls, 1):
             if not hub.add(url):
@@ -112,7 +112,7 @@ def _mask(text: str, secrets: Sequence[str]) -> str:
 
 def _name(settings: Settings) -> str:
     """Return the account's name for the title of a message."""
-    return settings.account.value or "connector"
+    return settings.account or "connector"
 
 
 def _format_message(settings: Settings, problems: Sequence[Problem]) -> tuple[str, str]:
@@ -172,14 +172,14 @@ def _network_settings(settings: Settings) -> Iterator[None]:
     """
     before, bundle = dict(os.environ), None
     try:
-        if settings.proxy.value is not None:
-            os.environ["HTTPS_PROXY"] = settings.proxy.value
-        if settings.ca_file.value is not None:
+        if settings.proxy is not None:
+            os.environ["HTTPS_PROXY"] = settings.proxy
+        if settings.ca_file is not None:
             import certifi  # noqa: PLC0415  # installed with Apprise
 
             usual = Path(certifi.where()).read_bytes()
             with tempfile.NamedTemporaryFile(suffix=".pem", delete=False) as bundle:
-                bundle.write(usual + b"\n" + settings.ca_file.value.read_bytes())
+                bundle.write(usual + b"\n" + settings.ca_file.read_bytes())
             os.environ["REQUESTS_CA_BUNDLE"] = os.environ["SSL_CERT_FILE"] = bundle.name
         yield
     finally:

@@ -24,7 +24,7 @@ from connector.ledger.quota import format_moment
 from connector.operations.backup import is_backup_running
 from connector.pulls.outcome import can_retry, next_action
 from connector.pulls.workspace import read_folder_identity
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.settings.values import Age
 from connector.warehouse.published_file import read_verified_times
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
@@ -125,7 +125,7 @@ class AccountState:
 
 def read_state(settings: Settings, now: datetime) -> AccountState:
     """Read the account's files. Errors of the files are part of the state."""
-    state, warehouse = AccountState(now, settings.max_age.value), Warehouse(settings.folder)
+    state, warehouse = AccountState(now, settings.max_age), Warehouse(settings.folder)
     try:
         with Ledger(settings.folder) as ledger:
             if ledger.exists:

@@ -14,7 +14,7 @@ from connector.pulls.compare import StreamComparison, compare_all_records, compa
 from connector.pulls.outcome import Progress, Watch
 from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import RunContext, open_run, select_resources
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.stream import Stream
 
 

@@ -73,7 +73,7 @@ class App:
 
     def __init__(self, imports: Imports, access: Access) -> None:
         self.imports, self.access = imports, access
-        one, megabytes = "/api/imports/{id}", imports.settings.import_file_mb.value
+        one, megabytes = "/api/imports/{id}", imports.settings.import_file_mb
         app = Starlette(
             routes=[
                 Route("/enter/{token}", self._enter, methods=["GET", "HEAD"]),

@@ -362,11 +362,11 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
     mine = [each for each in imports.load_all() if each.made_by == user]
     ids = {batch: each.id for each in mine for batch in each.batches}
     return {
-        "account": settings.account.value or "",
-        "platform": settings.base_url.value,
+        "account": settings.account or "",
+        "platform": settings.base_url,
         "user": user,
-        "megabytes": settings.import_file_mb.value,
-        "record_url": settings.record_url.value,
+        "megabytes": settings.import_file_mb,
+        "record_url": settings.record_url,
         "resources": {
             name: {
                 "modes": [mode for mode in MODES if _needs(mode) <= {*declared.operations}],

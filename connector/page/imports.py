@@ -44,8 +44,8 @@ from connector.pushes.options import PushOptions
 from connector.pushes.push import PushRunOptions, push, record_preview
 from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport
-from connector.settings.layers import IMPORTS_FOLDER
-from connector.settings.model import Settings
+from connector.settings import Settings
+from connector.settings.folders import IMPORTS_FOLDER
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.problems import SheetRow, text_of
@@ -280,7 +280,7 @@ class Imports:
 
     def delete_old(self, now: datetime) -> None:
         """Delete imports that were not changed for the configured number of days."""
-        keep = timedelta(days=self.settings.import_keep_days.value)
+        keep = timedelta(days=self.settings.import_keep_days)
         for each in self.load_all():
             if each.stage != "sending" and now - datetime.fromisoformat(each.changed_at) > keep:
                 self.delete(each)

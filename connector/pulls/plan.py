@@ -20,7 +20,7 @@ from connector.ledger.quota import MonthUse, midnight
 from connector.pulls.outcome import to_json_value
 from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.state import ResourceState, read_resource_state
 from connector.warehouse.stream import Stream
 

@@ -48,7 +48,7 @@ from connector.pulls.outcome import (
 from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.reading import FEWEST_REQUESTS, PullOptions, PullResult
 from connector.pulls.run_context import RunContext, open_run, select_resources
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse import runs
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (

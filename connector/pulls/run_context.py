@@ -22,7 +22,7 @@ from connector.ledger.request_budget import LeaseHolder
 from connector.log import new_id
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.queries import find_deleted_parents, read_live_ids
 from connector.warehouse.runs import Run
@@ -134,7 +134,7 @@ async def open_run(
             tally.report_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
-            connections, reserve = settings.connections.value, settings.reserve_requests.value
+            connections, reserve = settings.connections, settings.reserve_requests
             options = {
                 "connections": connections,
                 "reserve": reserve,
@@ -152,7 +152,7 @@ async def open_run(
                 tally=tally,
                 watch=follow,
                 now=now,
-                lateness_seconds=float(settings.lateness_seconds.value),
+                lateness_seconds=float(settings.lateness_seconds),
             )
             async with client:
                 with warehouse.keep_open():

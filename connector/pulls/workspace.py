@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from connector.errors import LedgerError, SettingsError
 from connector.errors_api import Forbidden, NotFound
 from connector.ledger.ledger import Identity, Ledger
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.version import program_version
 from connector.warehouse import state
 from connector.warehouse.warehouse import Warehouse

@@ -52,7 +52,7 @@ from connector.pushes.landed_writes import copy_and_publish, copy_journal
 from connector.pushes.push_executor import BatchExecutor, PushSession, RowExecutor, RunRow, Sleep
 from connector.pushes.row_steps import run_row
 from connector.pushes.spill_file import SpillFile
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.state import read_resource_state
 from connector.warehouse.warehouse import Warehouse
 

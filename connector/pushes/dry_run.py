@@ -34,16 +34,17 @@ from connector.pushes.spill_file import (
     result_from_json,
     result_to_json,
 )
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
-from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.mapping_file import SavedMap, with_region
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, Summary
 from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template import template_columns, write_template
+from connector.spreadsheet.words import DEFAULT_REGION
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.state import find_push
@@ -354,6 +355,8 @@ def preview(
             saved, notice = load_remembered_mapping(
                 settings.folder, push_file.resource, table.headings, push_file.saved
             )
+        if settings.region != DEFAULT_REGION:
+            saved = with_region(saved or SavedMap(push_file.resource), settings.region)
         columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
         journal = Journal(ledger)
         # Fingerprints cost a quarter of the time, and only rows pushed before need them.

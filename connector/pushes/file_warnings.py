@@ -17,7 +17,7 @@ from pathlib import Path
 
 from connector.atomic_files import write_atomically
 from connector.errors import count_noun
-from connector.settings.layers import MAPS_FOLDER
+from connector.settings.folders import MAPS_FOLDER
 from connector.spreadsheet.headings import column_letter, normalized_heading
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options

@@ -36,8 +36,8 @@ from connector.pulls.outcome import Watch, explain
 from connector.pushes.dry_run import PushFile
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.push import ORDER, PushReport, PushRunOptions, push
-from connector.settings.layers import INBOX_FOLDER
-from connector.settings.model import Settings
+from connector.settings import Settings
+from connector.settings.folders import INBOX_FOLDER
 from connector.spreadsheet.report import report_suffix
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 

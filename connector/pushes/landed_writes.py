@@ -22,7 +22,7 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of
 from connector.models.publish import publish as publish_file
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.state import (
     PushChanges,
     find_by_slug_or_id,

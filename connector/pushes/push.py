@@ -31,7 +31,7 @@ from connector.pushes.batch import BatchReport
 from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, preview, with_column
 from connector.pushes.file_warnings import remember_mapping
 from connector.pushes.spill_file import SpillMap
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import Summary, report_path, write_report, write_some_rows
 from connector.spreadsheet.table import Spreadsheet

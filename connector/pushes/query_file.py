@@ -20,8 +20,8 @@ from connector.errors import Misused
 from connector.models.mask import TOKEN_CHARACTERS
 from connector.pushes.dry_run import PushFile, push_target_of
 from connector.pushes.options import PushOptions
-from connector.settings.layers import PUSHES_FOLDER
-from connector.settings.model import Settings
+from connector.settings import Settings
+from connector.settings.folders import PUSHES_FOLDER
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.targets import comparison_text
@@ -141,7 +141,7 @@ def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]])
     """Write the rows to a csv that is named after its content, and return its path."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
-    _delete_old_files(folder, timedelta(days=settings.import_keep_days.value))
+    _delete_old_files(folder, timedelta(days=settings.import_keep_days))
     draft = folder / f"{resource}-{token_hex(6)}.csv"
     with open_new_file(draft, "the result of a query") as file:
         write_delimited(file, ",", rows)

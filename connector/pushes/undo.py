@@ -46,7 +46,7 @@ from connector.pushes.undo_report import (
     make_undone_row,
     read_undo_plan,
 )
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 
 TRIES_MAX = 3

@@ -1,7 +1,7 @@
 """Parsers of settings: from a raw value to the setting.
 
 A parser raises `ValueError` with only the allowed values, because the received value may be secret.
-It opens no files and sends nothing; only names of time zones are looked up.
+It opens no files and sends nothing.
 """
 
 from __future__ import annotations
@@ -13,133 +13,126 @@ from datetime import timedelta
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from connector.catalog import CATALOG
 
-Word = TypeVar("Word", bound=str)
+API_PATH = "/api/v1"
+"""What every path of the API begins with (API 9.1)."""
 
-# -- Words and numbers -----------------------------------------------------------------------------
+OFF: Literal["off"] = "off"
+"""In the place of a time: never by itself."""
+
+SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
+"""The schemas that a published file may have."""
+
+HASH_KEY_CHARACTERS_MIN = 16
+_SECRET_CHARACTERS_MAX = 4096
+
+# -- Numbers, names and durations ------------------------------------------------------------------
 
 
-def whole_number_parser(least: int, most: int) -> Callable[[object], int]:
+def whole_number(least: int, most: int) -> Callable[[object], int]:
     """Return a parser of whole numbers in a range."""
 
-    def read(raw: object) -> int:
-        digits = re.fullmatch(r"[0-9]{1,12}", str(raw).strip())
+    def parse(raw: object) -> int:
+        digits = re.fullmatch(r"[0-9]{1,12}", str(raw))
         if isinstance(raw, bool | float) or not digits or not least <= int(digits[0]) <= most:
             raise ValueError(f"a whole number from {least} to {most}")
         return int(digits[0])
 
-    return read
+    return parse
 
 
-def choice_parser(choices: Any) -> Callable[[object], Any]:
-    """Return a parser of the words of a `Literal`."""
-    return pattern_parser("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
-
-
-def schemas_or_columns_parser(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
-    """Return a parser of schemas, tables, their columns, and `RESOURCE.FIELD`.
-
-    Only schemas and fields of resources are checked, because models are not loaded yet.
-    """
-
-    def read(raw: object) -> tuple[str, ...]:
-        forms = f"{', '.join(schemas)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
-        names = _split_list(raw)
-        if names is None:
-            raise ValueError(f"some of: {forms}")
-        for name in names:
-            first, *more = name.split(".")
-            if len(more) == 1 and first not in schemas:
-                _refuse_unknown_field(first, more[0])
-            elif first not in schemas or len(more) > 2 or not all(more):
-                raise ValueError(f"some of: {forms}, not {name!r}")
-        ordered = [each for each in schemas if each in names]
-        return tuple(dict.fromkeys((*ordered, *names)))
-
-    return read
-
-
-def _refuse_unknown_field(resource: str, field: str) -> None:
-    """Raise `ValueError` with the allowed names if the catalog does not have the field."""
-    for what, name, known in (
-        ("resource", resource, CATALOG),
-        (f"field of {resource}", field, CATALOG[resource].fields if resource in CATALOG else ()),
-    ):
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(
-                f"RESOURCE.FIELD; {name!r} is no {what}{hint}. Allowed: {', '.join(known)}"
-            )
-
-
-def pattern_parser(pattern: str, allowed: str) -> Callable[[object], str]:
-    """Return a parser of texts that match a pattern, without surrounding white space."""
-
-    def read(raw: object) -> str:
-        if not isinstance(raw, str) or not re.fullmatch(pattern, raw.strip()):
-            raise ValueError(allowed)
-        return raw.strip()
-
-    return read
-
-
-def require_path(raw: object) -> Path:
-    """Return the value if it is a path. `Layers` has already resolved it."""
+def parse_path(raw: object) -> Path:
+    """Return the value if it is a path, which its source has already made absolute."""
     if not isinstance(raw, Path):
         raise ValueError("a path")
     return raw
 
 
-def schema_name_parser(taken: tuple[str, ...]) -> Callable[[object], str]:
-    """Return a parser of names of schemas, except the names in `taken`."""
-    read_name = pattern_parser("[a-z][a-z0-9_]{0,62}", "")
-    reserved = (*taken, "main", "temp", "pg_catalog", "information_schema")
-
-    def read(raw: object) -> str:
-        try:
-            name = read_name(raw)
-        except ValueError:
-            name = ""
-        if not name or name in reserved:
-            raise ValueError(
-                "a name of a-z, 0-9 and '_' that begins with a letter, other than "
-                + ", ".join(reserved)
-            )
-        return name
-
-    return read
+def parse_schema_name(raw: object) -> str:
+    """Validate the name of the schema for a user's own models."""
+    reserved = (*SCHEMAS, "main", "temp", "pg_catalog", "information_schema")
+    if not re.fullmatch("[a-z][a-z0-9_]{0,62}", str(raw)) or raw in reserved:
+        raise ValueError(
+            "a name of a-z, 0-9 and '_' that begins with a letter, other than "
+            + ", ".join(reserved)
+        )
+    return str(raw)
 
 
-def _split_list(raw: object) -> list[str] | None:
-    """Return the texts of a list, or of a text with commas; None for another type."""
+def parse_left_out(raw: object) -> tuple[str, ...]:
+    """Parse schemas, tables, their columns, and `RESOURCE.FIELD`, in a list or between commas.
+
+    Only schemas and fields of resources are checked, because models are not loaded yet.
+    """
+    forms = f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
     given = raw.split(",") if isinstance(raw, str) else raw
-    return [str(each).strip() for each in given] if isinstance(given, list) else None
+    if not isinstance(given, list | tuple):
+        raise ValueError(forms)
+    names = [str(each).strip() for each in given]
+    for name in names:
+        first, *more = name.split(".")
+        if len(more) == 1 and first not in SCHEMAS:
+            _check_field(first, more[0])
+        elif first not in SCHEMAS or len(more) > 2 or not all(more):
+            raise ValueError(f"{forms}, not {name!r}")
+    return tuple(dict.fromkeys((*(each for each in SCHEMAS if each in names), *names)))
+
+
+def _check_field(resource: str, field: str) -> None:
+    """Raise `ValueError` with the allowed names if the catalog does not have the field."""
+    fields = CATALOG[resource].fields if resource in CATALOG else ()
+    kind, name, known = "resource", resource, list(CATALOG)
+    if resource in CATALOG:
+        kind, name, known = f"field of {resource}", field, list(fields)
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        allowed = ", ".join(known)
+        raise ValueError(f"RESOURCE.FIELD; {name!r} is no {kind}{hint}. Allowed: {allowed}")
+
+
+def parse_region(raw: object) -> str:
+    """Parse the code of a country whose telephone numbers are known."""
+    # Loaded only if the setting is set, because it takes a tenth of a second.
+    from phonenumbers import SUPPORTED_REGIONS  # noqa: PLC0415
+
+    if not isinstance(raw, str) or raw.upper() not in SUPPORTED_REGIONS:
+        raise ValueError("a country code of two letters such as GB, DE or US")
+    return raw.upper()
+
+
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """Duration, and the text that was parsed."""
+
+    length: timedelta
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_age(raw: object) -> Age:
+    """Parse a duration such as `26h`, `90min` or `2d`."""
+    match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw if isinstance(raw, str) else "")
+    length = int(match[1]) * _UNITS[match[2][0]] if match else timedelta(0)
+    if match is None or not timedelta(0) < length <= timedelta(days=366):
+        raise ValueError("a duration of at most 366 days, such as 26h, 90min or 2d")
+    return Age(length, match[0])
 
 
 # -- Addresses -------------------------------------------------------------------------------------
 
-API_PATH = "/api/v1"
-"""What every path of the API begins with (API 9.1)."""
-
 _ADDRESS = "an address such as https://acme.example"
 _RECORD_URL = "an address such as https://app.example/{resource}/{id}"
-_PROXY = "the address of a proxy such as http://proxy.example:3128, without a name or a path"
-
-
-def parse_record_url(raw: object) -> str:
-    """Validate the address of a record on the platform, with `{id}` and perhaps `{resource}`."""
-    text = raw.strip() if isinstance(raw, str) else ""
-    filled = text.replace("{resource}", "x").replace("{id}", "x")
-    _split_address(filled, _RECORD_URL, "ids")
-    if "{id}" not in text or "{" in filled or "}" in filled:
-        raise ValueError(_RECORD_URL)
-    return text
 
 
 def parse_address(raw: object) -> str:
@@ -157,10 +150,35 @@ def parse_address(raw: object) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def _split_address(text: str, allowed: str, what: str) -> SplitResult:
+def parse_record_url(raw: object) -> str:
+    """Validate the address of a record on the platform, with `{id}` and perhaps `{resource}`."""
+    text = raw if isinstance(raw, str) else ""
+    filled = text.replace("{resource}", "x").replace("{id}", "x")
+    _split_address(filled, _RECORD_URL, "ids")
+    if "{id}" not in text or "{" in filled or "}" in filled:
+        raise ValueError(_RECORD_URL)
+    return text
+
+
+def parse_proxy(raw: object) -> str:
+    """Parse the address of a proxy. A password is not allowed, because the address is shown."""
+    form = r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}/?"
+    try:
+        parts = urlsplit(raw if isinstance(raw, str) and re.fullmatch(form, raw) else "")
+        is_valid = bool(parts.hostname and parts.port)
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError(
+            "the address of a proxy such as http://proxy.example:3128, without a name or a path"
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _split_address(text: str, allowed: str, subject: str) -> SplitResult:
     """Return the parts of an address. Raises `ValueError` with the `allowed` form.
 
-    Only addresses of this machine may use http, because http would show `what` to others.
+    Only addresses of this machine may use http, because http would show `subject` to others.
     """
     if re.search(r"[\s\x00-\x1f\x7f\\]", text):
         raise ValueError(f"{allowed}, without spaces or backslashes")
@@ -175,26 +193,9 @@ def _split_address(text: str, allowed: str, what: str) -> SplitResult:
         raise ValueError(f"{allowed}, without a user name or a password")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ValueError(
-            f"{allowed}: other machines must use https, because http would show {what} to others"
+            f"{allowed}: other machines must use https, because http would show {subject} to others"
         )
     return parts
-
-
-def parse_proxy(raw: object) -> str:
-    """Parse the address of a proxy: a scheme, a host and a port.
-
-    A user name or password is not allowed, because the address is shown.
-    """
-    text = raw.strip() if isinstance(raw, str) else ""
-    form = r"https?://(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})/?"
-    match = re.fullmatch(form, text)
-    try:
-        host = urlsplit(text).hostname
-    except ValueError:
-        host = None
-    if not host or match is None or not 1 <= int(match[1]) <= 65_535:
-        raise ValueError(_PROXY)
-    return text.rstrip("/").lower()
 
 
 def is_loopback(host: str) -> bool:
@@ -205,22 +206,30 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def redact_address(raw: str) -> str:
-    """Quote an invalid address for an error, without password and query.
+# -- Secrets ---------------------------------------------------------------------------------------
 
-    A value that is not an address may be a key and is not quoted.
+
+def parse_key(text: str) -> str:
+    """Validate an API key: one word of ASCII that fits into a header (API 5.1, 5.5).
+
+    Raises `ValueError` without any part of the key.
     """
-    scheme, mark, rest = raw.partition("://")
-    if not mark:
-        return "a value without 'https://'"
-    return repr(f"{scheme}://{re.split(r'[?#]', rest.rpartition('@')[2])[0]}")
+    if not text:
+        raise ValueError("is empty")
+    if len(text) > _SECRET_CHARACTERS_MAX:
+        raise ValueError(f"is longer than {_SECRET_CHARACTERS_MAX} characters")
+    if not re.fullmatch(r"[\x21-\x7e]+", text):
+        raise ValueError(
+            "has a space, a line break or a character outside ASCII, and must be one word"
+        )
+    return text
 
 
-# -- Notifications and secrets ---------------------------------------------------------------------
-
-SECRET_CHARACTERS_MAX = 4096
-
-_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1)}
+def parse_hash_key(text: str) -> str:
+    """Validate the key that hashes personal fields. Raises `ValueError` without any part of it."""
+    if len(parse_key(text)) < HASH_KEY_CHARACTERS_MIN:
+        raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
+    return text
 
 
 def parse_notify_urls(text: str) -> str:
@@ -231,30 +240,7 @@ def parse_notify_urls(text: str) -> str:
     return " ".join(urls)
 
 
-@dataclass(frozen=True, slots=True)
-class Age:
-    """Duration, and the text that was parsed."""
-
-    length: timedelta
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def parse_age(raw: object) -> Age:
-    """Parse a duration such as `26h`, `90min` or `2d`."""
-    match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw.strip() if isinstance(raw, str) else "")
-    length = int(match[1]) * _UNITS["min" if match[2] == "m" else match[2]] if match else None
-    if match is None or length is None or not timedelta(0) < length <= timedelta(days=366):
-        raise ValueError("a duration of at most 366 days, such as 26h, 90min or 2d")
-    return Age(length, match[0])
-
-
 # -- Schedules -------------------------------------------------------------------------------------
-
-OFF: Literal["off"] = "off"
-"""In the place of a time: never by itself."""
 
 _CRON = (
     "a cron expression (minute, hour, day of the month, month, day of the week) such as "
@@ -285,29 +271,26 @@ def parse_cron(raw: object) -> str:
     return text
 
 
-def _parse_cron_field(field: str, allowed: tuple[int, int]) -> frozenset[int]:
+def _parse_cron_field(field: str, allowed: tuple[int, int]) -> set[int]:
     """Return the numbers that a field of a cron expression selects."""
     least, most = allowed
     chosen: set[int] = set()
     for rule in field.split(","):
-        match = _RULE.fullmatch(rule)
-        if match is None:
+        if not (match := _RULE.fullmatch(rule)):
             raise ValueError(_CRON)
         first, last, step = (None if each is None else int(each) for each in match.groups())
-        if first is None:
-            first, last = least, most
-        elif last is None:
-            # 5/10 is from 5 on, every tenth; 5 alone is 5.
-            last = first if step is None else most
-        if not least <= first <= last <= most or step == 0:
+        # 5/10 is from 5 on, every tenth; 5 alone is 5.
+        start = least if first is None else first
+        end = last if last is not None else start if first is not None and step is None else most
+        if not least <= start <= end <= most or step == 0:
             raise ValueError(_CRON)
-        chosen |= set(range(first, last + 1, step or 1))
-    return frozenset(chosen)
+        chosen.update(range(start, end + 1, step or 1))
+    return chosen
 
 
 def parse_zone(raw: object) -> str:
     """Validate the name of a time zone."""
-    text = raw.strip() if isinstance(raw, str) else ""
+    text = raw if isinstance(raw, str) else ""
     try:
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", text):
             return ZoneInfo(text).key

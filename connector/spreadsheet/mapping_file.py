@@ -197,6 +197,16 @@ def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
     return replace(saved, columns=columns, options=replace(saved.options, **given))
 
 
+def with_region(saved: SavedMap, region: str) -> SavedMap:
+    """Return the map with the region for all columns for which the user gave none."""
+    columns = {
+        heading: (name, replace(options, region=options.region or region))
+        for heading, (name, options) in saved.columns.items()
+    }
+    options = replace(saved.options, region=saved.options.region or region)
+    return replace(saved, columns=columns, options=options)
+
+
 def save_map(path: Path, saved: SavedMap) -> None:
     """Write a mapping that only its owner can read; an existing file is replaced.
 

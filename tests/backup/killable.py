@@ -40,7 +40,7 @@ def serve() -> None:
 def _act_and_count_steps(order: tuple[str, Mapping[str, str], str, int | None]) -> int:
     """Act, and print the number of steps: calls of the databases and of the operating system."""
     from connector.operations.backup import make_backup, restore  # noqa: PLC0415
-    from connector.settings.model import load_settings  # noqa: PLC0415
+    from connector.settings import load_settings  # noqa: PLC0415
 
     action, environ, path, dies_at = order
     steps = 0

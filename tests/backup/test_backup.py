@@ -24,7 +24,7 @@ from connector.operations.backup import (
     newest_backup,
     restore,
 )
-from connector.settings.model import Settings, load_settings
+from connector.settings import Settings, load_settings
 from connector.warehouse import schema
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import KEY, call, variables
@@ -62,7 +62,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def make_backup_next_to_data(settings: Settings, hours: int = 0) -> BackupResult:
     """Back up to the folder `backups` next to the data folder, dated `hours` after `AT`."""
-    to = settings.data_dir.value.parent / "backups"
+    to = settings.data_dir.parent / "backups"
     return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
 
 
@@ -81,7 +81,7 @@ def test_a_backup_and_a_restore_are_private_to_the_owner_under_any_umask(
     former = os.umask(0)
     try:
         made = make_backup_next_to_data(settings)
-        data = settings.data_dir.value
+        data = settings.data_dir
         data.rename(data.with_name("former"))
         restore(settings, made.file)
     finally:
@@ -113,7 +113,7 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
 
 
 def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> None:
-    to = settings.data_dir.value.parent / "backups"
+    to = settings.data_dir.parent / "backups"
     first, second = make_backup_next_to_data(settings), make_backup_next_to_data(settings, 1)
     others = [to / "connector-acme-20200101T000000Z.tar", to / "connector-unnamed-mine.tar"]
     for each in others:
@@ -235,7 +235,7 @@ def test_a_leftover_log_of_a_database_refuses_a_restore(settings: Settings, tmp_
 
 
 def test_two_backups_at_nearly_the_same_time_are_both_kept(settings: Settings) -> None:
-    to = settings.data_dir.value.parent / "backups"
+    to = settings.data_dir.parent / "backups"
     times = iter([AT, AT, AT + timedelta(microseconds=1), AT])
     made = [make_backup(settings, to, now=lambda: next(times)) for _ in range(2)]
 
@@ -275,7 +275,7 @@ def test_backups_into_the_data_folder_and_of_empty_folders_are_refused(
 def test_a_restore_moves_waiting_inbox_files_aside_and_names_them(settings: Settings) -> None:
     """A waiting file may have been pushed since the backup was made. Orders and reports stay."""
     made = make_backup_next_to_data(settings)
-    data = settings.data_dir.value
+    data = settings.data_dir
     data.rename(data.with_name("former"))
 
     done = restore(settings, made.file)

@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 
 import connector
-from tests.contract.kit import RESOURCES, Account, Server, World, make_world, query_file
+from tests.contract.kit import COUNTS, RESOURCES, Account, Server, World, candidate, query_file
 
 KEPT = {
     "dim_candidates": "candidates", "dim_companies": "companies", "dim_jobs": "jobs",
@@ -20,10 +20,28 @@ KEPT = {
 }  # fmt: skip
 
 
+BARE: dict[str, dict[str, str]] = {
+    "jobs": {
+        "title": "Welder", "location": "Leeds", "description": "Welds.",
+        "employment_type": "permanent",
+    },
+    "candidates": candidate(1),
+    "companies": {"name": "Bare Ltd", "email": "bare@people.example"},
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def built(server: Server, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The small agency with all marts."""
-    return make_world(server, tmp_path_factory.mktemp("built"), CONNECTOR_MODELS="on")
+    """The small agency with all marts, and with a record of each kind that has little more than an
+    id.
+    """
+    folder = tmp_path_factory.mktemp("built")
+    with server.serve(data=folder / "records.sqlite", counts=COUNTS):
+        account = Account(server, folder, CONNECTOR_MODELS="on")
+        for resource, fields in BARE.items():
+            server.api("POST", f"/{resource}", **fields)
+        account.pull()
+    return World(server, folder / "records.sqlite", account.data)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ from tests.contract.kit import (
     plain,
     status,
     truncated,
-    unsent,
 )
 
 LISTED = tuple(each for each in RESOURCES if each != "content_items")
@@ -129,9 +128,8 @@ def test_other_servers_are_copied_exactly(
 
 @pytest.mark.parametrize("path", ["GET /api/v1/candidates[?]*", "GET /api/v1/candidates/*"])
 @pytest.mark.parametrize("fault", [
-    unsent, truncated, status(502), status(503, retry_after=0),
-    status(429, retry_after=0),
-], ids=["hang-up", "truncated", "502", "503", "429"])  # fmt: skip
+    truncated, status(502), status(429, retry_after=0),
+], ids=["truncated", "502", "429"])  # fmt: skip
 def test_an_answer_that_fails_once_is_requested_again(
     account: Account, fault: Callable[[Forward], Answer | None], path: str
 ) -> None:
@@ -160,7 +158,7 @@ def test_edits_and_deletions_during_the_read_are_exact(server: Server, tmp_path:
         assert [] == account.differences("candidates")
 
 
-@pytest.mark.parametrize("stop", [1, 2, 9, 25])
+@pytest.mark.parametrize("stop", [2, 25])
 def test_a_pull_that_dies_is_continued(server: Server, tmp_path: Path, stop: int) -> None:
     with server.serve(counts={"candidates": 30}):
         account = Account(server, tmp_path)
@@ -195,7 +193,7 @@ def test_a_pull_that_is_stopped_by_sigterm_is_no_problem(world: World, tmp_path:
         assert ([], "stopped") == (found["problems"], found["runs"][0]["outcome"])
 
 
-@pytest.mark.parametrize("stop", [0, 1, 4, 9, 11, 15])
+@pytest.mark.parametrize("stop", [1, 9, 15])
 def test_no_edit_is_lost_when_a_pull_dies(world: World, tmp_path: Path, stop: int) -> None:
     """A bookmark is never ahead of the records that it covers.
 
@@ -238,7 +236,7 @@ def test_an_unreadable_detail_does_not_move_the_bookmark_past_it(account: Accoun
     assert [] == account.differences("candidates")
 
 
-@pytest.mark.parametrize("total", [0, 3, 23, 25, 4000])
+@pytest.mark.parametrize("total", [0, 23, 4000])
 def test_a_wrong_total_is_never_reported_as_verified_when_the_copy_differs(
     account: Account, total: int
 ) -> None:
@@ -257,7 +255,7 @@ def test_a_wrong_total_is_never_reported_as_verified_when_the_copy_differs(
     assert not (found["proven"] and account.differences("candidates")), result.text
 
 
-@pytest.mark.parametrize("body", [b"", b"OK", b"[]", b"{}", b'{"data": null}', b'{"data": {}}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"data": {}}'])
 def test_an_answer_of_another_form_is_no_record(account: Account, body: bytes) -> None:
     id = account.server.ids("candidates")[2]
     account.server.api("PUT", f"/candidates/{id}", city="Leeds")

@@ -65,7 +65,7 @@ def test_another_persons_record_is_refused(held: Held) -> None:
     assert 1 == held.waiting
 
 
-@pytest.mark.parametrize("id", ["", " ", "candidates/7", "7?page=2", "..", "7" * 9_000])
+@pytest.mark.parametrize("id", ["", "candidates/7", "7?page=2"])
 def test_an_id_that_is_no_id_is_not_requested(held: Held, id: str) -> None:
     before = len(held.account.server.log)
     assert 2 == held.resolve("--record", id)

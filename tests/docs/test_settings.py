@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from connector.settings.layers import CONFIG_VARIABLE
-from connector.settings.model import ENVIRONMENT, load_settings
+from connector.settings import CONFIG_VARIABLE, ENVIRONMENT, load_settings
 from tests.catalog.document import list_quoted_words, parse_tables
 from tests.repository import ROOT, Repository
 
@@ -44,7 +43,7 @@ def test_the_settings_page_states_defaults_and_limits(tmp_path: Path) -> None:
         bounds = re.fullmatch(r"(\d+) to (\d+)", row["Allowed"])
         for bound in bounds.groups() if bounds else ():
             settings = load_settings({name: bound}, {}, tmp_path)
-            assert int(bound) == getattr(settings, name).value
+            assert int(bound) == getattr(settings, name)
         stated = re.fullmatch(r"`([^`]+)`|(\d+)", row["Default"])
         if stated:
             assert shown[name].endswith(stated[1] or stated[2])
@@ -62,6 +61,6 @@ def test_the_documented_project_file_is_accepted(tmp_path: Path) -> None:
     globex = load_settings({"account": "globex"}, {}, tmp_path)
 
     assert ("acme", "globex") == globex.accounts
-    assert 10_000 == globex.monthly_requests.value
+    assert 10_000 == globex.monthly_requests
     assert "https://globex.example" == globex.connection().base_url
     assert () == globex.warnings

@@ -84,7 +84,7 @@ def _publish_and_count_steps(order: tuple[Mapping[str, str], int | None, str | N
     from connector.models import publish as publishing  # noqa: PLC0415
     from connector.models.project import load_project  # noqa: PLC0415
     from connector.models.publish import publish  # noqa: PLC0415
-    from connector.settings.model import load_settings  # noqa: PLC0415
+    from connector.settings import load_settings  # noqa: PLC0415
 
     environ, dies_at, project = order
     steps = 0

@@ -26,7 +26,7 @@ from connector.models.mask import find_undeclared
 from connector.models.project import Project, load_project
 from connector.models.publish import load_account_project, publish
 from connector.sandbox.server import Sandbox
-from connector.settings.model import Settings, load_settings
+from connector.settings import Settings, load_settings
 from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from tests.models.agency import PublishingAccount, list_columns
 from tests.repository import ROOT
@@ -67,7 +67,7 @@ models:
 def load_own_project(agency: PublishingAccount, settings: Settings) -> Project:
     """Load the account's three models and those in its folder `my_models`."""
     own = agency.folder / "my_models"
-    return load_project(agency.project_folder, own=own, own_schema=settings.models_schema.value)
+    return load_project(agency.project_folder, own=own, own_schema=settings.models_schema)
 
 
 @pytest.fixture
@@ -349,16 +349,16 @@ def read_settings(folder: Path, text: str, **flags: Any) -> Any:
 def test_the_models_table_of_the_project_file_sets_folder_and_schema(tmp_path: Path) -> None:
     settings = read_settings(tmp_path, '[models]\nfolder = "my_models"\nschema = "acme"\n')
 
-    assert tmp_path / "my_models" == settings.models_folder.value
-    assert ("acme", "on") == (settings.models_schema.value, settings.models.value)
-    assert "connector.toml" == settings.models_folder.origin
+    assert tmp_path / "my_models" == settings.models_folder
+    assert ("acme", "on") == (settings.models_schema, settings.models)
+    assert "connector.toml" == settings.origin("models_folder")
 
 
 def test_an_account_can_have_its_own_models_folder(tmp_path: Path) -> None:
     text = '[models]\nfolder = "all"\n[accounts.a.models]\nfolder = "of_a"\n[accounts.b]\n'
 
-    assert tmp_path / "of_a" == read_settings(tmp_path, text, account="a").models_folder.value
-    assert tmp_path / "all" == read_settings(tmp_path, text, account="b").models_folder.value
+    assert tmp_path / "of_a" == read_settings(tmp_path, text, account="a").models_folder
+    assert tmp_path / "all" == read_settings(tmp_path, text, account="b").models_folder
 
 
 def test_an_unknown_key_of_the_models_table_is_rejected(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from connector.models.project import SHIPPED_FOLDER, load_project
 from connector.models.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.warehouse import Warehouse
 from tests.models.demonstration import FEW

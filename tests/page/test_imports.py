@@ -22,7 +22,7 @@ from connector.pushes import batch
 from connector.pushes.push import push
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from connector.settings.model import Settings
+from connector.settings import Settings
 from tests.page.serving import HEADINGS, OpenImport, Server, User, make_csv, serve
 from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of

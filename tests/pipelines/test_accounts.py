@@ -137,7 +137,7 @@ def test_each_run_reads_only_its_own_account(tmp_path: Path, sandboxes: dict[str
         "'base_ur' is not a setting of connector.toml [accounts.umbrella]"
         in read_failure_reason(results["umbrella"])
     )
-    assert 9 == account.settings("glo-bex").billing_day.value
+    assert 9 == account.settings("glo-bex").billing_day
 
 
 def test_a_base_url_for_all_accounts_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowance_of
 from connector.ledger.quota import utc_day
-from connector.settings.model import Settings, load_settings
+from connector.settings import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import ResourceRun, Run, begin_run, write_resource_run
 from connector.warehouse.state import write_bookmark

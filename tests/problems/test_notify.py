@@ -12,7 +12,7 @@ import pytest
 from connector.errors import NotDelivered, SettingsError
 from connector.operations.notify import NOTIFIED_FILE, notify
 from connector.operations.problems import Problem
-from connector.settings.model import Settings
+from connector.settings import Settings
 from tests.problems.agency import load_account_settings
 from tests.problems.receivers import Receiver
 from tests.support.command import call

@@ -12,7 +12,7 @@ from math import ceil
 from pathlib import Path
 
 from connector.pulls.run import pull
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from tests.pulls.arithmetic import BEGAN, format_id, make_client_factory, make_record
 from tests.support.agency import published, rows
 

@@ -11,7 +11,7 @@ from connector.client.messages import build_list_request
 from connector.pulls.outcome import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from tests.support.agency import published, pulled, rows
 
 COUNTS = {"jobs": 4, "candidates": 9}

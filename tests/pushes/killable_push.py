@@ -80,7 +80,7 @@ def _run_order(order: PushOrder) -> int:
     """Push or undo as ordered, print the kill points, and return the exit status."""
     from connector.pushes.batch import apply  # noqa: PLC0415
     from connector.pushes.undo import undo  # noqa: PLC0415
-    from connector.settings.model import load_settings  # noqa: PLC0415
+    from connector.settings import load_settings  # noqa: PLC0415
     from tests.pushes.pushing import make_creates, make_plan  # noqa: PLC0415
 
     points = record_kill_points(order["kill_at"])

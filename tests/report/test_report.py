@@ -14,7 +14,7 @@ import pytest
 from connector.models.publish import publish
 from connector.report.figures import SECTIONS, TILES
 from connector.report.page import REPORT_FILE, write_report
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from connector.warehouse.published_file import query
 from tests.models.marts import jobs_and_placements, people
 from tests.models.marts.world import NOW, ModelWorld

@@ -10,7 +10,7 @@ import pytest
 
 from connector.errors import SettingsError
 from connector.errors_api import Unreachable
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from tests.client.calls import make_client
 from tests.client.peer import Peer, found
 from tests.support.command import call, variables

@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from connector.cli import main
-from connector.settings.layers import CONFIG_VARIABLE
-from connector.settings.model import ENVIRONMENT
+from connector.settings import CONFIG_VARIABLE, ENVIRONMENT
 from tests.repository import ROOT
 
 FOLDER = ROOT / "docs" / "service"

@@ -17,7 +17,7 @@ from connector.catalog import CATALOG
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, diagnose
-from connector.settings.model import Settings, load_settings
+from connector.settings import Settings, load_settings
 from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse

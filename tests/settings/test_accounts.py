@@ -9,8 +9,8 @@ import pytest
 
 from connector.errors import SettingsError, UnknownName
 from connector.operations.backup import FOLDERS
-from connector.settings.layers import OWN_FOLDERS, OWN_PREFIXES
-from connector.settings.model import ConfiguredAccount, configured_accounts, load_settings
+from connector.settings import ConfiguredAccount, configured_accounts, load_settings
+from connector.settings.folders import OWN_FOLDERS, OWN_PREFIXES
 from tests.repository import ROOT
 
 WELL = "[accounts.acme]\nbase_url = 'https://acme.example'\napi_key_file = 'acme.key'\n"
@@ -103,7 +103,7 @@ def test_a_reserved_folder_name_is_refused_as_account_name(project_folder: Path,
 def test_names_similar_to_reserved_ones_are_accepted_as_accounts(
     project_folder: Path, name: str
 ) -> None:
-    assert name == load_settings({"account": name}, {}, project_folder).account.value
+    assert name == load_settings({"account": name}, {}, project_folder).account
 
 
 def test_reserved_folder_names_match_the_documentation() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.settings.model import load_settings
-from connector.settings.values import parse_address, redact_address
+from connector.settings import load_settings
+from connector.settings.model import redact_address
+from connector.settings.values import parse_address
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 
 HASH_KEY = "planted-hash-key-77aa"
 
@@ -19,7 +19,7 @@ def test_excluded_schemas_can_be_a_list_or_comma_separated(tmp_path: Path, text:
 
     settings = load_settings({}, {}, tmp_path)
 
-    assert ("sync", "push") == settings.publish_without.value
+    assert ("sync", "push") == settings.publish_without
     assert ("publish_without", "sync, push", "connector.toml") in list(settings.display_rows())
 
 
@@ -27,7 +27,7 @@ def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: P
     text = '[publish]\nwithout = ["candidates.notes", "push", "marts.dim_candidates.phone"]\n'
     (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
 
-    left_out = load_settings({}, {}, tmp_path).publish_without.value
+    left_out = load_settings({}, {}, tmp_path).publish_without
 
     assert ("push", "candidates.notes", "marts.dim_candidates.phone") == left_out
 

@@ -8,7 +8,7 @@ import pytest
 from dagster._utils.schedules import is_valid_cron_string
 
 from connector.errors import SettingsError
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 
 TAKEN = (
     "15 2 * * *",
@@ -43,8 +43,8 @@ REFUSED = (
 def test_schedule_times_are_accepted_in_dagsters_format(tmp_path: Path, cron: str) -> None:
     settings = load_settings({"nightly_cron": f" {cron.replace(' ', '  ')} "}, {}, tmp_path)
 
-    assert cron == settings.nightly_cron.value
-    assert is_valid_cron_string(settings.nightly_cron.value)
+    assert cron == settings.nightly_cron
+    assert is_valid_cron_string(settings.nightly_cron)
 
 
 @pytest.mark.parametrize("cron", REFUSED)
@@ -66,7 +66,7 @@ def test_off_disables_a_schedule(tmp_path: Path) -> None:
     settings = load_settings({}, environ, tmp_path)
 
     found = (settings.nightly_cron, settings.intraday_cron, settings.verification_cron)
-    assert ["off"] * 3 == [each.value for each in found]
+    assert ("off",) * 3 == found
 
 
 def test_an_unknown_time_zone_is_refused(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_an_unknown_time_zone_is_refused(tmp_path: Path) -> None:
 
 def load_time_zone(name: str, folder: Path) -> str:
     """Return the time zone that the settings read from this name."""
-    return load_settings({}, {"CONNECTOR_TIME_ZONE": name}, folder).time_zone.value
+    return load_settings({}, {"CONNECTOR_TIME_ZONE": name}, folder).time_zone
 
 
 def test_an_accounts_own_times_override_those_of_the_top_level(tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_an_accounts_own_times_override_those_of_the_top_level(tmp_path: Path) -
     )
     acme, globex = (load_settings({"account": n}, {}, tmp_path) for n in ("acme", "globex"))
 
-    assert ("0 1 * * *", "0 4 * * *") == (acme.nightly_cron.value, globex.nightly_cron.value)
-    assert "Europe/Berlin" == acme.time_zone.value == globex.time_zone.value
+    assert ("0 1 * * *", "0 4 * * *") == (acme.nightly_cron, globex.nightly_cron)
+    assert "Europe/Berlin" == acme.time_zone == globex.time_zone

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError, SettingsError, UnknownName
-from connector.settings.model import ENVIRONMENT, Settings, load_settings
+from connector.settings import ENVIRONMENT, Settings, load_settings
 
 ADDRESS = "https://acme.example"
 KEY = "planted-key-0123456789"
@@ -62,9 +62,9 @@ def test_options_override_variables_and_variables_override_the_project_file(
     write_config(tmp_path, config)
     variables = {} if environ is None else {"CONNECTOR_BILLING_DAY": environ}
 
-    found = load_settings(flags, variables, tmp_path).billing_day
+    settings = load_settings(flags, variables, tmp_path)
 
-    assert expected == (found.value, found.origin)
+    assert expected == (settings.billing_day, settings.origin("billing_day"))
 
 
 def test_an_account_table_overrides_the_top_level_and_inherits_limits(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_an_account_table_overrides_the_top_level_and_inherits_limits(tmp_path: 
     settings = load_settings({"account": "acme"}, {}, tmp_path)
 
     assert (9, "connector.toml [accounts.acme]") == (
-        settings.billing_day.value,
-        settings.billing_day.origin,
+        settings.billing_day,
+        settings.origin("billing_day"),
     )
-    assert (2, "connector.toml") == (settings.connections.value, settings.connections.origin)
+    assert (2, "connector.toml") == (settings.connections, settings.origin("connections"))
     assert ("acme", "globex") == settings.accounts
 
 
@@ -94,7 +94,7 @@ def test_an_account_does_not_inherit_an_address_or_a_key(tmp_path: Path) -> None
         unnamed.connection().base_url,
         unnamed.connection().api_key.get_secret_value(),
     )
-    assert (None, None) == (named.base_url.value, named.api_key.value)
+    assert (None, None) == (named.base_url, named.api_key)
 
 
 @pytest.mark.parametrize("outside", ["CONNECTOR_BASE_URL", "CONNECTOR_API_KEY"])
@@ -185,8 +185,9 @@ def test_a_file_instead_of_the_data_folder_is_refused(tmp_path: Path, account: s
         ("connections", "33", "a whole number from 1 to 32"),
         ("lateness_seconds", "86401", "a whole number from 0 to 86400"),
         ("reserve_requests", "1.5", "a whole number from 0 to 1000000"),
-        ("models", "yes", "one of: on, off"),
-        ("publish_personal", "masked", "one of: keep, drop, hash"),
+        ("models", "yes", "'on' or 'off'"),
+        ("publish_personal", "masked", "'keep', 'drop' or 'hash'"),
+        ("region", "UK", "a country code of two letters such as GB, DE or US"),
         ("publish_without", "push,pull", "some of: landing, history, sync, push, staging, marts"),
     ],
 )
@@ -280,9 +281,9 @@ def test_a_variable_can_name_a_project_file_in_another_folder(tmp_path: Path) ->
 
     settings = load_settings({}, {"CONNECTOR_CONFIG": "conf/connector.toml"}, tmp_path)
 
-    assert folder / "d" == settings.data_dir.value
-    assert str(Path("conf/connector.toml")) == settings.data_dir.origin
-    assert f"{folder / 'key'}, named by {Path('conf/connector.toml')}" == settings.api_key.origin
+    assert folder / "d" == settings.data_dir
+    assert str(Path("conf/connector.toml")) == settings.origin("data_dir")
+    assert f"{folder / 'key'}, named by {Path('conf/connector.toml')}" == settings.origin("api_key")
 
 
 def test_a_missing_project_file_that_a_variable_names_is_refused(tmp_path: Path) -> None:
@@ -317,7 +318,7 @@ def test_a_misspelled_variable_causes_a_warning(tmp_path: Path) -> None:
 
 
 def test_an_option_that_is_not_a_setting_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="'acount' is not a setting that a flag may give"):
+    with pytest.raises(UnknownName, match="'acount' is not a setting that an option may give"):
         load_settings({"acount": "x"}, {}, tmp_path)
 
 

@@ -27,7 +27,7 @@ from connector.pulls.workspace import read_folder_identity, write_identity
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from connector.settings.model import Settings, load_settings
+from connector.settings import Settings, load_settings
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import CommandResult, call, variables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -111,7 +110,7 @@ def pulled(
     connect = partial(Client, chance=lambda: 0.5, **terms)
     settings = settings_of(sandbox, folder, key)
     if base_url is not None:
-        settings = replace(settings, base_url=replace(settings.base_url, value=base_url))
+        settings = settings.model_copy(update={"base_url": base_url})
     running = pull(settings, resources, options=options, now=time.local_now, connect=connect)
     return asyncio.run(running)
 

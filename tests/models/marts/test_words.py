@@ -7,7 +7,7 @@ from typing import Any
 
 from connector.models.project import load_project
 from connector.models.publish import publish
-from connector.settings.model import load_settings
+from connector.settings import load_settings
 from tests.catalog.document import list_quoted_words, parse_tables
 from tests.models.marts.world import (
     BORN,

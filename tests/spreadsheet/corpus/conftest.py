@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import make_template_folder

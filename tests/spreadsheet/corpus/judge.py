@@ -10,7 +10,7 @@ from typing import Any
 from connector.errors import ConnectorError
 from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
-from connector.settings.model import Settings
+from connector.settings import Settings
 from tests.spreadsheet.corpus.files import SKIP, Record, SampleFile
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
 from connector.errors import ConnectorError
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.spreadsheet.targets import TargetColumn, target_columns
 from tests.spreadsheet.corpus.cases import HEAD, person_cells
 from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_ods, make_workbook

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError
-from connector.settings.model import Settings
+from connector.settings import Settings
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.corpus.cases import HEAD, list_sample_files, people_rows, person_cells
 from tests.spreadsheet.corpus.files import SampleFile, encode_csv, make_workbook

@@ -112,9 +112,9 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
             ),
             Card(
                 "Fees by month and currency", "sum_months",
-                "SELECT month_start AS month, currency, placements,"
+                "SELECT month_start AS month, currency, placements_started AS placements,"
                 " placements_with_fee AS \"placements with a fee\", fee"
-                " FROM marts.sum_months WHERE placements > 0 AND month_start >= $begins"
+                " FROM marts.sum_months WHERE placements_started > 0 AND month_start >= $begins"
                 " ORDER BY month, currency LIMIT 18",
                 empty="No placement begins in the period or later.",
             ),
@@ -134,7 +134,7 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
                 " count(*) FILTER (is_accepted) AS accepted,"
                 " count(*) FILTER (offer_outcome = 'declined') AS declined,"
                 " count(*) FILTER (offer_outcome = 'pending') AS pending,"
-                " count(*) FILTER (is_accepted) / nullif(count(*) FILTER (is_decided), 0)"
+                " count(*) FILTER (is_accepted) / nullif(count(*) FILTER (is_answered), 0)"
                 " AS \"acceptance share\" FROM marts.fct_offers"
                 " WHERE offer_outcome <> 'accepted_offer_not_observed'"
                 " GROUP BY 1 ORDER BY offers DESC, 1",

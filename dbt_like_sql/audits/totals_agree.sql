@@ -15,7 +15,7 @@ shown as (
     union all
     select 'placements', 'dim_companies', sum(placements) from {{ ref('dim_companies') }}
     union all
-    select 'placements', 'sum_months', sum(placements) from {{ ref('sum_months') }}
+    select 'placements', 'sum_months', sum(placements_started) from {{ ref('sum_months') }}
     union all
     select 'placements', 'sum_source_effectiveness', sum(placements)
     from {{ ref('sum_source_effectiveness') }}

@@ -77,10 +77,10 @@ jobs as (
         companies.applied_fee_percentage as company_percentage,
         openings.opening_number,
         openings.opened_on,
-        openings.placements as placements_in_opening,
+        openings.placements_in_opening,
         coalesce(jobs.is_open, false) as is_open_now,
         -- A job that was opened again looks for people anew.
-        if(is_open_now, greatest(jobs.positions - coalesce(openings.placements, 0), 0), null)
+        if(is_open_now, greatest(jobs.positions - coalesce(openings.placements_in_opening, 0), 0), null)
             as positions_open,
         if(is_open_now, greatest(as_of.as_of_date - openings.opened_on, 0), null) as age_days,
         if(is_open_now, greatest(as_of.as_of_date - greatest(

@@ -1,9 +1,7 @@
 with
 
 current_visits as (
-    select *, max(stage_order) over (partition by candidate_id) as furthest
-    from {{ ref('fct_candidate_stages') }}
-    qualify is_current
+    select * from {{ ref('fct_candidate_stages') }} where is_current
 ),
 
 interviews as (
@@ -62,7 +60,6 @@ select
     stages.stage_order,
     coalesce(stages.stage_kind, 'unknown') as stage_kind,
     coalesce(stages.is_active, false) as is_active,
-    current_visits.furthest as furthest_stage_order,
     current_visits.entered_at,
     current_visits.is_entry_observed,
     current_visits.days_at_least as days_in_stage,

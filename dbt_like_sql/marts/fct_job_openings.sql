@@ -136,7 +136,7 @@ select
     people.team,
     filled.employment_type,
     filled.positions,
-    filled.placements,
+    filled.placements as placements_in_opening,
     case
         when filled.is_marked_filled or filled.placements >= filled.positions then 'filled'
         when filled.placements > 0 then 'partly_filled'

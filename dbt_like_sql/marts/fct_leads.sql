@@ -74,13 +74,13 @@ select
     case when live.lead_id is not null
         then trim(concat_ws(' ', live.first_name, live.last_name))
     end as full_name,
-    live.company_name,
+    live.company_name as lead_company_name,
     live.email,
     live.phone,
     live.city,
     live.country,
     live.industry,
-    live.job_title,
+    live.job_title as lead_job_title,
     judged.lead_state,
     judged.lead_status_id,
     coalesce(judged.lead_status_name, 'unmapped') as lead_status_name,

@@ -17,7 +17,7 @@ visits as (
     select
         *,
         lead(stage) over in_order as stage_after,
-        lead(entered_at) over in_order as decided_at
+        lead(entered_at) over in_order as answered_at
     from unheld
     where stage is distinct from stage_before
     window in_order as (partition by candidate_id order by visit_number)
@@ -38,10 +38,10 @@ select
     end as offer_outcome,
     case offer_outcome
         when 'accepted_offer_not_observed' then if(is_entry_observed, entered_at, null)
-        when 'accepted' then visits.decided_at
-        when 'declined' then visits.decided_at
-    end as decided_at,
-    offer_outcome in ('accepted', 'declined') as is_decided,
+        when 'accepted' then visits.answered_at
+        when 'declined' then visits.answered_at
+    end as answered_at,
+    offer_outcome in ('accepted', 'declined') as is_answered,
     offer_outcome = 'accepted' as is_accepted,
     visits.source,
     visits.source_group,

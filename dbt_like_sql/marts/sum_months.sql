@@ -43,7 +43,7 @@ select
         when months.month_start = date_trunc('month', as_of.as_of_date) then 'current'
         when months.month_start is not null then 'future'
     end as month_kind,
-    coalesce(placed.placements, 0) as placements,
+    coalesce(placed.placements, 0) as placements_started,
     coalesce(placed.placements_with_fee, 0) as placements_with_fee,
     placed.placements_with_fee / placed.placements as fee_coverage,
     placed.fee::decimal(18, 2) as fee,

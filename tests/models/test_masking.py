@@ -298,7 +298,7 @@ def test_the_personal_columns_of_shipped_marts_are_the_listed_ones() -> None:
         "dim_candidates.expected_salary",
         "dim_candidates.expected_day_rate",
         *(f"fct_leads.{name}" for name in ("full_name", "email", "phone", "city", "country")),
-        "fct_leads.job_title",
+        "fct_leads.lead_job_title",
         *(f"fct_contract_months.{name}" for name in ("day_rate", "billings", "reporting_billings")),
         "fct_contracts.day_rate",
         "fct_contracts.contract_value",

@@ -36,7 +36,7 @@ def test_fct_placements_has_the_bookings_that_are_not_cancelled(jobs_world: Buil
 
 def test_fees_of_different_currencies_are_not_added(jobs_world: BuiltWorld) -> None:
     columns = (
-        *("month_kind", "placements", "placements_with_fee", "fee_coverage", "fee"),
+        *("month_kind", "placements_started", "placements_with_fee", "fee_coverage", "fee"),
         *("confirmed_fee", "permanent_fee", "reporting_fee"),
     )
 
@@ -73,7 +73,14 @@ def test_data_quality_counts_records_without_needed_values(jobs_world: BuiltWorl
 
 def test_each_reopening_of_a_job_starts_a_new_opening(jobs_world: BuiltWorld) -> None:
     columns = (
-        *("opening_outcome", "opened_on", "opened_basis", "filled_on", "fill_basis", "placements"),
+        *(
+            "opening_outcome",
+            "opened_on",
+            "opened_basis",
+            "filled_on",
+            "fill_basis",
+            "placements_in_opening",
+        ),
         *("days_to_fill", "days_to_fill_min", "days_to_fill_max", "working_days_to_fill"),
     )
 
@@ -98,7 +105,7 @@ def test_a_job_with_several_positions_is_filled_by_its_first_placement(
     assert [3, 2, "partly_filled", "2026-01-19", 14, 10, None, None] == jobs_world.read_row(
         "marts.fct_job_openings",
         "job_id = 'multi'",
-        *("positions", "placements", "opening_outcome", "filled_on", "days_to_fill"),
+        *("positions", "placements_in_opening", "opening_outcome", "filled_on", "days_to_fill"),
         *("working_days_to_fill", "fully_filled_on", "days_to_fill_all"),
     )
 

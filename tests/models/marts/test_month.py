@@ -59,14 +59,14 @@ def test_placements_and_fees_equal_the_truth(month: SimulatedMonth) -> None:
     sure = truth.status.isin(("confirmed", "in_progress", "completed"))
     truth["confirmed_fee"] = truth.fee.where(sure)
     summed = truth.groupby(["month_start", "currency"], dropna=False).agg(
-        placements=("booking_id", "size"),
+        placements_started=("booking_id", "size"),
         placements_with_fee=("fee", "count"),
         fee=("fee", lambda fees: fees.sum(min_count=1)),
         confirmed_fee=("confirmed_fee", lambda fees: fees.sum(min_count=1)),
         reporting_fee=("reporting_fee", lambda fees: fees.sum(min_count=1)),
     )
     summed = summed.reset_index()
-    assert_same_rows(month.mart("sum_months", "placements > 0"), summed, *summed.columns)
+    assert_same_rows(month.mart("sum_months", "placements_started > 0"), summed, *summed.columns)
 
 
 def test_contract_months_and_ending_contracts_equal_the_truth(month: SimulatedMonth) -> None:

@@ -238,7 +238,7 @@ def test_openings_and_their_fill_dates_equal_the_truth(month: SimulatedMonth) ->
         "job_id",
         "opening_number",
         "opened_on",
-        "placements",
+        "placements_in_opening",
         "opening_outcome",
         "filled_on",
     ]

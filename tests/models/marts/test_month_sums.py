@@ -42,7 +42,7 @@ def test_open_job_sums_and_coverage_equal_the_truth(month: SimulatedMonth) -> No
     # A reopened job counts the placements since.
     fills = month.mart("fct_job_openings").sort_values("opening_number").groupby("job_id").last()
     is_first = fills.opening_number.reindex(jobs.index).fillna(1).astype(int) == 1
-    ours = ours.reindex(jobs.index).fillna(0).where(is_first, fills.placements)
+    ours = ours.reindex(jobs.index).fillna(0).where(is_first, fills.placements_in_opening)
     left = jobs.positions_available.fillna(1) - ours
     pay = (jobs.salary_min.fillna(jobs.salary_max) + jobs.salary_max.fillna(jobs.salary_min)) / 2
     client = month.companies.reindex(jobs.company_id).set_index(jobs.index)

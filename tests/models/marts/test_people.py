@@ -114,7 +114,7 @@ def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> No
         ("fay", "2026-01-01", "pending", False, False),
         ("gus", None, "accepted_offer_not_observed", False, False),
     ] == people_world.query_tuples(
-        "SELECT candidate_id, offered_month, offer_outcome, is_decided, is_accepted "
+        "SELECT candidate_id, offered_month, offer_outcome, is_answered, is_accepted "
         "FROM marts.fct_offers ORDER BY candidate_id"
     )
 

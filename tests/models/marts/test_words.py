@@ -91,7 +91,7 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
         "SELECT booking_id, start_date, end_date, time_zone FROM marts.fct_placements ORDER BY ALL"
     )
     assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.query_tuples(
-        "SELECT month_start, placements FROM marts.sum_months WHERE placements > 0 "
+        "SELECT month_start, placements_started FROM marts.sum_months WHERE placements_started > 0 "
         "ORDER BY month_start"
     )
     # It is 6 March at 01:00 in Berlin.
@@ -340,7 +340,7 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
         "SELECT company_name, is_deleted, jobs FROM marts.dim_companies ORDER BY ALL"
     )
     assert [(None, 2, 5000)] == shown.query_tuples(
-        "SELECT currency, placements, fee FROM marts.sum_months"
+        "SELECT currency, placements_started, fee FROM marts.sum_months"
     )
     # The one placement is only scheduled.
     assert [2, 2, 1, 1, 4, 0] == shown.read_row(

@@ -1,66 +1,60 @@
 with
 
 -- Bookings of a job that is not live, or of no job, are counted in a row of their own.
-named as (
-    select job_id from {{ ref('stg_jobs') }}
-    union
-    select coalesce(job_id, 'none')
-    from {{ ref('stg_bookings') }}
+booked as (
+    select
+        *,
+        coalesce(job_id, 'none') as job_key,
+        counts_as in ('interview_held', 'interview_to_come') as is_interview,
+        counts_as = 'interview_held' as is_held_interview,
+        counts_as = 'placement' as is_placement
+    from {{ ref('fct_bookings') }}
     where booking_type in ('interview', 'permanent', 'contract')
 ),
 
-met as (
-    select coalesce(job_id, 'none') as job_id, candidate_id, 1 as interviews,
-        is_held::integer as held, 0 as placements
-    from {{ ref('stg_interviews') }}
-    union all
-    select coalesce(job_id, 'none'), candidate_id, 0, 0, 1
-    from {{ ref('fct_placements') }}
-    where is_placement
+named as (
+    select job_id from {{ ref('stg_jobs') }}
+    union
+    select job_key from booked
 ),
 
 pairs as (
-    select job_id, candidate_id, sum(interviews) as interviews, sum(held) as held,
-        sum(placements) as placements
-    from met
-    group by job_id, candidate_id
+    select
+        job_key,
+        candidate_id,
+        count(*) filter (where is_interview) as interviews,
+        count(*) filter (where is_held_interview) as held,
+        count(*) filter (where is_placement) as placements
+    from booked
+    where is_interview or is_placement
+    group by all
 ),
 
 counted as (
     select
-        job_id,
-        sum(held)::bigint as interviews_held,
-        sum(interviews - held)::bigint as interviews_to_come,
-        sum(placements)::bigint as placements,
+        job_key,
         count(*) filter (where interviews > 0) as candidates_with_interview,
         count(*) filter (where held > 0) as candidates_interviewed,
         count(*) filter (where held > 1) as candidates_interviewed_again,
         count(*) filter (where placements > 0) as candidates_placed,
         count(*) filter (where placements > 0 and held > 0) as candidates_placed_after_interview
     from pairs
-    group by job_id
+    group by job_key
 ),
 
-booked as (
+totals as (
     select
-        coalesce(bookings.job_id, 'none') as job_id,
-        count(*) filter (where is_interview and bookings.status = 'cancelled')
-            as interviews_cancelled,
-        max(bookings.start_datetime) filter (where is_interview and is_held)
-            as last_interview_at,
-        min(bookings.start_datetime) filter (where is_interview and meeting_state = 'to_come')
-            as next_interview_at,
-        -- Interviews and placements that count.
-        max(bookings.created_at) filter (
-            where placements.booking_id is not null
-            or (is_interview and meeting_state is not null)
-        ) as last_booked_at
-    from (
-        select *, booking_type = 'interview' as is_interview from {{ ref('stg_bookings') }}
-    ) as bookings
-    left join {{ ref('stg_placements') }} as placements
-        on placements.booking_id = bookings.booking_id and not placements.is_fall_off
-    group by coalesce(bookings.job_id, 'none')
+        job_key,
+        count(*) filter (where is_held_interview) as interviews_held,
+        count(*) filter (where counts_as = 'interview_to_come') as interviews_to_come,
+        count(*) filter (where counts_as = 'interview_cancelled') as interviews_cancelled,
+        count(*) filter (where is_placement) as placements,
+        max(starts_at) filter (where is_held_interview) as last_interview_at,
+        min(starts_at) filter (where counts_as = 'interview_to_come') as next_interview_at,
+        max(created_at) filter (where is_interview or counts_as in ('placement', 'extension'))
+            as last_booked_at
+    from booked
+    group by job_key
 ),
 
 jobs as (
@@ -84,9 +78,9 @@ jobs as (
             as positions_open,
         if(is_open_now, greatest(as_of.as_of_date - openings.opened_on, 0), null) as age_days,
         if(is_open_now, greatest(as_of.as_of_date - greatest(
-            (booked.last_booked_at at time zone as_of.time_zone)::date, openings.opened_on
+            (totals.last_booked_at at time zone as_of.time_zone)::date, openings.opened_on
         ), 0), null) as days_since_last_booking,
-        booked.* exclude (job_id),
+        totals.* exclude (job_key),
         if(is_open_now, jobs.application_deadline < as_of.as_of_date, null) as is_past_deadline,
         case when jobs.employment_type in ('contractor', 'interim', 'freelance', 'temporary')
             then coalesce(jobs.rate_code, jobs.salary_code)
@@ -100,7 +94,7 @@ jobs as (
         on companies.company_id = jobs.company_id
     left join {{ ref('fct_job_openings') }} as openings
         on openings.job_id = named.job_id and openings.is_last
-    left join booked on booked.job_id = named.job_id
+    left join totals on totals.job_key = named.job_id
 ),
 
 priced as (
@@ -162,15 +156,15 @@ select
     priced.positions_open,
     priced.last_booked_at,
     priced.days_since_last_booking,
-    coalesce(counted.interviews_held, 0) as interviews_held,
-    coalesce(counted.interviews_to_come, 0) as interviews_to_come,
+    coalesce(priced.interviews_held, 0) as interviews_held,
+    coalesce(priced.interviews_to_come, 0) as interviews_to_come,
     coalesce(priced.interviews_cancelled, 0) as interviews_cancelled,
     coalesce(counted.candidates_with_interview, 0) as candidates_with_interview,
     coalesce(counted.candidates_interviewed, 0) as candidates_interviewed,
     coalesce(counted.candidates_interviewed_again, 0) as candidates_interviewed_again,
     coalesce(counted.candidates_placed, 0) as candidates_placed,
     coalesce(counted.candidates_placed_after_interview, 0) as candidates_placed_after_interview,
-    coalesce(counted.placements, 0) as placements,
+    coalesce(priced.placements, 0) as placements,
     priced.last_interview_at,
     priced.next_interview_at,
     try_cast(priced.salary_min as decimal(18, 2)) as salary_min,
@@ -200,7 +194,7 @@ select
     priced.updated_at,
     coalesce(priced.is_fully_read, false) as is_fully_read
 from priced
-left join counted on counted.job_id = priced.id
+left join counted on counted.job_key = priced.id
 left join {{ ref('stg_people') }} as people on people.person_id = priced.assigned_to
 left join {{ ref('exchange_rates') }} as rates on rates.currency = priced.currency
 left join {{ ref('dim_days') }} as starts on starts.day = priced.opened_on and priced.is_open_now

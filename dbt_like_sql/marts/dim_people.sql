@@ -20,9 +20,9 @@ work as (
     union all
     select assigned_to, 'lead', null, null, null from {{ ref('stg_leads') }}
     union all
-    select assigned_to, 'interview', null, null, null
-    from {{ ref('stg_interviews') }}
-    where not is_held
+    select consultant_id, 'interview', null, null, null
+    from {{ ref('fct_bookings') }}
+    where counts_as = 'interview_to_come'
     union all
     select consultant_id, 'contract', null, null, null
     from {{ ref('fct_placements') }}

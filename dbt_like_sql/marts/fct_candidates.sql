@@ -4,16 +4,18 @@ current_visits as (
     select * from {{ ref('fct_candidate_stages') }} where is_current
 ),
 
-interviews as (
+bookings as (
     select
         candidate_id,
-        count(*) filter (where is_held) as interviews_held,
-        count(*) filter (where not is_held) as interviews_to_come,
-        count(distinct job_id) filter (where is_held) as jobs_interviewed_for,
-        min(start_datetime) filter (where is_held) as first_interview_at,
-        max(start_datetime) filter (where is_held) as last_interview_at,
-        min(start_datetime) filter (where not is_held) as next_interview_at
-    from {{ ref('stg_interviews') }}
+        count(*) filter (where counts_as = 'interview_held') as interviews_held,
+        count(*) filter (where counts_as = 'interview_to_come') as interviews_to_come,
+        count(distinct job_id) filter (where counts_as = 'interview_held') as jobs_interviewed_for,
+        min(starts_at) filter (where counts_as = 'interview_held') as first_interview_at,
+        max(starts_at) filter (where counts_as = 'interview_held') as last_interview_at,
+        min(starts_at) filter (where counts_as = 'interview_to_come') as next_interview_at,
+        max(created_at) as last_booked_at,
+        max(starts_at) filter (where is_held) as last_met_at
+    from {{ ref('fct_bookings') }}
     group by candidate_id
 ),
 
@@ -29,12 +31,12 @@ followed as (
     select
         submissions.candidate_id,
         submissions.submitted_at,
-        min(interviews.start_datetime) as interviewed_at
+        min(interviews.starts_at) as interviewed_at
     from submissions
-    left join {{ ref('stg_interviews') }} as interviews
+    left join {{ ref('fct_bookings') }} as interviews
         on interviews.candidate_id = submissions.candidate_id
-        and interviews.is_held
-        and interviews.start_datetime >= submissions.submitted_at
+        and interviews.counts_as = 'interview_held'
+        and interviews.starts_at >= submissions.submitted_at
     group by submissions.candidate_id, submissions.submitted_at
 ),
 
@@ -42,15 +44,6 @@ placed as (
     select candidate_id, count(*) as placements, min(placed_on) as first_placed_on
     from {{ ref('fct_placements') }}
     where is_placement
-    group by candidate_id
-),
-
-booked as (
-    select
-        candidate_id,
-        max(created_at) as last_booked_at,
-        max(start_datetime) filter (where is_held) as last_met_at
-    from {{ ref('stg_bookings') }}
     group by candidate_id
 )
 
@@ -75,15 +68,15 @@ select
     followed.interviewed_at as interviewed_after_submission_at,
     round((epoch(followed.interviewed_at) - epoch(followed.submitted_at)) / 86400, 2)
         as days_submitted_to_interview,
-    coalesce(interviews.interviews_held, 0) as interviews_held,
-    coalesce(interviews.interviews_to_come, 0) as interviews_to_come,
-    coalesce(interviews.jobs_interviewed_for, 0) as jobs_interviewed_for,
-    interviews.first_interview_at,
-    interviews.last_interview_at,
-    interviews.next_interview_at,
+    coalesce(bookings.interviews_held, 0) as interviews_held,
+    coalesce(bookings.interviews_to_come, 0) as interviews_to_come,
+    coalesce(bookings.jobs_interviewed_for, 0) as jobs_interviewed_for,
+    bookings.first_interview_at,
+    bookings.last_interview_at,
+    bookings.next_interview_at,
     coalesce(placed.placements, 0) as placements,
     placed.first_placed_on,
-    greatest(candidates.updated_at, booked.last_booked_at, booked.last_met_at) as last_activity_at,
+    greatest(candidates.updated_at, bookings.last_booked_at, bookings.last_met_at) as last_activity_at,
     round(greatest(epoch(as_of.as_of_at) - epoch(last_activity_at), 0) / 86400, 2)
         as days_since_last_activity,
     candidates.created_at,
@@ -93,7 +86,6 @@ from {{ ref('dim_candidates') }} as candidates
 cross join {{ ref('as_of') }} as as_of
 left join current_visits on current_visits.candidate_id = candidates.candidate_id
 left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = candidates.stage
-left join interviews on interviews.candidate_id = candidates.candidate_id
+left join bookings on bookings.candidate_id = candidates.candidate_id
 left join followed on followed.candidate_id = candidates.candidate_id
 left join placed on placed.candidate_id = candidates.candidate_id
-left join booked on booked.candidate_id = candidates.candidate_id

@@ -26,16 +26,13 @@ dated as (
     from done
     join days on days.quarter = done.quarter
     union all
-    select assigned_to, created_date, 'interview_booked', null, null
-    from {{ ref('stg_interviews') }}
-    union all
-    select assigned_to, start_date, 'interview_held', null, null
-    from {{ ref('stg_interviews') }}
-    where is_held
+    select consultant_id, created_date, 'interview_booked', null, null
+    from {{ ref('fct_bookings') }}
+    where counts_as in ('interview_held', 'interview_to_come')
     union all
     select consultant_id, start_date, counts_as, null, null
     from {{ ref('fct_bookings') }}
-    where counts_as in ('consultation', 'site_visit') and is_held
+    where is_held
     union all
     select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
     from {{ ref('fct_placements') }}

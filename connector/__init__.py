@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from connector.catalog import CATALOG as CATALOG
     from connector.client.client import Client as Client
     from connector.errors import ConnectorError as ConnectorError
+    from connector.errors import Forbidden as Forbidden
+    from connector.errors import InDoubt as InDoubt
+    from connector.errors import NotFound as NotFound
+    from connector.errors import RateLimited as RateLimited
+    from connector.errors import Refused as Refused
     from connector.errors import SettingsError as SettingsError
+    from connector.errors import Unauthorized as Unauthorized
+    from connector.errors import Unreachable as Unreachable
+    from connector.errors import ValidationFailed as ValidationFailed
     from connector.errors import WarehouseError as WarehouseError
-    from connector.errors_api import Forbidden as Forbidden
-    from connector.errors_api import InDoubt as InDoubt
-    from connector.errors_api import NotFound as NotFound
-    from connector.errors_api import RateLimited as RateLimited
-    from connector.errors_api import Refused as Refused
-    from connector.errors_api import Unauthorized as Unauthorized
-    from connector.errors_api import Unreachable as Unreachable
-    from connector.errors_api import ValidationFailed as ValidationFailed
     from connector.models.exports import read as read
     from connector.models.exports import sql as sql
     from connector.models.publish import PublishResult as PublishResult
@@ -38,14 +38,14 @@ _MODULES = {
     "ConnectorError": "errors",
     "SettingsError": "errors",
     "WarehouseError": "errors",
-    "Forbidden": "errors_api",
-    "InDoubt": "errors_api",
-    "NotFound": "errors_api",
-    "RateLimited": "errors_api",
-    "Refused": "errors_api",
-    "Unauthorized": "errors_api",
-    "Unreachable": "errors_api",
-    "ValidationFailed": "errors_api",
+    "Forbidden": "errors",
+    "InDoubt": "errors",
+    "NotFound": "errors",
+    "RateLimited": "errors",
+    "Refused": "errors",
+    "Unauthorized": "errors",
+    "Unreachable": "errors",
+    "ValidationFailed": "errors",
     "read": "models.exports",
     "sql": "models.exports",
     "PublishResult": "models.publish",
@@ -53,9 +53,9 @@ _MODULES = {
     "PullReport": "pulls.outcome",
     "PullOptions": "pulls.reading",
     "pull": "pulls.run",
-    "Settings": "settings.model",
-    "configured_accounts": "settings.model",
-    "load_settings": "settings.model",
+    "Settings": "settings",
+    "configured_accounts": "settings",
+    "load_settings": "settings",
     "query": "warehouse.published_file",
 }
 """Module of each public name, below `connector`."""

@@ -1,61 +1,10 @@
-"""Errors of the connector, grouped by what the caller should do.
-
-    ConnectorError
-    ├── Misused                  change the command or the settings (exit 2)
-    │   ├── SettingsError        a setting is missing, malformed or unsafe
-    │   ├── UnusableId           an id that no path can contain
-    │   └── UnknownName          a resource, field, sort or option that does not exist
-    ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
-    ├── Denied                   ask for access; repeating will not help
-    │   ├── Unauthorized         401: the key is missing or not accepted
-    │   └── Forbidden            403: the key lacks the scope of this operation
-    ├── Refused                  change what was sent; repeating will not help
-    │   ├── InvalidRequest       400: the request is malformed
-    │   ├── NotFound             404: there is no such record
-    │   ├── ValidationFailed     422: fields were refused, with messages by field
-    │   └── UnexpectedStatus     a status that the API does not document
-    ├── TryAgain                 nothing was applied; the same request may be repeated later
-    │   ├── RateLimited          429: the minute's or the month's allowance is spent
-    │   ├── Unreachable          no connection could be made
-    │   ├── NoAnswer             the answer to a read did not arrive whole and in time
-    │   ├── ServerFailed         5xx to a read
-    │   └── LeaseHeld            another run of this account is under way
-    ├── NotTheApi                the answer cannot come from this API: check the address
-    │   ├── Redirected           3xx: redirects are never followed
-    │   ├── UnreadableAnswer     not JSON, or JSON of another shape
-    │   ├── AnswerTooLarge       the body passed the cap
-    │   └── AnswerBroken         unreadable, from an address that gave readable answers before
-    ├── InDoubt                  a write was sent and its result is unknown: check first
-    ├── Stopped                  a limit was reached; run again to continue (exit 4)
-    │   ├── BudgetSpent          the run's own limit of requests
-    │   ├── QuotaSpent           the month's allowance
-    │   └── LeaseLost            another run has taken over
-    ├── WarehouseError           the data folder or a file in it cannot be used
-    │   ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
-    │   ├── DamagedLog           the log of the last commits cannot be read back
-    │   ├── LedgerError          the ledger is damaged, lost or of another folder
-    │   ├── WarehouseBusy        another process holds the file
-    │   ├── NothingPublished     there is no published file yet
-    │   └── MartsMissing         the published file has no marts
-    ├── BackupError              a backup cannot be written, or restored here
-    ├── NotDelivered             an alert did not arrive; it waits and is sent again
-    ├── PublishingRefused        checks that block have failed; the old file stays
-    ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
-    │   ├── ReferenceUnknown     a ref() or source() names nothing
-    │   └── ModelFailed          DuckDB did not build it (exit 1)
-    └── SpreadsheetError         a spreadsheet cannot be read or written (exit 2)
-        ├── DamagedSpreadsheet   it cannot be read to its end
-        ├── EncodingUnknown      the text's encoding is not certain
-        ├── SheetUnknown         several sheets may be meant
-        ├── SpreadsheetChanged   the file was changed while it was being read
-        └── ReportRefused        a report would not show every row's outcome (exit 1)
+"""Errors of the connector, grouped by what the caller should do; docs/ERRORS.md lists all codes.
 
 An error is a class if a caller catches it or if it has its own exit status. Other errors are a
 `code` of their class.
 
 `str(error)` is one sentence on what happened and where, `error.action` is one sentence on the next
-step, and `error.code` is stable and documented. No error contains the API key. Only
-`EncodingUnknown.samples`, which the owner of the file sees, contains personal values.
+step, and `error.code` is stable and documented. No error contains the API key.
 """
 
 from __future__ import annotations
@@ -64,11 +13,16 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar
 
 _ACCEPT = "run 'connector pull --accept-deletes'"
+_RESTORE = (
+    "Move the account's files to another folder, and restore a backup with 'connector restore"
+    " FROM'. Without a backup, "
+)
 
 
 class ConnectorError(Exception):
@@ -102,6 +56,16 @@ class ConnectorError(Exception):
         "record_forbidden": (
             "Ask the platform's support why the key may read the list, but not this record. The"
             " other records are loaded, and the next pull reads it again."
+        ),
+        "backup": (
+            "Check that the folder exists, and that this user can write to it. Nothing was changed."
+        ),
+        "backup_damaged": (
+            "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
+        ),
+        "not_delivered": (
+            "Check notify_urls and the network. The next 'connector status --notify' sends it"
+            " again."
         ),
     }
 
@@ -176,16 +140,244 @@ def _suggestion(near: Iterable[str]) -> str:
     return f" Did you mean {names}?" if names else ""
 
 
+# -- Answers of the API ----------------------------------------------------------------------------
+
+
+class Answered(ConnectorError):
+    """The API rejected the request or failed (API 7).
+
+    `answer` is, for example, "answered 404"; `reason` also contains the API's message.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        status: int,
+        api_code: str | None = None,
+        api_message: str | None = None,
+        code: str | None = None,
+        action: str | None = None,
+    ) -> None:
+        self.where, self.status, self.answer = where, status, f"answered {status}"
+        self.api_code, self.api_message = api_code, api_message
+        self.reason = self.answer + (f": {api_message}" if api_message else "")
+        super().__init__(f"{where} was {self.reason}", code=code, action=action)
+
+
+class Unauthorized(Answered):
+    """401: the key is missing or was rejected (API 5.3)."""
+
+    action = "Check CONNECTOR_API_KEY. If in doubt, generate a new key in the platform's settings."
+
+
+class Forbidden(Answered):
+    """403: the key does not have the scope of this operation (API 5.4)."""
+
+    def __init__(self, where: str, *, scope: str | None = None, **answer: Any) -> None:
+        self.scope = scope
+        named = f"Give the key the scope {scope!r}, or exclude this resource."
+        general = "Give the API key the scope that this operation requires."
+        super().__init__(where, action=named if scope else general, **answer)
+
+
+class Refused(Answered):
+    """The API rejected the content of the request. Repeating the request does not help."""
+
+    action = "Change the request; repeating it gives the same answer."
+    codes: ClassVar = {"invalid_request": action}
+
+
+class NotFound(Refused):
+    """404: the API has no such record at the server time `served_at`, if `is_api_error`.
+
+    Without the error format of the API, the 404 may come from a proxy and proves nothing.
+    """
+
+    action = "Check the id. If every request fails like this, check CONNECTOR_BASE_URL."
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        is_api_error: bool = False,
+        served_at: datetime | None = None,
+        **answer: Any,
+    ) -> None:
+        self.is_api_error, self.served_at = is_api_error, served_at
+        super().__init__(where, **answer)
+
+
+class ValidationFailed(Refused):
+    """422: the API rejected fields. `errors` has its messages by field (API 7.1)."""
+
+    def __init__(self, where: str, *, errors: Mapping[str, tuple[str, ...]], **answer: Any) -> None:
+        self.errors = dict(errors)
+        fields = ", ".join(self.errors) or "the API does not say which"
+        action = f"Correct these fields, and send the record again: {fields}."
+        super().__init__(where, action=action, **answer)
+
+
+class UnexpectedStatus(Refused):
+    """The status is not documented by the API."""
+
+    action = "Check CONNECTOR_BASE_URL. If it is correct, the API has changed: report the status."
+
+
+class TryAgain(ConnectorError):
+    """Nothing was changed. The same request can be repeated later."""
+
+    action = "Run the command again later. Loaded records are kept."
+    retry_after_seconds: float | None = None
+    """The value of `Retry-After`; None if the answer has none."""
+
+
+class RateLimited(TryAgain):
+    """429 after all retries, or the wait for the rate limit would be longer than allowed."""
+
+    def __init__(self, where: str, *, reset_in_seconds: float | None, is_sent: bool = True) -> None:
+        self.where, self.reset_in_seconds = where, reset_in_seconds
+        when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
+        what = "was answered 429: the rate limit is exceeded"
+        if not is_sent:
+            what = "was not sent, because the wait for the rate limit is too long"
+        super().__init__(f"{where} {what}{when}")
+
+
+class Unreachable(TryAgain):
+    """The connection failed, so nothing was sent."""
+
+    action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
+    codes: ClassVar = {
+        "certificate_expired": (
+            "Ask the administrator of the server to renew the certificate. Also check this"
+            " machine's clock."
+        ),
+        "certificate_of_another_host": (
+            "Check CONNECTOR_BASE_URL: use the host name for which the certificate was issued."
+        ),
+        "certificate_untrusted": (
+            "Check CONNECTOR_BASE_URL. If the server uses a private certificate authority, set"
+            " CONNECTOR_CA_FILE to its certificate file."
+        ),
+        "name_not_resolved": (
+            "Check the host name in CONNECTOR_BASE_URL, and the name server of this machine."
+        ),
+        "connection_refused": (
+            "Check the host and the port in CONNECTOR_BASE_URL, and the firewall in between."
+        ),
+        "proxy_refused": "Check CONNECTOR_PROXY, and if the proxy permits this host.",
+    }
+
+
+class NoAnswer(TryAgain):
+    """The complete response to a read did not arrive before the timeout."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.answer = f"not answered: {reason}"
+        super().__init__(f"{where} was {self.answer}")
+
+
+class ServerFailed(TryAgain, Answered):
+    """5xx for a read: the server failed (API 7)."""
+
+
+class LeaseHeld(TryAgain):
+    """Another run of this kind is in progress, so this run sent nothing."""
+
+    # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
+    action = "Wait until that run ends ('connector status' shows its progress), or stop it."
+
+
+class NotTheApi(ConnectorError):
+    """The response is not from this API, so it is ignored.
+
+    `answer` describes the response, for example "answered with JSON that is not an object", and
+    `reason` adds details.
+    """
+
+    action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
+    codes: ClassVar = {
+        # Redirects are not followed, because the key must not be sent to another address.
+        "redirected": (
+            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
+        ),
+        "redirected_to_slash": (
+            "Ask the administrator of the web server or proxy to answer paths without a slash at"
+            " the end instead of redirecting them. CONNECTOR_BASE_URL is correct."
+        ),
+        "answer_broken": (
+            "Run the command again later: earlier answers of this address were readable. If the"
+            " error does not go away, send the request and the reason to the platform's support."
+        ),
+    }
+
+    def __init__(
+        self,
+        where: str,
+        answer: str,
+        more: str = "",
+        *,
+        code: str | None = None,
+        action: str | None = None,
+    ) -> None:
+        self.where, self.answer, self.reason = where, answer, answer + more
+        super().__init__(f"{where} was {self.reason}", code=code, action=action)
+
+
+class UnreadableAnswer(NotTheApi):
+    """The body is not JSON, or does not have the format of the API."""
+
+
+class AnswerTooLarge(NotTheApi):
+    """The body is larger than the limit, and the rest of it was not read."""
+
+
+class InDoubt(ConnectorError):
+    """A write was sent and its result is unknown. The write must not be repeated without a check.
+
+    `answer` describes the response without the API's message; None if no response arrived.
+    """
+
+    action = "Check if the record exists with these values before you send it again."
+
+    def __init__(self, where: str, reason: str, answer: str | None = None) -> None:
+        self.where, self.reason, self.answer = where, reason, answer
+        super().__init__(f"{where} was sent, but its result is unknown: {reason}")
+
+
+class Stopped(ConnectorError):
+    """A limit was reached. Loaded records are kept, and the next run continues."""
+
+    action = "Run the same command again to continue."
+    exit_status = 4
+    codes: ClassVar = {
+        "budget_spent": action,
+        "quota_spent": (
+            "Run the same command again in the next billing cycle. Loaded records are kept."
+        ),
+    }
+
+
+def quota_spent(message: str, resets_at: str | None = None) -> Stopped:
+    """Return the error for a used-up month; `resets_at` is the time in ISO 8601, if known."""
+    action = f"Run the same command again after {resets_at}. Loaded records are kept."
+    return Stopped(message, code="quota_spent", action=action if resets_at else None)
+
+
+class LeaseLost(Stopped):
+    """Another run took over, because this run was paused for too long."""
+
+
 # -- Files -----------------------------------------------------------------------------------------
+
+
 class WarehouseError(ConnectorError):
     """The data folder or a file in it cannot be used."""
 
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
     codes: ClassVar = {
-        "work_lost": (
-            "Move the account's files to another folder, and restore a backup with 'connector"
-            " restore FROM'. Without a backup, pull: the history starts again from today."
-        ),
+        "work_lost": f"{_RESTORE}pull: the history starts again from today.",
         "no_file_locks": (
             "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network"
             " share (for NFS: start the lock service, and remove the mount option 'nolock')."
@@ -193,55 +385,35 @@ class WarehouseError(ConnectorError):
         "disk_full": (
             "Free space on this disk, then run the command again. Committed data is not lost."
         ),
-    }
-
-
-class NotAWarehouse(WarehouseError):
-    """The file is not a DuckDB database, or the connector did not create it."""
-
-    action = (
-        "Move the account's files to another folder, and restore a backup with 'connector restore"
-        " FROM'. Without a backup, move only this file away and pull: the pull recovers the records"
-        " from recruitment.duckdb or the API."
-    )
-
-
-class DamagedLog(WarehouseError):
-    """DuckDB's log of the last commits cannot be read. The database file itself is not damaged."""
-
-    action = (
-        "Move this log to another folder, then run 'connector pull': it reads the lost records"
-        " again."
-    )
-
-
-_NEW_LEDGER = (
-    "Move the account's files to another folder, and restore a backup with 'connector restore"
-    " FROM'. Without a backup, pull into the empty folder: the history starts again. Do not push"
-    " earlier files again, because their rows may be created twice."
-)
-
-
-class LedgerError(WarehouseError):
-    """The ledger is damaged, lost, or of another folder. Loaded records are not affected."""
-
-    code = "ledger_damaged"
-    action = _NEW_LEDGER
-    codes: ClassVar = {
-        "not_a_ledger": _NEW_LEDGER,
-        "ledger_lost": _NEW_LEDGER,
+        "not_a_warehouse": (
+            f"{_RESTORE}move only this file away and pull: the pull recovers the records from"
+            " recruitment.duckdb or the API."
+        ),
+        "damaged_log": (
+            "Move this log to another folder, then run 'connector pull': it reads the lost records"
+            " again."
+        ),
+        **dict.fromkeys(
+            ("ledger_damaged", "not_a_ledger", "ledger_lost"),
+            f"{_RESTORE}pull into the empty folder: the history starts again. Do not push earlier"
+            " files again, because their rows may be created twice.",
+        ),
         "folder_mixed": (
             "Copy the file that belongs to this account back to the folder. If it is lost, move"
             " the account's files to another folder, and restore a backup with 'connector restore"
             " FROM'."
         ),
+        "warehouse_busy": (
+            "Wait until the other process ends. To query data, open recruitment.duckdb instead."
+        ),
+        "nothing_published": (
+            "Run 'connector pull', which publishes the file, then run this command again."
+        ),
+        "marts_missing": (
+            "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run"
+            " 'connector publish'."
+        ),
     }
-
-
-class WarehouseBusy(WarehouseError):
-    """Another process held the file for longer than the deadline."""
-
-    action = "Wait until the other process ends. To query data, open recruitment.duckdb instead."
 
 
 def file_error(path: Path, error: OSError) -> WarehouseError:
@@ -261,11 +433,6 @@ def convert_file_errors(path: Path) -> Iterator[None]:
 
 
 # -- Models ----------------------------------------------------------------------------------------
-class _Position(TypedDict, total=False):
-    """File and line of an error in a model, if known."""
-
-    path: Path | None
-    line: int | None
 
 
 class ModelError(ConnectorError):
@@ -277,22 +444,17 @@ class ModelError(ConnectorError):
     codes: ClassVar = {
         "model_twice": "Rename one of the two.",
         "models_circular": "Remove one of the ref() calls between these models.",
-        "seed_invalid": "Correct the named line of the csv file, then run 'connector models "
-        "build'.",
+        "seed_invalid": (
+            "Correct the named line of the csv file, then run 'connector models build'."
+        ),
     }
 
     def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        action: str | None = None,
-        **place: Unpack[_Position],
+        self, message: str, *, path: Path | None = None, line: int | None = None, **options: Any
     ) -> None:
-        self.path, self.line = place.get("path"), place.get("line")
-        places = [str(each) for each in (self.path, self.line) if each is not None]
-        text = f"{':'.join(places)}: {message}" if places else message
-        super().__init__(text, code=code, action=action)
+        self.path, self.line = path, line
+        place = ":".join(str(each) for each in (path, line) if each is not None)
+        super().__init__(f"{place}: {message}" if place else message, **options)
 
 
 class ReferenceUnknown(ModelError):
@@ -300,9 +462,7 @@ class ReferenceUnknown(ModelError):
 
     action = "Use an existing name: 'connector models list' shows them."
 
-    def __init__(
-        self, what: str, received: str, allowed: Sequence[str], **place: Unpack[_Position]
-    ) -> None:
+    def __init__(self, what: str, received: str, allowed: Sequence[str], **place: Any) -> None:
         self.what, self.received, self.allowed = what, received, tuple(allowed)
         hint = _suggestion(get_close_matches(received, self.allowed, n=3))
         super().__init__(f"there is no {what} {received!r}.{hint}", **place)
@@ -315,9 +475,28 @@ class ModelFailed(ModelError):
     exit_status = 1
 
 
+class PublishingRefused(ConnectorError):
+    """Blocking checks failed, so the earlier published file stays. `failed` are their names."""
+
+    action = (
+        "Correct the rows that the checks report, or the seeds, then run 'connector publish'. "
+        "Until then analysts keep the earlier file."
+    )
+
+    def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
+        """`failed` has each check with its rows, None where they are not known."""
+        self.failed = tuple(name for name, _ in failed)
+        shown = [
+            name if rows is None else f"{name} ({count_noun(rows, 'row')})"
+            for name, rows in failed[:5]
+        ]
+        more = [f"{len(failed) - 5} more"] if len(failed) > 5 else []
+        checks = count_noun(len(failed), "check has", "checks have")
+        super().__init__(f"nothing was published: {checks} failed: {', '.join(shown + more)}")
+
+
 # -- Spreadsheet -----------------------------------------------------------------------------------
-# What can be wrong with a spreadsheet as a whole. What is wrong with one row is no error: it is
-# a problem of that row, and the others go on.
+# Errors of a spreadsheet as a whole. An error of one row is a problem of that row.
 
 
 class SpreadsheetError(ConnectorError):
@@ -338,19 +517,11 @@ class SpreadsheetError(ConnectorError):
             "Give each column a different name in the first row, and save the file."
         ),
         "no_rows": "Add rows below the column names, and save the file.",
+        "damaged_spreadsheet": (
+            "Open it in a spreadsheet program and save it again as xlsx, then use that file."
+        ),
+        "encoding_unknown": "Save the file as csv in UTF-8, or give its encoding with --encoding.",
     }
-
-
-class DamagedSpreadsheet(SpreadsheetError):
-    """The file ends early or has a damaged part."""
-
-    action = "Open it in a spreadsheet program and save it again as xlsx, then use that file."
-
-
-class EncodingUnknown(SpreadsheetError):
-    """The text has another encoding than the given one, its mark says, or UTF-8."""
-
-    action = "Save the file as csv in UTF-8, or give its encoding with --encoding."
 
 
 class SheetUnknown(SpreadsheetError):
@@ -383,31 +554,9 @@ class ReportRefused(SpreadsheetError):
     exit_status = 1
 
 
-# -- Backups ---------------------------------------------------------------------------------------
-class BackupError(ConnectorError):
-    """A backup cannot be written, or cannot be restored to this folder."""
-
-    action = (
-        "Check that the folder exists, and that this user can write to it. Nothing was changed."
-    )
-    codes: ClassVar = {
-        "backup_damaged": (
-            "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
-        )
-    }
-
-
-# -- Notifications ---------------------------------------------------------------------------------
-class NotDelivered(ConnectorError):
-    """A notification could not be sent. The message does not contain the address."""
-
-    code = "not_delivered"
-    action = (
-        "Check notify_urls and the network. The next 'connector status --notify' sends it again."
-    )
-
-
 # -- Words -----------------------------------------------------------------------------------------
+
+
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number with its noun, for example "1 record".
 
@@ -419,42 +568,3 @@ def count_noun(number: int, noun: str, plural: str | None = None) -> str:
 def end_sentence(text: str) -> str:
     """Add a full stop to a text that does not end with punctuation."""
     return text if text.endswith((".", "!", "?", ":", "…")) or not text else f"{text}."
-
-
-# -- Publishing ------------------------------------------------------------------------------------
-_NAMED_MAX = 5
-
-
-class PublishingRefused(ConnectorError):
-    """Blocking checks failed, so the earlier published file stays. `failed` are their names."""
-
-    action = (
-        "Correct the rows that the checks report, or the seeds, then run 'connector publish'. "
-        "Until then analysts keep the earlier file."
-    )
-
-    def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
-        """`failed` has each check with its rows, None where they are not known."""
-        self.failed = tuple(name for name, _ in failed)
-        shown = [
-            name if rows is None else f"{name} ({count_noun(rows, 'row')})"
-            for name, rows in failed[:_NAMED_MAX]
-        ]
-        more = [f"{len(failed) - _NAMED_MAX} more"] if len(failed) > _NAMED_MAX else []
-        checks = count_noun(len(failed), "check has", "checks have")
-        super().__init__(f"nothing was published: {checks} failed: {', '.join(shown + more)}")
-
-
-class NothingPublished(WarehouseError):
-    """There is no published file yet."""
-
-    action = "Run 'connector pull', which publishes the file, then run this command again."
-
-
-class MartsMissing(WarehouseError):
-    """The published file has no marts, because models are off or the settings exclude marts."""
-
-    action = (
-        "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run "
-        "'connector publish'."
-    )

@@ -2,14 +2,13 @@
 
 Every secret is masked in each of its forms, and characters that control a terminal or break a line
 are escaped. Records of the API and the queries of its addresses are never logged. Each call of a
-logger names its event: `extra={"event": ...}`.
+logger names its event, and may add fields: `extra={"event": ..., "fields": {...}}`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import logging
 import re
 import secrets
 from collections.abc import Iterable, Mapping
@@ -85,25 +84,6 @@ def json_log_line(
         **fields,
     }
     return json.dumps(line, ensure_ascii=True, default=str)
-
-
-class MaskingFormatter(logging.Formatter):
-    """Log formatter that masks secrets, also in tracebacks."""
-
-    def __init__(self, secrets: Iterable[str], form: Form = "text") -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._secrets, self._form = tuple(secrets), form
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as text, or as one line of JSON."""
-        if self._form == "text":
-            return mask_secrets(super().format(record), self._secrets)
-        more = {"event": record.event} if hasattr(record, "event") else {}
-        if record.exc_info:
-            more["traceback"] = mask_secrets(self.formatException(record.exc_info), self._secrets)
-        message = mask_secrets(record.getMessage(), self._secrets)
-        at = datetime.fromtimestamp(record.created, UTC)
-        return json_log_line(record.levelname.lower(), record.name, message, more, at)
 
 
 # -- Stamp -----------------------------------------------------------------------------------------

@@ -30,10 +30,9 @@ import pyarrow as pa
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.errors import (
-    MartsMissing,
     Misused,
     SpreadsheetError,
-    WarehouseBusy,
+    WarehouseError,
     convert_file_errors,
     count_noun,
 )
@@ -586,9 +585,10 @@ class _Purge:
             connection.execute("VACUUM")
             ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if is_busy:
-            raise WarehouseBusy(
+            raise WarehouseError(
                 f"another process is reading {self._ledger.path}, so deleted bytes stay in it",
                 action="Stop that process, then run the purge again.",
+                code="warehouse_busy",
             )
 
     def _record_end(self) -> None:
@@ -690,7 +690,9 @@ class _Purge:
             try:
                 account = self._settings.account
                 write_report(published, page, written_at=self._at, account=account)
-            except MartsMissing:
+            except WarehouseError as error:
+                if error.code != "marts_missing":
+                    raise
                 page.unlink()
 
 

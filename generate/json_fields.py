@@ -25,10 +25,10 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         " answers"
     },
     "doctor": {"": "settings checks requests exit_status", "--all": "accounts exit_status"},
-    "pull": {"": _PULL, "--all": "accounts exit_status"},
-    "sweep": {"": _PULL},
-    "plan": {
-        "": "requests minutes month_share limit_per_minute spent resources skipped month schedule"
+    "pull": {
+        "": _PULL,
+        "--plan": "requests minutes month_share limit_per_minute spent resources skipped month",
+        "--all": "accounts exit_status",
     },
     "verify": {"": "equal requests seconds streams error?"},
     "template": {"": "file columns"},

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector.errors import ConnectorError
-from connector.errors_api import LeaseHeld, TryAgain
+from connector.errors import ConnectorError, LeaseHeld, TryAgain
 from connector.pulls.outcome import Watch, explain
 from connector.settings import (
     ConfiguredAccount,

@@ -16,8 +16,7 @@ from pydantic import Field
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.errors import ConnectorError
-from connector.errors_api import TryAgain
+from connector.errors import ConnectorError, TryAgain
 from connector.pulls.outcome import (
     Progress,
     PullReport,

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from connector.errors import ConnectorError
-from connector.errors_api import TryAgain
+from connector.errors import ConnectorError, TryAgain
 from connector.pulls.outcome import explain
 from connector.pushes.dry_run import PushFile
 from connector.pushes.inbox import DeliveryResult, deliver
@@ -115,7 +114,6 @@ class PushConfig(RowConfig):
     delimiter: str | None = _push_option_field("delimiter")
     header_row: int | None = _push_option_field("header_row")
     date_format: str | None = _push_option_field("date_format")
-    century: int | None = _push_option_field("century")
     decimal: str | None = _push_option_field("decimal")
     inbox_digest: str | None = Field(
         default=None, description="SHA-256 of the file in the inbox. Set by inbox_sensor."
@@ -268,7 +266,7 @@ def _warnings(result: DeliveryResult) -> Iterator[str]:
     """Yield sentences on rows and questions that need the user, without cell values."""
     report = result.report
     if merged := report.preview.table.merged_ranges:
-        yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
+        yield f"Merged cells {', '.join(merged)}: each of their rows has the value."
     for question in report.preview.blocking_questions:
         yield (
             f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_type_hints
 
@@ -79,7 +79,7 @@ class Page(Generic[I_co]):
         received_at: Local clock when the response arrived; None if it was not recorded.
     """
 
-    items: tuple[I_co, ...]
+    items: tuple[I_co, ...] = field(repr=False)
     page: int
     per_page: int
     total: int

@@ -21,8 +21,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Sync": {
         "pull": "Update the local copy from the API and publish it.",
-        "plan": "Estimate the requests and minutes of a pull.",
-        "sweep": "Pull, and compare all list pages with the local copy.",
         "verify": "Compare every record with the API without changing anything.",
     },
     "Spreadsheets": {
@@ -51,8 +49,6 @@ COMMANDS: Mapping[str, str] = {
 }
 
 _MODULES: Mapping[str, str] = {
-    "plan": "pull",
-    "sweep": "pull",
     "verify": "pull",
     "template": "push",
     "resolve": "undo",

@@ -234,7 +234,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _require_published_file(settings: Settings) -> Path:
-    """Return the path of the published file. Raises `NothingPublished`."""
+    """Return the path of the published file. Raises `WarehouseError`."""
     return require_published(Warehouse(settings.folder).published)
 
 

@@ -1,18 +1,17 @@
-"""`connector pull`, `sweep`, `plan` and `verify`: read the API, or estimate the requests."""
+"""`connector pull` and `verify`: read the API, or estimate the requests."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from subprocess import PIPE
 from typing import Any
 
@@ -21,8 +20,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
-from connector.errors import ConnectorError, Misused, count_noun, end_sentence
-from connector.errors_api import Stopped
+from connector.errors import ConnectorError, Misused, Stopped, count_noun, end_sentence
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
@@ -73,13 +71,29 @@ _ODD_ACTION = (
         "connector pull --max-requests 500",
         "connector pull --reverify 200",
         "connector pull candidates --full",
+        "connector pull candidates --sweep",
+        "connector pull --plan",
         "connector pull --json | jq .",
     ),
     if_interrupted="Loaded records are kept. Run the same command again to continue.",
 )
 @options.resources
 @options.budget
+@click.option(
+    "--plan",
+    "plans",
+    is_flag=True,
+    help="Only estimate the requests and minutes, with one request for each resource and as many "
+    "changes as in the last pull. Loads nothing.",
+)
 @click.option("--full", "is_full", is_flag=True, help="Read every record again.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    is_flag=True,
+    help="Compare every list page with the local copy, with one request per hundred records, and "
+    "read records that differ. Finds differences that cancel out in the number of records.",
+)
 @click.option(
     "--reverify",
     "verification_requests",
@@ -121,6 +135,7 @@ def pull(
     ids: tuple[str, ...],
     budget: int | None,
     ignores_quota: bool,
+    plans: bool,
     **pull_options: Any,
 ) -> int:
     """Update the local copy from the API and publish it.
@@ -130,6 +145,10 @@ def pull(
     you name some. You can stop a pull at any time: loaded records are kept, and the next pull
     continues from there. Only one pull per account runs at a time.
     """
+    if plans:
+        if is_for_all or ids or budget or ignores_quota or any(pull_options.values()):
+            raise Misused("--plan has other options", action="Give only --plan and resources.")
+        return _plan(session, resources)
     if is_for_all:
         if ids or pull_options["accepts_deletes"]:
             raise Misused(
@@ -138,7 +157,8 @@ def pull(
             )
         given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
         arguments = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        arguments += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * ignores_quota
+        arguments += ["--full"] * pull_options["is_full"] + ["--sweep"] * pull_options["sweeps"]
+        arguments += ["--ignore-quota"] * ignores_quota
         arguments += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, arguments, parallel)
     return _pull_and_print(
@@ -151,43 +171,12 @@ def pull(
     )
 
 
-@click.command(
-    cls=Command,
-    examples=("connector sweep", "connector sweep candidates --accept-deletes"),
-    if_interrupted="Loaded records are kept. Run the same command again to continue.",
-)
-@options.resources
-@options.budget
-@options.accept_deletes
-def sweep(
-    session: Session, *, resources: tuple[str, ...], budget: int | None, accepts_deletes: bool
-) -> int:
-    """Pull, and compare all list pages with the local copy.
-
-    A pull searches for deletions only if the number of records differs. A sweep compares every
-    page, with one request per hundred records. It therefore also finds differences that cancel out
-    in the count. Records that differ are read again. Only records that the API reports as gone are
-    marked as deleted.
-    """
-    pull_options = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
-    return _pull_and_print(session, resources, command="sweep", options=pull_options, budget=budget)
-
-
-def _pull_and_print(
-    session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
-) -> int:
+def _pull_and_print(session: Session, resources: tuple[str, ...], **run_options: Any) -> int:
     """Pull, print the result, resolve unconfirmed rows of pushes, and return the exit status."""
     settings = session.load()
-    with session.terminal.progress(command) as meter:
+    with session.terminal.progress("pull") as meter:
         watch = RunProgress(meter)
-        pulling = run_pull(
-            settings,
-            resources,
-            command=command,
-            watch=watch,
-            building=watch.on_build,
-            **run_options,
-        )
+        pulling = run_pull(settings, resources, watch=watch, building=watch.on_build, **run_options)
         report = asyncio.run(pulling)
     _print_report(session.terminal, report)
     if report.published is not None:
@@ -409,41 +398,13 @@ PLAN_HEADINGS = (
     *("resource", "requests", "for lists", "for records", "changed", "deleted", "pending"),
     "API total",
 )
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
-def _parse_interval(text: str) -> timedelta:
-    """Parse for example 30m, 1h or 1d. Raises `click.BadParameter`."""
-    found = re.fullmatch(r"([1-9][0-9]{0,3})([mhd])", text)
-    if found is None:
-        raise click.BadParameter(f"{text!r} is not a duration, for example 30m, 1h or 1d.")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
-
-
-@click.command(
-    cls=Command,
-    has_create_option=True,
-    examples=("connector plan", "connector plan candidates", "connector plan --every 1h"),
-)
-@options.resources
-@click.option(
-    "--every",
-    type=_parse_interval,
-    metavar="TIME",
-    help=(
-        "Also estimate the requests until the end of the month if a pull runs at this "
-        "interval, for example 30m, 1h or 1d."
-    ),
-)
-def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | None) -> int:
-    """Estimate the requests and minutes of a pull.
-
-    Sends one request for each resource, and assumes as many changes as in the last pull. Loads
-    nothing.
-    """
+def _plan(session: Session, resources: tuple[str, ...]) -> int:
+    """Print the estimated cost of a pull of the resources, and return the exit status."""
     settings = session.load()
     with session.terminal.progress("plan"):
-        report = asyncio.run(run_plan(settings, resources, every=every))
+        report = asyncio.run(run_plan(settings, resources))
     _print_plan(session.terminal, report)
     return 0
 
@@ -470,14 +431,6 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     terminal.say(
         f"The next pull needs {cost}. This plan took {count_noun(report.spent, 'request')}."
     )
-    schedule = report.schedule
-    if schedule is not None:
-        terminal.say(
-            f"Until the end of the month: {count_noun(schedule.pulls, 'pull')} of at "
-            f"least {count_noun(schedule.quiet_requests, 'request')}, with "
-            f"{schedule.changes_a_day:,.0f} changes a day, need "
-            f"{_describe_requests(schedule.requests, report.month)}."
-        )
 
 
 def _describe_requests(requests: int, month: MonthUse | None) -> str:

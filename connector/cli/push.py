@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from connector.errors import Misused, count_noun, end_sentence
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import create_template as write_template
+from connector.pushes.file_warnings import unanswered_values
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
@@ -55,7 +56,6 @@ _TYPES: Mapping[str, Any] = {
     "mapping_file": click.Path(path_type=Path, dir_okay=False),
     "ignore": options.comma_separated,
     "header_row": click.IntRange(min=1),
-    "century": int,
 }
 """Types of options whose values are not text, switches or choices."""
 
@@ -124,7 +124,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @add_push_options(
     "set_values", "ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding"
 )
-@add_push_options("delimiter", "date_format", "century", "decimal", "region", "day_hours", "clear")
+@add_push_options("delimiter", "date_format", "decimal", "region", "day_hours", "clear")
 @add_push_options("overwrite", "resend")
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
@@ -237,8 +237,8 @@ def _save_mapping(
     path = requested_path or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
     if requested_path is None and (has_mapping or path.exists()):
         return None
-    row = report.preview.push_file.header_row
-    save_map(path, replace(to_saved_map(columns), header_row=row))
+    row, unanswered = report.preview.push_file.header_row, unanswered_values(report.summary)
+    save_map(path, replace(to_saved_map(columns), header_row=row, unanswered=unanswered))
     return path
 
 
@@ -252,10 +252,12 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
         names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
         terminal.say(f"Recognised columns: {names}.")
     has_no_headings = any(each.code == "headings" for each in preview.questions)
+    lost = {each.code for each in preview.questions} & {"columns_lost"}
     for left in () if has_no_headings else columns.unmapped:
         likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
         hint = f" It may be the field {likely}." if likely else ""
-        terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
+        if likely or not lost:
+            terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
         resource, missing = preview.push_file.resource, ", ".join(columns.missing)
         count = preview.uncreatable
@@ -277,12 +279,15 @@ def _print_report(terminal: Terminal, report: PushReport) -> None:
             else "rows have errors and are"
         )
         refused = f"{summary.rows_with_problems:,} {have} not sent:"
-        _print_groups(terminal, summary.problems, refused)
+        asked = [code for each in report.preview.questions for code in _ASKED.get(each.code, ())]
+        _print_groups(terminal, summary.problems, refused, (COLUMN_MISSING, *asked))
     if previewed.rows_with_warnings:
         have = "row has a warning" if previewed.rows_with_warnings == 1 else "rows have warnings"
         _print_groups(terminal, previewed.warnings, f"{previewed.rows_with_warnings:,} {have}:")
     for question in report.preview.questions:
         terminal.warn(f"{question.message}. {question.repair}")
+        for column, cells in question.choices if question.code == "values" else ():
+            terminal.say(f"  {column}: {cells}")
     error = report.error or (report.batch.error if report.batch is not None else None)
     terminal.print_errors(error, publishing_error=report.unpublished)
     for line in _closing_lines(report):
@@ -314,14 +319,28 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.say(f"and {rows.update_count - SHOWN_MAX:,} more rows that would change")
 
 
+_ASKED: Mapping[str, tuple[str, ...]] = {
+    "day_hours": ("time_missing",),
+    "reading": ("ambiguous_date", "ambiguous_number"),
+}
+"""Codes of problems that the answer to a question solves."""
+
+
 def _print_groups(
-    terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], heading: str
+    terminal: Terminal,
+    groups: Mapping[GroupKey, ProblemGroup],
+    heading: str,
+    hidden: Collection[str] = (COLUMN_MISSING,),
 ) -> None:
     """Print the most frequent kinds of problems with what to do; nothing if there are none.
 
-    Missing columns are not printed here.
+    Problems with `hidden` codes, and cells for which a question asks, are not printed here.
     """
-    shown = [each for (code, _), each in groups.items() if code != COLUMN_MISSING]
+    shown = [
+        each
+        for (code, _), each in groups.items()
+        if code not in hidden and not each.is_answered_by_value
+    ]
     if not shown:
         return
     terminal.say(heading)
@@ -344,7 +363,6 @@ _HINTS: Mapping[str, str] = {
     "ambiguous_date": "--date-format dmy or mdy sets the order for all dates.",
     "ambiguous_number": "--decimal dot or comma sets the separator for all numbers.",
     "decimal_sign": "--decimal dot or comma sets the separator for all numbers.",
-    "two_digit_year": "--century 1930 reads the years as 1930 to 2029.",
     "unknown_value": "A column mapping (--mapping) can translate values.",
     "value_not_accepted": "A column mapping (--mapping) can translate values.",
     "says_nothing": "To import the word itself, keep it in a column mapping (--mapping).",

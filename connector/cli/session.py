@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -22,7 +23,7 @@ from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.log import MaskingFormatter
+from connector.log import mask_secrets
 from connector.settings import (
     ConfiguredAccount,
     Settings,
@@ -137,7 +138,10 @@ class Command(click.Command):
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        raise SystemExit(_run_and_report(terminal, call, self.if_interrupted))
+        started = monotonic()
+        status = _run_and_report(terminal, call, self.if_interrupted)
+        terminal.log_end(ctx.command_path.partition(" ")[2], status, monotonic() - started)
+        raise SystemExit(status)
 
 
 def _run_and_report(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> int:
@@ -179,8 +183,8 @@ def _load_settings(
         terminal.warn(warning)
     for open_to_others in islice(find_wide_permissions(settings.folder), 1):
         terminal.warn(f"{open_to_others}. {open_to_others.action} 'connector doctor' shows all.")
+    show_log(terminal, *settings.secrets(), is_debug=is_debug)
     if is_debug:
-        show_log(terminal, *settings.secrets())
         for name, value, origin in settings.display_rows():
             _LOGGER.debug(
                 f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
@@ -202,25 +206,32 @@ def error_location(error: Exception) -> str:
 class _TerminalHandler(logging.Handler):
     """Log handler that prints each record on the terminal."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, secrets: Iterable[str]) -> None:
         super().__init__()
-        self._terminal = terminal
+        self._terminal, self._secrets = terminal, tuple(secrets)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
-        self._terminal.print_log_record(self.format(record))
+        fields = {"event": getattr(record, "event", None), **getattr(record, "fields", {})}
+        text = mask_secrets(record.getMessage(), self._secrets)
+        trace = ""
+        if record.exc_info:
+            trace = mask_secrets(
+                logging.Formatter().formatException(record.exc_info), self._secrets
+            )
+        self._terminal.print_log_record(record.levelname.lower(), record.name, text, trace, fields)
 
 
-def show_log(terminal: Terminal, *secrets: str) -> None:
+def show_log(terminal: Terminal, *secrets: str, is_debug: bool = True) -> None:
     """Show the connector's log on standard error with secrets masked.
 
-    Logs of libraries are not shown: they contain URLs with search terms.
+    Without `is_debug`, JSON has the events of a run, and text has warnings only. Logs of libraries
+    are not shown: they contain URLs with search terms.
     """
-    handler = _TerminalHandler(terminal)
-    handler.setFormatter(MaskingFormatter(secrets, terminal.form))
+    level = logging.INFO if terminal.form == "json" else logging.WARNING
     logger = logging.getLogger("connector")
-    logger.handlers = [handler]
-    logger.setLevel(logging.DEBUG)
+    logger.handlers = [_TerminalHandler(terminal, secrets)]
+    logger.setLevel(logging.DEBUG if is_debug else level)
     logger.propagate = False
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from connector.errors_api import Stopped
+from connector.errors import Stopped
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""

@@ -14,8 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from connector.catalog.resource import PER_PAGE_MAX
-from connector.errors import ConnectorError, count_noun, end_sentence
-from connector.errors_api import Stopped
+from connector.errors import ConnectorError, Stopped, count_noun, end_sentence
 from connector.ledger.quota import estimate_remaining_requests
 from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
@@ -190,7 +189,7 @@ class Terminal:
         if self.is_quiet:
             return
         if self.form == "json":
-            self._write_json_line("info", text, **more)
+            self._write_json_line("info", text, more)
         else:
             self._write(self._err, f"{escape_control_characters(text)}\n")
 
@@ -198,7 +197,7 @@ class Terminal:
         """Print a warning on standard error. `more` are additional fields of a JSON line."""
         text = end_sentence(self.name_places(text))
         if self.form == "json":
-            self._write_json_line("warning", text, **more)
+            self._write_json_line("warning", text, more)
         else:
             self._write_styled_line("Warning:", "yellow", text)
 
@@ -209,12 +208,26 @@ class Terminal:
         elif line.startswith("{"):
             self._write(self._err, f"{escape_control_characters(line)}\n")
         else:
-            self._write_json_line("error", line, account=account)
+            self._write_json_line("error", line, {"account": account})
 
-    def print_log_record(self, text: str) -> None:
-        """Print a formatted log record on standard error."""
-        for line in (text,) if self.form == "json" else text.splitlines():
+    def print_log_record(
+        self, level: str, logger: str, text: str, trace: str, fields: Mapping[str, object]
+    ) -> None:
+        """Print a log record on standard error. `trace` is the traceback of its error, or empty."""
+        if self.form == "json":
+            more = {"traceback": trace} if trace else {}
+            self._write_json_line(level, text, {**fields, **more}, logger)
+            return
+        at = datetime.now(UTC).isoformat(" ", "milliseconds")
+        for line in (f"{at} {level.upper()} {logger}: {text}", *trace.splitlines()):
             self._write(self._err, f"{escape_control_characters(line)}\n")
+
+    def log_end(self, command: str, status: int, seconds: float) -> None:
+        """Print the last JSON line of a command on standard error."""
+        if self.form == "json" and not self.is_quiet:
+            text = f"{command} ended with exit status {status}"
+            fields = {"event": "command_ended", "command": command, "exit_status": status}
+            self._write_json_line("info", text, {**fields, "seconds": round(seconds, 3)})
 
     def print_failure(self, error: ConnectorError) -> int:
         """Print the error and its action, and return its exit status.
@@ -226,7 +239,7 @@ class Terminal:
         self.print_object({"error": values})
         if self.form == "json":
             del values["message"]
-            self._write_json_line("error", str(error), **values)
+            self._write_json_line("error", str(error), values)
         else:
             self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
             self._write(self._err, f"  {escape_control_characters(action)}\n")
@@ -266,9 +279,11 @@ class Terminal:
         ) as bars:
             yield ProgressMeter(bars, doing, total)
 
-    def _write_json_line(self, level: str, text: str, **more: object) -> None:
+    def _write_json_line(
+        self, level: str, text: str, more: Mapping[str, object], logger: str = "connector.cli"
+    ) -> None:
         """Write a log line as JSON on standard error, with the account, the run and `more`."""
-        line = json_log_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
+        line = json_log_line(level, logger, text, {**self.fields, **more}, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
     def _write_styled_line(self, prefix: str, style: str, text: str) -> None:

@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 
 from pydantic import SecretStr
 
 from connector.catalog import CATALOG, declaration
-from connector.catalog.resource import PER_PAGE_MAX, Order, Page, Resource
+from connector.catalog.resource import Order, Page, Resource
 from connector.client.limiter import (
     RESET_SECONDS_MAX,
     QuotaExhausted,
@@ -28,6 +28,7 @@ from connector.client.limiter import (
     seconds_until,
 )
 from connector.client.messages import (
+    ListOptions,
     Observer,
     Request,
     Response,
@@ -37,24 +38,25 @@ from connector.client.messages import (
     build_get_request,
     build_list_request,
     build_update_request,
+    check_deleted,
     rate_headers,
-    read_deleted,
     read_list,
     read_record,
-    read_written,
     response_error,
     retry_after,
     served_at,
 )
 from connector.client.session import HttpSession
-from connector.errors import Misused, SettingsError
-from connector.errors_api import (
-    QuotaSpent,
+from connector.errors import (
+    Misused,
     RateLimited,
     ServerFailed,
+    SettingsError,
+    Stopped,
     TryAgain,
     Unreachable,
     UnreadableAnswer,
+    quota_spent,
 )
 from connector.settings.values import parse_address, parse_key
 
@@ -78,7 +80,7 @@ class RequestMeter(Protocol):
     def record_response(self, status: int, served_at: datetime | None) -> None:
         """Record an answer; `served_at` is the server's time, None if the answer has none."""
 
-    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
         """Return the error for a used-up month; `resets_at` is a Unix time, None if unknown."""
 
 
@@ -97,17 +99,6 @@ class Limits:
     attempts_max: int = 5
     retry_seconds_max: float = 300.0
     body_bytes_max: int = 32 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """Record in the answer to a create, update or convert, and the API's message.
-
-    The record can have fewer fields than a detail (API 4.7); convert adds other fields (API 4.6).
-    """
-
-    record: Resource
-    message: str | None
 
 
 @dataclass(slots=True)
@@ -220,91 +211,66 @@ class Client:
     # -- Operations on declared records -----------------------------------------------------------
 
     async def page(
-        self,
-        resource: str,
-        parent: str | None = None,
-        *,
-        page: int = 1,
-        per_page: int = PER_PAGE_MAX,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
+        self, resource: str, parent: str | None = None, **options: Unpack[ListOptions]
     ) -> Page[Resource]:
         """Return one page of a list, newest first by default.
 
         Args:
             resource: Name of the resource.
             parent: Id or slug of the content type, for content items only.
-            page: Page number from 1.
-            per_page: Number of items, at most 100.
-            sort: Field to sort by.
-            order: "asc" or "desc".
-            search: Text to search for.
-            filters: Values of the list's filters by name.
+            **options: See `ListOptions`.
         """
         declared = declaration(resource)
-        request = build_list_request(
-            declared,
-            parent,
-            page=page,
-            per_page=per_page,
-            sort=sort,
-            order=order,
-            search=search,
-            filters=filters,
-        )
+        request = build_list_request(declared, parent, **options)
 
         def parse(request: Request, answer: Response) -> Page[Resource]:
-            listed, moment = read_list(request, answer), served_at(answer)
-            return Page(
-                tuple(declared.record(raw, is_item=True, served_at=moment) for raw in listed.items),
-                page=listed.page,
-                per_page=listed.per_page,
-                total=listed.total,
-                total_pages=listed.total_pages,
-                served_at=moment,
-                round_trip_seconds=answer.seconds,
+            found = read_list(request, answer)
+            return replace(
+                cast("Page[Any]", found),
+                items=tuple(
+                    declared.record(raw, is_item=True, served_at=found.served_at)
+                    for raw in found.items
+                ),
             )
 
         return await self._send(request, parse)
 
     async def detail(self, resource: str, id: str, parent: str | None = None) -> Resource:
         """Return the record with all its fields. Raises `NotFound`."""
-        declared = declaration(resource)
+        return await self._record(build_get_request(declaration(resource), id, parent))
+
+    async def create(
+        self, resource: str, fields: Mapping[str, Any], parent: str | None = None
+    ) -> Resource:
+        """Create a record, and return it with the fields that the API echoed (API 4.7).
+
+        Raises `ValidationFailed` with messages by field.
+        """
+        return await self._record(build_create_request(declaration(resource), fields, parent))
+
+    async def update(
+        self, resource: str, id: str, fields: Mapping[str, Any], parent: str | None = None
+    ) -> Resource:
+        """Change the fields that are given, and no others. Raises `ValidationFailed`."""
+        return await self._record(build_update_request(declaration(resource), id, fields, parent))
+
+    async def delete(self, resource: str, id: str, parent: str | None = None) -> None:
+        """Delete the record."""
+        request = build_delete_request(declaration(resource), id, parent)
+        check_deleted(request, await self.send(request))
+
+    async def convert(self, resource: str, id: str) -> Resource:
+        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
+        return await self._record(build_convert_request(declaration(resource), id))
+
+    async def _record(self, request: Request) -> Resource:
+        """Send the request, and return the record in the answer."""
+        declared = declaration(request.resource)
 
         def parse(request: Request, answer: Response) -> Resource:
             return declared.record(read_record(request, answer), served_at=served_at(answer))
 
-        return await self._send(build_get_request(declared, id, parent), parse)
-
-    async def create(
-        self, resource: str, fields: Mapping[str, Any], parent: str | None = None
-    ) -> WriteResult:
-        """Create a record. Raises `ValidationFailed` with messages by field."""
-        return await self._write(build_create_request(declaration(resource), fields, parent))
-
-    async def update(
-        self, resource: str, id: str, fields: Mapping[str, Any], parent: str | None = None
-    ) -> WriteResult:
-        """Change the fields that are given, and no others. Raises `ValidationFailed`."""
-        return await self._write(build_update_request(declaration(resource), id, fields, parent))
-
-    async def delete(self, resource: str, id: str, parent: str | None = None) -> str | None:
-        """Delete the record, and return the API's message, if any (API 4.8)."""
-        request = build_delete_request(declaration(resource), id, parent)
-        return read_deleted(request, await self.send(request))
-
-    async def convert(self, resource: str, id: str) -> WriteResult:
-        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
-        return await self._write(build_convert_request(declaration(resource), id))
-
-    async def _write(self, request: Request) -> WriteResult:
-        """Send a create, update or convert, and return the record that the API echoed."""
-        answer = await self.send(request)
-        raw, message = read_written(request, answer)
-        record = declaration(request.resource).record(raw, served_at=served_at(answer))
-        return WriteResult(record, message)
+        return await self._send(request, parse)
 
     # -- Sending ----------------------------------------------------------------------------------
 
@@ -409,7 +375,7 @@ class Client:
         answered.set()
 
     async def _wait_for_permission(self, request: Request, attempts: _Attempts) -> Ticket:
-        """Wait until the rate limiter permits it. Raises `QuotaSpent` and `RateLimited`."""
+        """Wait until the rate limiter permits it. Raises `Stopped` and `RateLimited`."""
         while True:
             permission = self.limiter.acquire(self._clock())
             if isinstance(permission, Ticket):
@@ -422,7 +388,7 @@ class Client:
                 raise RateLimited(where, reset_in_seconds=seconds, is_sent=False)
             await self._wait_for_response(permission.seconds, permission.reason)
 
-    def _quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def _quota_error(self, request: Request, resets_at: float | None) -> Stopped:
         """Return the error for a used-up month, with the month's count if there is a meter."""
         if self._meter is not None:
             return self._meter.quota_error(request, resets_at)
@@ -431,7 +397,7 @@ class Client:
         except (OverflowError, ValueError, OSError):
             moment = None
         message = f"{request.method_and_path} was not sent: the monthly quota is used up"
-        return QuotaSpent(message, resets_at=None if moment is None else moment.isoformat())
+        return quota_spent(message, resets_at=None if moment is None else moment.isoformat())
 
     async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
         """Wait this many seconds, or until any request is answered; None: only for an answer."""
@@ -512,12 +478,11 @@ class Endpoint:
 
     async def create(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Create a record and return it as the API answered, with its `id`."""
-        return dict((await self._client.create(self._resource, fields, self._parent)).record.raw)
+        return dict((await self._client.create(self._resource, fields, self._parent)).raw)
 
     async def update(self, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Change the given fields only, and return the record as the API answered."""
-        written = await self._client.update(self._resource, id, fields, self._parent)
-        return dict(written.record.raw)
+        return dict((await self._client.update(self._resource, id, fields, self._parent)).raw)
 
     async def delete(self, id: str) -> None:
         """Delete the record."""
@@ -525,4 +490,4 @@ class Endpoint:
 
     async def convert(self, id: str) -> dict[str, Any]:
         """Convert a lead into an active customer. A conversion cannot be undone."""
-        return dict((await self._client.convert(self._resource, id)).record.raw)
+        return dict((await self._client.convert(self._resource, id)).raw)

@@ -28,44 +28,19 @@ from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 
-WINDOW_SECONDS = 60.0
-"""Length of a window of the limit "per minute" (API 8.2)."""
-
-RESOLUTION_SECONDS = 1.0
-"""`Reset` may be cut to whole seconds. `Date` is too, but that only lengthens a wait."""
-
-MINUTE_SECONDS = WINDOW_SECONDS + 0.05
-"""How long our own requests count: the server's minute may be a little longer than ours."""
-
-RESET_SECONDS_MAX = 120.0
-"""A reset further away than this is not the minute's. No wait is longer either."""
-
-TIMESTAMP_MIN = 1e9
-"""A smaller `Reset` is no Unix timestamp but, as some servers send it, seconds from now."""
-
-SHARED_SECONDS = 300.0
-"""How long another client is expected again after its last sign."""
-
-BACKOFF_SECONDS_MIN = 15.0
-"""First wait after a 429 without a reset. It doubles, up to a window."""
-
-JITTER_SECONDS_MAX = 3.0
-"""Random part of a wait after a 429, so that several processes do not return together."""
-
-RAMP_MAX = 32
-"""Requests in flight from which a past 429 no longer restricts them."""
-
-PROBES_WITHOUT_FIGURES_MAX = 3
-"""Responses without figures in a window, after which requests leave without a limit."""
-
-WAIT_SECONDS_MIN = 0.001
-"""Shortest wait, so that a caller's clock moves on."""
-
-UNCOUNTED_MAX = 10_000
-"""Ends without figures that are remembered; only a server that sends none has more."""
-
-OWN_SECONDS = 180.0
-"""How long our own requests are remembered: a minute, and as long as a response may take."""
+WINDOW_SECONDS = 60.0  # Of the limit "per minute" (API 8.2).
+RESOLUTION_SECONDS = 1.0  # `Reset` and `Date` may be cut to whole seconds.
+MINUTE_SECONDS = WINDOW_SECONDS + 0.05  # The server's minute may be a little longer than ours.
+RESET_SECONDS_MAX = 120.0  # A later reset is not the minute's. No wait is longer either.
+TIMESTAMP_MIN = 1e9  # A smaller `Reset` is, as some servers send it, in seconds from now.
+SHARED_SECONDS = 300.0  # How long another client is expected after its last sign.
+BACKOFF_SECONDS_MIN = 15.0  # First wait after a 429 without a reset. It doubles, up to a window.
+JITTER_SECONDS_MAX = 3.0  # So that several processes do not return together after a 429.
+RAMP_MAX = 32  # Requests in flight from which a past 429 no longer restricts them.
+PROBES_WITHOUT_FIGURES_MAX = 3  # After these in a window, requests leave without a limit.
+WAIT_SECONDS_MIN = 0.001  # So that a caller's clock moves on.
+UNCOUNTED_MAX = 10_000  # Only a server that sends no figures has more ends without figures.
+OWN_SECONDS = 180.0  # A minute, and as long as a response may take.
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,28 +17,30 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, TypedDict, Unpack, get_args
 from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
 from connector.catalog.field import Filter
-from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order
+from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order, Page
 from connector.client.fit import create_mismatch, misfit_of_id
 from connector.client.limiter import RateHeaders
-from connector.errors import ConnectorError, Misused, UnknownName, UnusableId
-from connector.errors_api import (
+from connector.errors import (
     Answered,
+    ConnectorError,
     Forbidden,
     InDoubt,
-    InvalidRequest,
+    Misused,
     NotFound,
     NotTheApi,
     RateLimited,
-    Redirected,
+    Refused,
     ServerFailed,
     Unauthorized,
     UnexpectedStatus,
+    UnknownName,
     UnreadableAnswer,
+    UnusableId,
     ValidationFailed,
 )
 from connector.log import escape_control_characters, shorten_name
@@ -55,7 +57,7 @@ _METHODS: Mapping[Operation, str] = {
     "convert": "POST",
 }
 _SEGMENT_CHARACTERS_MAX = 200
-_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_SEGMENT = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_SEGMENT_CHARACTERS_MAX - 1}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +91,30 @@ class Request:
         return self.method == "GET"
 
 
-def build_list_request(
-    resource: Declaration,
-    parent: str | None = None,
-    *,
-    page: int = 1,
-    per_page: int = PER_PAGE_MAX,
-    sort: str | None = None,
-    order: Order | None = None,
-    search: str | None = None,
-    filters: Mapping[str, Any] | None = None,
-) -> Request:
-    """Return the request for a page of a list (API 4.1).
+class ListOptions(TypedDict, total=False):
+    """Options of a list (API 4.1): `page` from 1, `per_page` from 1 to 100, and the filters' values
+    by name. `order` is "desc" by default.
+    """
 
-    Args:
-        resource: Declaration of the resource.
-        parent: Id or slug of the content type, for content items only.
-        page: Page number from 1.
-        per_page: 1 to 100.
-        sort: Field to sort by.
-        order: "asc" or "desc", which is the default.
-        search: Text to search for.
-        filters: Values of the list's filters by name.
+    page: int
+    per_page: int
+    sort: str | None
+    order: Order | None
+    search: str | None
+    filters: Mapping[str, Any] | None
+
+
+def build_list_request(
+    resource: Declaration, parent: str | None = None, **options: Unpack[ListOptions]
+) -> Request:
+    """Return the request for a page of a list, the first one by default.
 
     Raises:
         UnknownName: The list does not have the sort, the order or the filter.
         Misused: A value is not valid.
     """
+    page, per_page = options.get("page", 1), options.get("per_page", PER_PAGE_MAX)
+    sort, order, search = options.get("sort"), options.get("order"), options.get("search")
     if page < 1:
         raise Misused(f"page is {page}", action="Use a page from 1.")
     if not 1 <= per_page <= PER_PAGE_MAX:
@@ -132,7 +131,7 @@ def build_list_request(
             raise UnknownName(f"parameter of {resource.name}", "search", query)
         query["search"] = search
     known = {each.name: each for each in resource.filters}
-    for name, value in (filters or {}).items():
+    for name, value in (options.get("filters") or {}).items():
         if name not in known:
             raise UnknownName(f"filter of {resource.name}", name, known or query)
         query[name] = _filter_value(resource, known[name], value)
@@ -148,16 +147,14 @@ def build_create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
     """Return a create request. Raises `UnknownName` for a field that a create does not accept."""
-    _check_field_names(resource, "create", fields)
-    return _build_request(resource, "create", parent, body=encode_body(fields))
+    return _build_request(resource, "create", parent, fields=fields)
 
 
 def build_update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
     """Return a request that updates only these fields. Raises as `build_create_request`."""
-    _check_field_names(resource, "update", fields)
-    return _build_request(resource, "update", parent, id=id, body=encode_body(fields))
+    return _build_request(resource, "update", parent, id=id, fields=fields)
 
 
 def build_delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
@@ -176,16 +173,6 @@ def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
         _path_segment(each, f"id of a {resource.singular}")
 
 
-def _check_field_names(
-    resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
-) -> None:
-    """Raise `UnknownName` for a field that the operation does not accept."""
-    taken = {field.name for field, _ in resource.body_fields(operation)}
-    for name in fields:
-        if taken and name not in taken:
-            raise UnknownName(f"field that {operation} of {resource.name} takes", name, taken)
-
-
 def _build_request(
     resource: Declaration,
     operation: Operation,
@@ -193,12 +180,19 @@ def _build_request(
     *,
     id: str | None = None,
     query: Mapping[str, str] | None = None,
-    body: bytes | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> Request:
     """Return a request of the declared operation. Raises `UnknownName` and `UnusableId`."""
     if operation not in resource.operations:
         what = f"possible operation of {resource.name}"
         raise UnknownName(what, operation, sorted(resource.operations))
+    if fields is not None:
+        body_fields = resource.body_fields("create" if operation == "create" else "update")
+        known = {each.name for each, _ in body_fields}
+        for name in fields:
+            if known and name not in known:
+                raise UnknownName(f"field that {operation} of {resource.name} takes", name, known)
+    body = None if fields is None else encode_body(fields)
     path = resource.path
     if resource.parent is not None:
         path = path.replace("{type}", _path_segment(parent, f"slug or id of {resource.parent}"))
@@ -216,17 +210,17 @@ def _path_segment(value: object, what: str) -> str:
 
     The error does not contain the value, because the user may have entered an email address.
     """
+    if isinstance(value, str) and _SEGMENT.fullmatch(value) and ".." not in value:
+        return value
+    fault = "begins with a dot or has two dots in a row"
     if not value:
         fault = "is missing"
     elif not isinstance(value, str):
         fault = f"is of the type {type(value).__name__} and must be text"
     elif len(value) > _SEGMENT_CHARACTERS_MAX:
         fault = f"is longer than {_SEGMENT_CHARACTERS_MAX} characters"
-    elif not _SEGMENT.fullmatch(value) or ".." in value:
-        odd = next((each for each in value if not re.match(r"[A-Za-z0-9._-]", each)), None)
-        fault = "begins with a dot or has two dots in a row" if odd is None else f"contains {odd!r}"
-    else:
-        return value
+    elif odd := re.search(r"[^A-Za-z0-9._-]", value):
+        fault = f"contains {odd[0]!r}"
     raise UnusableId(f"the {what} {fault}")
 
 
@@ -289,12 +283,8 @@ def _date_as_json(value: object) -> str:
 
 # -- Answer ---------------------------------------------------------------------------------------
 
-COUNT_MAX = 10**15
-"""The largest number that counts anything; a larger one is garbage."""
-
-DEPTH_MAX = 64
-"""The deepest nesting that an answer may have; the API's own answers have five levels."""
-
+COUNT_MAX = 10**15  # A larger number counts nothing.
+DEPTH_MAX = 64  # Of nested values. The API's own answers have five levels.
 _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
 
@@ -402,14 +392,10 @@ _TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
 def _is_too_deep(document: Any) -> bool:
     """Return True if more than `DEPTH_MAX` levels are nested; counts level by level."""
     level = [document]
-    for _ in range(DEPTH_MAX):
-        containers = [each for each in level if isinstance(each, dict | list)]
-        level = [
-            child
-            for each in containers
-            for child in (each.values() if isinstance(each, dict) else each)
-        ]
-    return any(isinstance(each, dict | list) for each in level)
+    for _ in range(DEPTH_MAX + 1):
+        parents = [each for each in level if isinstance(each, dict | list)]
+        level = [c for p in parents for c in (p.values() if isinstance(p, dict) else p)]
+    return bool(parents)
 
 
 def _find_unusable_number(body: bytes) -> str:
@@ -430,18 +416,10 @@ def _find_unusable_number(body: bytes) -> str:
 
 # -- Errors ---------------------------------------------------------------------------------------
 
-WORDS_CHARACTERS_MAX = 500
-"""Characters that are kept of one message of the API."""
-
-TARGET_CHARACTERS_MAX = 200
-"""Characters that are shown of a redirect's target."""
-
-REFUSALS = (400, 401, 403, 404, 422)
-"""Statuses with which the API says that it did nothing (API 7), as it does with 429."""
-
-OF_NO_FIELD = ""
-"""Key of those messages of a 422 that name no field."""
-
+WORDS_CHARACTERS_MAX = 500  # Of one message of the API.
+TARGET_CHARACTERS_MAX = 200  # Of a redirect's target.
+REFUSALS = (400, 401, 403, 404, 422)  # The API did nothing (API 7), as with 429.
+OF_NO_FIELD = ""  # Key of messages of a 422 that name no field.
 # Errors are logged, and the API may well quote an address that it refuses.
 _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
@@ -491,20 +469,22 @@ def _status_error(
     if 300 <= status < 400:
         target, here = _redirect_target(answer), base_url + request.path
         is_slash = urljoin(here, target) == f"{here}/"
-        slash = "redirected_to_slash" if is_slash else None
-        return Redirected(where, status=status, target=target, code=slash)
-    code, message = (_mask_emails(body.get(name)) for name in ("error", "message"))
-    texts = {"api_code": code, "api_message": message or code}
+        code = "redirected_to_slash" if is_slash else "redirected"
+        more = f" with a redirect to {target}, which is not followed"
+        return NotTheApi(where, f"answered {status}", more, code=code)
+    api_code, message = (_mask_emails(body.get(name)) for name in ("error", "message"))
+    texts = {"api_code": api_code, "api_message": message or api_code}
+    if status == 400:
+        return Refused(where, status=status, code="invalid_request", **texts)
     if status == 403:
         return Forbidden(where, status=status, scope=request.scope, **texts)
     if status == 404:
-        is_api, moment = bool(message or code), served_at(answer)
+        is_api, moment = bool(message or api_code), served_at(answer)
         return NotFound(where, status=status, is_api_error=is_api, served_at=moment, **texts)
     if status == 422:
         errors = _messages_by_field(body.get("errors"))
         return ValidationFailed(where, status=status, errors=errors, **texts)
-    known: Mapping[int, type[Answered]] = {400: InvalidRequest, 401: Unauthorized}
-    kind = known.get(status, ServerFailed if status >= 500 else UnexpectedStatus)
+    kind = ServerFailed if status >= 500 else Unauthorized if status == 401 else UnexpectedStatus
     return kind(where, status=status, **texts)
 
 
@@ -549,24 +529,13 @@ def _redirect_target(answer: Response) -> str:
 # -- Successes ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ListResponse:
-    """Items of a list as received, and its pagination (API 4.1)."""
+def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
+    """Return a page of a list as received (API 4.1). Raises the error of a failed answer.
 
-    items: tuple[dict[str, Any], ...] = field(repr=False)
-    page: int
-    per_page: int
-    total: int
-    total_pages: int
-
-
-def read_list(request: Request, answer: Response) -> ListResponse:
-    """Return the items and pagination of a list. Raises the error of a failed answer.
-
-    The API does not document pages after the last (API 4.1). If a server repeats its last page
-    there, the result has no items, because they belong to another page.
+    The API does not document pages after the last. If a server repeats its last page there, the
+    result has no items, because they belong to another page.
     """
-    document = _parse_success(request, answer, expected=(200,))
+    document = _parse_success(request, answer, (200,))
     items, pagination = document.get("data"), document.get("pagination")
     if not isinstance(items, list) or not all(_has_id(item) for item in items):
         raise _unreadable(request, "answered without a list of records in 'data'")
@@ -579,56 +548,41 @@ def read_list(request: Request, answer: Response) -> ListResponse:
         numbers[name] = value
     page, per_page, pages = numbers["page"], numbers["per_page"], numbers["total_pages"]
     if len(items) > per_page or per_page > PER_PAGE_MAX:
-        raise _unreadable(
-            request,
-            f"answered with {len(items)} records and 'per_page' {per_page}; the API serves at most"
-            f" {PER_PAGE_MAX}",
-        )
+        limit = f"'per_page' {per_page}; the API serves at most {PER_PAGE_MAX}"
+        raise _unreadable(request, f"answered with {len(items)} records and {limit}")
     requested = int(request.query["page"])
-    if per_page >= 1 and page == requested:
-        return ListResponse(tuple(items), **numbers)
     if per_page >= 1 and max(1, pages) == page < requested:
-        return ListResponse((), **{**numbers, "page": requested})
-    raise _unreadable(
-        request,
-        f"answered with page {page} of {pages}, {per_page} per page, and page {requested} was"
-        " requested",
-    )
+        items = []
+    elif page != requested or per_page < 1:
+        shown = f"page {page} of {pages}, {per_page} per page, and page {requested} was requested"
+        raise _unreadable(request, f"answered with {shown}")
+    moment, seconds = served_at(answer), answer.seconds
+    return Page(tuple(items), requested, per_page, numbers["total"], pages, moment, seconds)
 
 
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
-    """Return the record in `data` of a detail. Raises the error of a failed answer.
+    """Return the record in `data` of a detail, create, update or convert.
 
-    Raises `UnreadableAnswer` if the record's id is not the requested one.
-    """
-    return _extract_record(request, answer, _parse_success(request, answer, expected=(200,)))
-
-
-def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
-    """Return the record and the message of a create, update or convert.
-
-    Raises `InDoubt` for a success that cannot be read or whose record does not fit the request
-    (`client/fit.py`), because the write may have happened.
+    Raises:
+        UnreadableAnswer: The answer to a read cannot be read, or has another record.
+        InDoubt: The answer to a write cannot be read, or its record does not fit the request
+            (`client/fit.py`). The write may have happened.
     """
     try:
-        document = _parse_success(request, answer, expected=(200, 201))
-        return _extract_record(request, answer, document), _extract_message(document)
+        document = _parse_success(request, answer, (200,) if request.is_read else (200, 201))
+        return _extract_record(request, answer, document)
     except NotTheApi as error:
-        raise doubt_error(request, error) from error
+        raise error if request.is_read else doubt_error(request, error) from error
 
 
-def read_deleted(request: Request, answer: Response) -> str | None:
-    """Return the message of a delete's answer; None for a 204 (API 4.8).
-
-    Raises `InDoubt` if the body contains another record.
-    """
+def check_deleted(request: Request, answer: Response) -> None:
+    """Raise `InDoubt` if the answer to a delete cannot be read, or has another record (API 4.8)."""
     if answer.status == 204:
-        return None
+        return
     try:
-        document = _parse_success(request, answer, expected=(200,))
+        document = _parse_success(request, answer, (200,))
         if document.get("data") is not None:
             _extract_record(request, answer, document)
-        return _extract_message(document)
     except NotTheApi as error:
         raise doubt_error(request, error) from error
 
@@ -654,27 +608,18 @@ def _extract_record(request: Request, answer: Response, document: dict[str, Any]
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
         raise _unreadable(request, "answered without a record in 'data'")
-    if (reason := _describe_mismatch(request, answer, record)) is not None:
-        is_same_word = str(request.record_id).casefold() == record["id"].casefold()
+    if request.record_id is not None:
+        if (reason := misfit_of_id(request.record_id, record)) is None:
+            return record
+        is_same_word = record["id"].casefold() == request.record_id.casefold()
         action = f"Write the id as the API does: {record['id']}" if is_same_word else None
         raise _unreadable(request, f"answered with {reason}", action)
-    return record
-
-
-def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
-    """Return why the record cannot answer the request; None if it can."""
-    if request.record_id is not None:
-        return misfit_of_id(request.record_id, record)
     moment = served_at(answer)
     sent_at = None if moment is None else moment - timedelta(seconds=answer.seconds)
     sent = json.loads(request.body or b"{}")
-    return create_mismatch(declaration(request.resource), sent, record, sent_at)
-
-
-def _extract_message(document: dict[str, Any]) -> str | None:
-    """Return the text in `message`; None if there is no text."""
-    message = document.get("message")
-    return message_text(message) if isinstance(message, str) else None
+    if reason := create_mismatch(declaration(request.resource), sent, record, sent_at):
+        raise _unreadable(request, f"answered with {reason}")
+    return record
 
 
 def _has_id(record: Any) -> bool:

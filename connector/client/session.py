@@ -24,12 +24,13 @@ import httpcore
 from pydantic import SecretStr
 
 from connector.client.messages import Request, Response, doubt_error, parse_json
-from connector.errors import Misused, SettingsError
-from connector.errors_api import (
+from connector.errors import (
     AnswerTooLarge,
     InDoubt,
+    Misused,
     NoAnswer,
     NotTheApi,
+    SettingsError,
     Unreachable,
     UnreadableAnswer,
 )

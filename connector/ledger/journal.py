@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from connector.errors import LedgerError, UnknownName
+from connector.errors import UnknownName, WarehouseError
 from connector.ledger.journal_records import (
     REFUSED,
     UNFINISHED,
@@ -190,9 +190,9 @@ class Journal:
             finally:
                 connection.execute("COMMIT")
 
-    def damage_error(self, reason: str) -> LedgerError:
+    def damage_error(self, reason: str) -> WarehouseError:
         """Return the error for a ledger whose rows contradict each other, with the reason."""
-        return LedgerError(f"{self._ledger.path} is damaged: {reason}")
+        return WarehouseError(f"{self._ledger.path} is damaged: {reason}", code="ledger_damaged")
 
     # -- Comparing with other rows ----------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from connector.client.messages import Request
-from connector.errors_api import LeaseLost
+from connector.errors import LeaseLost
 from connector.ledger.journal import Journal, policy_to_json, quoted_sql_list
 from connector.ledger.journal_records import (
     UNFINISHED,

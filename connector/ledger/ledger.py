@@ -17,7 +17,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
+from connector.errors import LeaseHeld, LeaseLost, quota_spent
 from connector.ledger.quota import (
     UNSETTLED,
     USUAL_DAYS,
@@ -388,7 +388,7 @@ class Ledger:
     ) -> RequestBlock:
         """Record the use of a run's last block, and return a new block of at most `requests_max`.
 
-        Raises `QuotaSpent` with the end of the billing cycle if no requests are left, or if the API
+        Raises `Stopped` with the end of the billing cycle if no requests are left, or if the API
         reported that the month is used up.
         """
         with self.writing() as connection:
@@ -400,7 +400,7 @@ class Ledger:
             if room == 0:
                 counted = month if spender.keeps_reserve else replace(month, reserve=0)
                 resets_at = month.period.ends.isoformat()
-                raise QuotaSpent(describe_used_up_month(counted), resets_at=resets_at)
+                raise quota_spent(describe_used_up_month(counted), resets_at=resets_at)
             size = block_size(room, requests_max)
             owner = {"run_id": spender.run_id, "command": spender.command}
             number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
@@ -547,14 +547,14 @@ def _read_server_state(connection: sqlite3.Connection) -> ServerState:
 def _check_exhaustion(
     exhaustion: QuotaExhaustion | None, now: datetime, allowance: Allowance, today: date
 ) -> None:
-    """Raise `QuotaSpent` while the API's report of a used-up month applies."""
+    """Raise `Stopped` while the API's report of a used-up month applies."""
     if exhaustion is None or now >= exhaustion.until:
         return
     ends = billing_period(today, allowance.billing_day).ends
     untold = (
         "" if exhaustion.is_told else f", without a reset date. By billing_day, it resets on {ends}"
     )
-    raise QuotaSpent(
+    raise quota_spent(
         f"the API reported at {format_moment(exhaustion.noted_at)} that the monthly quota is used "
         f"up{untold}. To send requests anyway, add --ignore-quota",
         resets_at=format_moment(exhaustion.until),

@@ -14,8 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from connector.client.messages import Request
-from connector.errors import ConnectorError
-from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
+from connector.errors import ConnectorError, LeaseLost, Stopped, quota_spent
 from connector.ledger.ledger import (
     LEASE_SECONDS,
     BlockUsage,
@@ -68,7 +67,7 @@ class RequestBudget:
     async def count_attempt(self, request: Request) -> None:
         """Count one request on the disk. It may be sent afterwards.
 
-        Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
+        Raises `Stopped` or `WarehouseError`, and then nothing is counted.
         """
         while True:
             self._check_budget()
@@ -90,7 +89,7 @@ class RequestBudget:
             self._ahead = served_at - self._now()
         self._is_month_open |= status != TOO_FAST
 
-    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
         """Note that the API reported a used-up month, and return the error for it."""
         now, told_end = self._now(), _from_unix_time(resets_at)
         period = billing_period(self.today, self._spender.allowance.billing_day)
@@ -98,7 +97,7 @@ class RequestBudget:
         is_told = until == told_end
         self._exhaustion = QuotaExhaustion(now, until, is_told)
         untold = "" if is_told else f"; by billing_day, it resets on {period.ends}"
-        return QuotaSpent(
+        return quota_spent(
             f"{request.method_and_path} was not sent: the monthly quota is used up{untold}",
             resets_at=(format_moment(until) if is_told else str(period.ends)),
         )
@@ -115,9 +114,9 @@ class RequestBudget:
             self._drop_recorded(what)
 
     def _check_budget(self) -> None:
-        """Raise `BudgetSpent` if the run has counted its maximum number of requests."""
+        """Raise `Stopped` if the run has counted its maximum number of requests."""
         if self._budget is not None and self.requests >= self._budget:
-            raise BudgetSpent(f"the limit of {self._budget:,} requests is reached")
+            raise Stopped(f"the limit of {self._budget:,} requests is reached", code="budget_spent")
 
     def _has_request_left(self) -> bool:
         """Return True if the current block has an unused request for today."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from connector.atomic_files import create_private_file
-from connector.errors import LedgerError, WarehouseBusy, WarehouseError, file_error
+from connector.errors import WarehouseError, file_error
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 
 # -- File locks ------------------------------------------------------------------------------------
@@ -80,8 +80,7 @@ _LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 def connect_to_ledger(path: Path) -> sqlite3.Connection:
     """Open the ledger's file, and create it with all of its tables if it is missing.
 
-    One thread at a time may use the connection. Raises `LedgerError`, `WarehouseBusy` or another
-    `WarehouseError`.
+    One thread at a time may use the connection. Raises `WarehouseError`.
     """
     with convert_sqlite_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
@@ -126,7 +125,7 @@ def convert_sqlite_errors(path: Path) -> Iterator[None]:
     """Convert errors of SQLite and of the file system to those of `errors.py`, naming the path.
 
     SQLite has no checksums, so that a damaged byte may also appear as a value that was never
-    written: an error while parsing a value is a `LedgerError` as well.
+    written: an error while parsing a value is a `WarehouseError` as well.
     """
     try:
         yield
@@ -143,10 +142,10 @@ def convert_sqlite_errors(path: Path) -> Iterator[None]:
         raise file_error(path, error) from error
 
 
-def _damage_error(path: Path, error: Exception) -> LedgerError:
+def _damage_error(path: Path, error: Exception) -> WarehouseError:
     """Return the error for a file with a value that no one wrote. It does not show the value."""
     message = f"{path} is damaged ({type(error).__name__})"
-    return LedgerError(message)
+    return WarehouseError(message, code="ledger_damaged")
 
 
 def _primary_code(error: sqlite3.Error) -> int:
@@ -159,19 +158,20 @@ def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
     """Return the error for users, by SQLite's result code."""
     code = _primary_code(error)
     if code in _BUSY:
-        return WarehouseBusy(
+        return WarehouseError(
             f"another process has used {path} for {BUSY_SECONDS:g} s",
             action=(
                 "Run the command again. If it fails again, stop the program that uses the file."
             ),
+            code="warehouse_busy",
         )
     match code:
         case sqlite3.SQLITE_FULL:
             return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
         case sqlite3.SQLITE_CORRUPT:
-            return LedgerError(f"{path} is damaged")
+            return WarehouseError(f"{path} is damaged", code="ledger_damaged")
         case sqlite3.SQLITE_NOTADB:
-            return LedgerError(f"{path} is not an SQLite database", code="not_a_ledger")
+            return WarehouseError(f"{path} is not an SQLite database", code="not_a_ledger")
         case (
             sqlite3.SQLITE_ERROR
             | sqlite3.SQLITE_MISUSE
@@ -202,13 +202,15 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _read_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the file's tables; 0 if it has none. Raises `LedgerError`."""
+    """Return the version of the file's tables; 0 if it has none. Raises `WarehouseError`."""
     # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise LedgerError(f"{path} is an SQLite database of another program", code="not_a_ledger")
+        raise WarehouseError(
+            f"{path} is an SQLite database of another program", code="not_a_ledger"
+        )
     if version > LEDGER_VERSION:
-        raise LedgerError(
+        raise WarehouseError(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
             code="not_a_ledger",
@@ -243,7 +245,7 @@ _PAGES = -1
 def copy_ledger(path: Path, target: Path) -> int:
     """Copy the ledger to a new file `target`, and return the version of its tables.
 
-    Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
+    Raises `WarehouseError` if the copy is not complete.
     """
     with convert_sqlite_errors(target):
         create_private_file(target).close()
@@ -266,10 +268,10 @@ def check_ledger(path: Path) -> None:
     with convert_sqlite_errors(path), closing(_open_sqlite(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
-            raise LedgerError(f"{path} is damaged")
+            raise WarehouseError(f"{path} is damaged", code="ledger_damaged")
         ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
         if mark != APPLICATION_ID:
-            raise LedgerError(
+            raise WarehouseError(
                 f"{path} is an SQLite database of another program", code="not_a_ledger"
             )
 

@@ -62,7 +62,7 @@ def read(table: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
 
     Raises:
         UnknownName: There is no such table. The message has the nearest name.
-        NothingPublished: There is no published file.
+        WarehouseError: There is no published file.
         SettingsError: A setting is invalid.
     """
     return _to_relation(read_table(_find_published_file(account), table))
@@ -100,7 +100,7 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
     a whole; in `s3://BUCKET/PREFIX`, one object after the other, and the manifest last.
 
     Raises `UnknownName` for an unknown schema, `Misused` for a folder that no export created,
-    `NothingPublished`, and another `WarehouseError`.
+    `WarehouseError`, and another `WarehouseError`.
     """
     found = list_tables(require_published(file))
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
@@ -242,7 +242,7 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
     """Write tables (`schema.table`) of the published file to a workbook, one sheet each.
 
     An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`,
-    `NothingPublished` and another `WarehouseError`.
+    `WarehouseError` and another `WarehouseError`.
     """
     tables = [*dict.fromkeys(tables)]
     with open_read_only(require_published(file)) as connection:

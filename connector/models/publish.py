@@ -7,6 +7,7 @@ other, so that the later one publishes the later state.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.errors import ConnectorError, PublishingRefused, WarehouseError
 from connector.log import new_id
 from connector.models.mask import Mask, write_masked
 from connector.models.project import Project, load_project
@@ -36,6 +37,8 @@ from connector.warehouse.work_file import (
     replace_published,
 )
 
+_LOGGER = logging.getLogger(__name__)
+
 LOCK_FILE = "publishing.lock"
 
 WAIT_SECONDS = 900.0
@@ -46,7 +49,7 @@ WAIT_SECONDS = 900.0
 def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Hold the folder's exclusive lock for publications, which ends with the process.
 
-    Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` if the folder cannot
+    Raises `WarehouseError` after `wait_seconds`, and another `WarehouseError` if the folder cannot
     be written to.
     """
     path = folder / LOCK_FILE
@@ -56,9 +59,10 @@ def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterat
         try:
             stack.enter_context(hold_lock(path, time.monotonic() + wait_seconds))
         except TimeoutError:
-            raise WarehouseBusy(
+            raise WarehouseError(
                 f"another process has been publishing {path} for {wait_seconds:.0f} s",
                 action="Wait for the process or stop it. Then run 'connector publish'.",
+                code="warehouse_busy",
             ) from None
         yield
 
@@ -154,6 +158,10 @@ class _Publishing:
 
     def run(self, watch: Watch | None) -> PublishResult:
         """Publish. After an error, remove the drafts and record the error in the work file."""
+        _LOGGER.info(
+            "publication begins",
+            extra={"event": "publication_begun", "fields": {"publication": self._row.publication}},
+        )
         try:
             built = self._publish(watch)
         except BaseException as error:
@@ -163,10 +171,12 @@ class _Publishing:
                     outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
                     self._end(outcome, error_code=error.code, message=str(error))
                     record_publication(self._work, self._row)
+            self._log_end()
             raise
         # It is published even if this record fails: the next publication reads it from the file.
         with suppress(WarehouseError):
             record_publication(self._work, self._row)
+        self._log_end()
         return PublishResult(self._target, self._row, built)
 
     def _publish(self, watch: Watch | None) -> BuildResult:
@@ -194,6 +204,14 @@ class _Publishing:
             finished = self._masked
         self._end("published", bytes=replace_published(finished, self._target))
         return built
+
+    def _log_end(self) -> None:
+        row, outcome = self._row, self._row.outcome or "interrupted"
+        seconds = (self._now() - row.started_at).total_seconds()
+        fields = {"publication": row.publication, "outcome": outcome, "seconds": seconds}
+        _LOGGER.info(
+            f"publication ends: {outcome}", extra={"event": "publication_ended", "fields": fields}
+        )
 
     def _remove_drafts(self) -> None:
         remove_draft(self._draft)

@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 
 from connector.atomic_files import write_atomically
-from connector.errors import MartsMissing, ModelError, UnknownName, file_error
+from connector.errors import ModelError, UnknownName, WarehouseError, file_error
 from connector.log import escape_control_characters
 from connector.models.project import SHIPPED_FOLDER, Node, Project, TableEntry, sql_errors
 from connector.warehouse.duckdb_file import make_folder, quoted
@@ -158,9 +158,11 @@ class SeedCopy:
 def find_unmapped(
     connection: duckdb.DuckDBPyConnection, project: Project
 ) -> dict[str, tuple[str, ...]]:
-    """Return the unmapped values of each seed in a built file. Raises `MartsMissing`."""
+    """Return the unmapped values of each seed in a built file. Raises `WarehouseError`."""
     if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
-        raise MartsMissing("the published file has no marts, which list the missing values")
+        raise WarehouseError(
+            "the published file has no marts, which list the missing values", code="marts_missing"
+        )
     audit = next(each for each in project.checks if each.name == AUDIT)
     found: dict[str, list[str]] = {}
     with sql_errors(audit.path, f"{audit.name} cannot be run"):

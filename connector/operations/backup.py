@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
-from connector.errors import BackupError, ConnectorError, Misused, SettingsError, file_error
+from connector.errors import ConnectorError, Misused, SettingsError, file_error
 from connector.ledger.backups import Backup, Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
@@ -122,7 +122,7 @@ def make_backup(
     Raises:
         Misused: `to` is in the folder that is backed up.
         SettingsError: There is nothing to back up.
-        BackupError: The written file is damaged.
+        ConnectorError: The written file is damaged.
         WarehouseError: A file cannot be used.
     """
     if keep is not None and keep < 1:
@@ -292,15 +292,16 @@ def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
 def newest_backup(source: Path, account: str | None) -> Path:
     """Return the account's newest backup in a folder; a file is returned unchanged.
 
-    Raises `BackupError` if the folder has none, and `WarehouseError` if it cannot be read.
+    Raises `ConnectorError` if the folder has none, and `WarehouseError` if it cannot be read.
     """
     if not source.is_dir():
         return source
     found = find_backups(source, account)
     if not found:
-        raise BackupError(
+        raise ConnectorError(
             f"{source} has no backup of {account or 'the unnamed account'}",
             action="Give the backup file, or the folder that 'connector backup' wrote to.",
+            code="backup",
         )
     return found[-1]
 
@@ -308,7 +309,7 @@ def newest_backup(source: Path, account: str | None) -> Path:
 def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     """Verify the whole backup and return its manifest; write its files to `folder` if given.
 
-    Raises `BackupError` if any part has changed, and a `WarehouseError` if it cannot be read.
+    Raises `ConnectorError` if any part has changed, and a `WarehouseError` if it cannot be read.
     """
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
@@ -330,9 +331,10 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     except OSError as error:
         if folder is not None and path.exists():
             raise file_error(folder, error) from error
-        raise BackupError(
+        raise ConnectorError(
             f"{path} cannot be read: {error.strerror}",
             action="Give the backup file, or the folder that 'connector backup' wrote to.",
+            code="backup",
         ) from error
     if unread:
         raise _damaged(path, f"{', '.join(unread)} is missing")
@@ -354,7 +356,7 @@ def _target(folder: Path | None, name: str) -> Iterator[BinaryIO]:
 
 
 def _read_manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
-    """Read the manifest, the first file of the tar. Raises `BackupError`."""
+    """Read the manifest, the first file of the tar. Raises `ConnectorError`."""
     first = tar.next()
     content = None if first is None else tar.extractfile(first)
     if first is None or content is None or first.name != _MANIFEST:
@@ -364,9 +366,10 @@ def _read_manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
         if values.pop("digest") != _json_digest(values):
             raise _damaged(path, "its manifest was changed")
         if values["format"] != FORMAT:
-            raise BackupError(
+            raise ConnectorError(
                 f"{path} was made by version {values['version']} of the connector",
                 action="Install that version, and restore with it.",
+                code="backup",
             )
         found = Manifest(**{**values, "made_at": datetime.fromisoformat(values["made_at"])})
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -381,9 +384,9 @@ def _json_digest(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def _damaged(path: Path, reason: str) -> BackupError:
+def _damaged(path: Path, reason: str) -> ConnectorError:
     """Return the error for a backup that cannot be used."""
-    return BackupError(f"{path} is damaged or no backup: {reason}", code="backup_damaged")
+    return ConnectorError(f"{path} is damaged or no backup: {reason}", code="backup_damaged")
 
 
 # -- Restore ---------------------------------------------------------------------------------------
@@ -425,7 +428,7 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     purge, since a pull must find the deletions again.
 
     Raises:
-        BackupError: The backup is damaged, or belongs to another account or a newer version.
+        ConnectorError: The backup is damaged, or belongs to another account or a newer version.
         Misused: The folder has files of an account.
         WarehouseError: A file cannot be read or written. The restore can be repeated.
     """
@@ -493,19 +496,23 @@ def _account_files(folder: Path) -> list[str]:
 
 
 def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> None:
-    """Raise `BackupError` for a backup of another account or of a newer version."""
+    """Raise `ConnectorError` for a backup of another account or of a newer version."""
     here, whose = (each or "the unnamed account" for each in (settings.account, manifest.account))
     if here != whose:
-        raise BackupError(
+        raise ConnectorError(
             f"{source} is a backup of {whose}, not of {here}",
             action=f"Choose the account with --account, or use a backup of {here}.",
+            code="backup",
         )
     if manifest.ledger is None:
-        raise BackupError(f"{source} has no {LEDGER_FILE}", action="Use another backup.")
+        raise ConnectorError(
+            f"{source} has no {LEDGER_FILE}", action="Use another backup.", code="backup"
+        )
     if (manifest.work or 0) > SCHEMA_VERSION or manifest.ledger > LEDGER_VERSION:
-        raise BackupError(
+        raise ConnectorError(
             f"{source} was written by a newer version of the connector, {manifest.version}",
             action="Install that version, and restore with it.",
+            code="backup",
         )
 
 

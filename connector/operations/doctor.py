@@ -1,7 +1,7 @@
 """Doctor: checks of the settings, the files, the backups and the API of an account.
 
 The doctor repairs nothing: each finding has the command or the sentence that repairs it. The API
-gets one request per scope, and up to three for loaded records. No check shows a secret.
+gets one request per scope. No check shows a secret.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,9 +20,18 @@ from typing import Any, Literal
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.client.client import Client, Limits
-from connector.client.limiter import RateLimiter
-from connector.errors import ConnectorError, Misused, SettingsError, count_noun, file_error
-from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
+from connector.errors import (
+    ConnectorError,
+    Forbidden,
+    Misused,
+    RateLimited,
+    ServerFailed,
+    SettingsError,
+    Stopped,
+    Unauthorized,
+    count_noun,
+    file_error,
+)
 from connector.ledger.backups import Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowance_of
 from connector.ledger.quota import format_moment
@@ -40,7 +48,6 @@ from connector.pulls.workspace import (
     write_identity,
 )
 from connector.settings import OPEN_TO_OTHERS, Settings
-from connector.settings.values import OFF
 from connector.version import full_version
 from connector.warehouse.state import read_oldest_keys
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -59,7 +66,7 @@ NEARLY_FULL_BYTES = 2**30
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 KNOWN_IDS = 3
-"""Number of the folder's records that are searched in the workspace."""
+"""Number of the folder's records that must be searched before a move is accepted."""
 
 _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
 
@@ -144,11 +151,9 @@ def _local_checks(settings: Settings, sends_test: bool) -> Iterator[DoctorCheck]
         "workspace": lambda: _check_workspace(settings),
         "room": lambda: _check_room(settings.folder),
         "permissions": lambda: _check_permissions(settings),
-        "requests": lambda: _check_requests(settings),
         "backup": lambda: _check_backup(settings),
         "purges": lambda: _check_purges(settings),
         "notifications": lambda: _check_notifications(settings, sends_test),
-        "schedules": lambda: _check_schedules(settings),
         "proxy": lambda: _check_proxy(settings),
     }
     for name, check in checks.items():
@@ -246,16 +251,6 @@ def _check_permissions(settings: Settings) -> DoctorCheck:
     return _warning("; ".join(shown[:3]) + more, action)
 
 
-def _check_requests(settings: Settings) -> DoctorCheck:
-    """Report the requests of the month."""
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists:
-            return _ok("no requests are counted yet")
-        month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
-    limit = "" if month.limit is None else f", of {month.limit:,} until {month.period.ends}"
-    return _ok(f"{month.used:,} counted since {month.period.begins}{limit}")
-
-
 def _check_backup(settings: Settings) -> DoctorCheck:
     """Check that the last backup is recent and still exists."""
     if not Warehouse(settings.folder).exists:
@@ -296,18 +291,6 @@ def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:
     return _ok("an address is configured; test it with 'connector doctor --send-test'")
 
 
-def _check_schedules(settings: Settings) -> DoctorCheck:
-    """Report which schedules are switched on in the settings."""
-    crons = {
-        "nightly": settings.nightly_cron,
-        "intraday": settings.intraday_cron,
-        "weekly": settings.verification_cron,
-    }
-    on = [f"{name} at '{cron}'" for name, cron in crons.items() if cron != OFF]
-    zone = settings.time_zone
-    return _ok(f"{', '.join(on)} ({zone}), if Dagster runs" if on else "all schedules are off")
-
-
 def _check_proxy(settings: Settings) -> DoctorCheck:
     """Report which proxy is used, and which proxy variables are ignored."""
     if settings.proxy is not None:
@@ -345,41 +328,13 @@ async def _check_api(
             except ServerFailed as error:
                 scopes.append(DoctorCheck(name, "failed", str(error), error.action))
             except ConnectorError as error:
-                return [*_address_checks(address, error), *scopes, _check_limits(client.limiter)]
+                return [*_address_checks(address, error), *scopes]
             else:
                 found = f"{page.total:,} {resource.name.replace('_', ' ')}"
                 scopes.append(DoctorCheck(name, "ok", found))
                 if page.served_at is not None:
                     skew = (datetime.now(UTC) - page.served_at).total_seconds()
-        try:
-            scopes += await _check_known_records(client, settings)
-        except ConnectorError as error:
-            scopes.append(DoctorCheck("known records", "failed", str(error), error.action))
-    return [
-        *_address_checks(address, None),
-        *scopes,
-        _check_clock(skew),
-        _check_limits(client.limiter),
-    ]
-
-
-async def _check_known_records(client: Client, settings: Settings) -> list[DoctorCheck]:
-    """Check that the workspace has a record of the folder; no check if the folder is empty."""
-    warehouse = Warehouse(settings.folder)
-    known = (
-        await asyncio.to_thread(warehouse.read, read_oldest_keys, KNOWN_IDS)
-        if (warehouse.exists)
-        else ()
-    )
-    if not known:
-        return []
-    if (found := await find_first_existing(client, known)) is not None:
-        text = f"a loaded record exists in this workspace ({found[0]} {found[1]})"
-        return [DoctorCheck("known records", "ok", text)]
-    text = f"{len(known)} loaded records were checked, and none exists in this workspace"
-    action = "The key may belong to another workspace: check CONNECTOR_API_KEY, or set"
-    action += " CONNECTOR_DATA_DIR to another folder."
-    return [DoctorCheck("known records", "failed", text, action)]
+    return [*_address_checks(address, None), *scopes, _check_clock(skew)]
 
 
 def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorCheck]:
@@ -407,20 +362,6 @@ def _check_clock(skew: float | None) -> DoctorCheck:
         return DoctorCheck("clock", "ok", found)
     action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
     return DoctorCheck("clock", "warning", found, action)
-
-
-def _check_limits(limiter: RateLimiter) -> DoctorCheck:
-    """Report the rate limits of the last response (API 8.3)."""
-    if limiter.limit is None:
-        action = "Nothing to do: pulls start slowly and adapt to the API."
-        return DoctorCheck("limits", "warning", "the API does not report a rate limit", action)
-    found = f"{limiter.limit:,} requests a minute"
-    if limiter.remaining is not None:
-        found += f", {limiter.remaining:,} left"
-    seconds = limiter.resets_in(time.monotonic())
-    return DoctorCheck(
-        "limits", "ok", found if seconds is None else f"{found}, reset in {seconds:.0f} s"
-    )
 
 
 # -- Moved workspaces ------------------------------------------------------------------------------

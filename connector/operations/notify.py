@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from connector.atomic_files import write_atomically
-from connector.errors import NotDelivered, SettingsError, count_noun
+from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.extras import extra_missing
 from connector.operations.problems import Problem, describe_problem
 from connector.settings import Settings
@@ -40,7 +40,7 @@ def notify(settings: Settings, problems: Sequence[Problem]) -> bool:
 
     Raises:
         SettingsError: No address is configured, or an address is invalid.
-        NotDelivered: No message was sent to at least one address. The next call sends again.
+        ConnectorError: No message was sent to at least one address. The next call sends again.
     """
     if settings.notify_urls is None:
         raise _NO_ADDRESS
@@ -54,7 +54,7 @@ def notify(settings: Settings, problems: Sequence[Problem]) -> bool:
 
 
 def send_test(settings: Settings) -> None:
-    """Send a test message. Raises `SettingsError` or `NotDelivered`."""
+    """Send a test message. Raises `SettingsError` or `ConnectorError`."""
     send(settings, f"{_name(settings)}: test", "Notifications of this account arrive here.")
 
 
@@ -63,7 +63,7 @@ def send(settings: Settings, title: str, body: str) -> None:
 
     Raises:
         SettingsError: No address is configured, or an address is invalid.
-        NotDelivered: At least one address did not take the message.
+        ConnectorError: At least one address did not take the message.
     """
     if settings.notify_urls is None:
         raise _NO_ADDRESS
@@ -83,7 +83,10 @@ def send(settings: Settings, title: str, body: str) -> None:
         is_sent = bool(hub.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT))
         reasons = _mask(log.getvalue(), [*settings.secrets()])
     if not is_sent:
-        raise NotDelivered(f"the message was not delivered{f': {reasons}' if reasons else ''}")
+        raise ConnectorError(
+            f"the message was not delivered{f': {reasons}' if reasons else ''}",
+            code="not_delivered",
+        )
 
 
 @contextmanager

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 from typing import Any, Literal
 
-from connector.errors import ConnectorError, WarehouseError, count_noun, end_sentence
-from connector.errors_api import TryAgain
+from connector.errors import ConnectorError, TryAgain, WarehouseError, count_noun, end_sentence
 from connector.ledger.backups import Backup, Backups
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import PushHealth

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from connector.catalog import declaration
-from connector.errors import ConnectorError
-from connector.errors_api import NotFound, Stopped
+from connector.errors import ConnectorError, NotFound, Stopped
 from connector.pulls.compare import StreamComparison, compare_all_records, compare_details
 from connector.pulls.outcome import Progress, Watch
 from connector.pulls.ports import StreamApi, StreamCopy

@@ -33,7 +33,7 @@ from connector.page.access import Access, PageError
 from connector.page.imports import MODES, Change, Import, Imports, describe
 from connector.pushes.batch import Decision, DeclaredRecord
 from connector.pushes.dry_run import create_template
-from connector.spreadsheet.report import report_suffix, write_report
+from connector.spreadsheet.report import pair_rows, report_suffix, write_report
 
 SMALL_ROWS = 1_000
 """A file of at most this many rows is checked as a whole after every change."""
@@ -276,7 +276,7 @@ class App:
         name = f"{Path(each.name).stem}.report{report_suffix(table.path)}"
         with tempfile.TemporaryDirectory(dir=table.path.parent) as folder:
             path = Path(folder) / f"report{report_suffix(table.path)}"
-            write_report(path, table, results)
+            write_report(path, table, pair_rows(table, results))
             return _download(path.read_bytes(), name)
 
     def _template(self, request: Request, user: str, body: bytes) -> Response:

@@ -124,7 +124,7 @@ def columns(imports: Imports, each: Import, opened: Opened) -> dict[str, Any]:
             {
                 "name": target.name,
                 "label": label(target),
-                "required": target.create.required and each.mode in ("create", "upsert"),
+                "required": target.field.create.required and each.mode in ("create", "upsert"),
                 "choices": list(target.accepted_values(each.mode)) if target.field.values else [],
             }
             for target in opened.target.columns
@@ -190,7 +190,9 @@ def checked(imports: Imports, each: Import, found: Preview, *, is_whole: bool) -
     month = found.month
     return answer | {
         "titles": _titles(rows),
-        "questions": [_question(each) for each in found.questions if each.code != "warnings"],
+        "questions": [
+            _question(each) for each in found.questions if each.code not in ("warnings", "values")
+        ],
         "notices": [_without_option(notice) for notice in found.notices],
         "pulled_at": found.pulled_at,
         "requests": found.requests,

@@ -28,8 +28,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from connector.atomic_files import create_private_file, write_atomically
-from connector.errors import ConnectorError, SpreadsheetError, convert_file_errors
-from connector.errors_api import LeaseHeld
+from connector.errors import ConnectorError, LeaseHeld, SpreadsheetError, convert_file_errors
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
@@ -80,8 +79,6 @@ _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|;`]')
 _NAME_CHARACTERS_MAX, _KEPT_MAX, _WAIT_SECONDS = 80, 6, 1.0
 _COLUMN_OPTIONS: Mapping[str, Callable[[Any], bool]] = {
     "policy": lambda value: value in ("overwrite", "fill", "append", "never"),
-    "immediately": lambda value: value in ("today", "empty"),
-    "month_days": lambda value: value in (28, 29, 30, 31),
     "whole_numbers": lambda value: value is True,
 }
 """Options of a column that the command has no option for, and whether a value is allowed."""
@@ -503,7 +500,7 @@ class Imports:
         if not all(_COLUMN_OPTIONS[name](value) for name, value in own.items()):
             raise PageError("This answer is not allowed.")
         shared = {name: value for name, value in options.items() if name not in own}
-        if not {*shared} <= {"date_format", "decimal", "century", "region", "day_hours"}:
+        if not {*shared} <= {"date_format", "decimal", "region", "day_hours"}:
             raise PageError("This answer is not allowed.")
         made = PushOptions(new.mode, **shared).push_file(new.resource, self.path_of(new)).saved
         for name in shared:

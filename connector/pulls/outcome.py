@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from connector.catalog import declaration
 from connector.client.messages import Observer, Request
-from connector.errors import ConnectorError, codes_of, count_noun
-from connector.errors_api import Forbidden, TryAgain
+from connector.errors import ConnectorError, Forbidden, TryAgain, codes_of, count_noun
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
 from connector.pulls.pull import NOT_READ, ONLY_THESE

@@ -1,4 +1,4 @@
-"""Estimated cost of a pull, and of scheduled pulls until the end of the month.
+"""Estimated cost of a pull.
 
 An estimate sends one request for each stream and loads nothing. It expects as many changes as the
 last pull found. New and deleted records follow from the total of the list, unless totals are wrong.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from math import ceil, log2
 from typing import Any
 
 from connector.catalog import declaration
-from connector.catalog.resource import PER_PAGE_MAX, Declaration
-from connector.errors_api import Forbidden
-from connector.ledger.quota import MonthUse, midnight
+from connector.catalog.resource import Declaration
+from connector.errors import Forbidden
+from connector.ledger.quota import MonthUse
 from connector.pulls.outcome import to_json_value
 from connector.pulls.ports import StreamApi, StreamCopy
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
@@ -54,23 +53,6 @@ class PullCost:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleEstimate:
-    """Estimated requests of scheduled pulls until the end of the month.
-
-    Attributes:
-        every_seconds: Seconds between two pulls.
-        quiet_requests: Requests of a pull without changes.
-        changes_a_day: Records that change per day.
-    """
-
-    every_seconds: float
-    pulls: int
-    quiet_requests: int
-    changes_a_day: float
-    requests: int
-
-
-@dataclass(frozen=True, slots=True)
 class CostEstimate:
     """Estimated cost of a pull, and the requests that the estimate itself needed.
 
@@ -80,7 +62,6 @@ class CostEstimate:
         spent: Requests that the estimate needed.
         limit_per_minute: Rate limit that the API reported; None if unknown.
         month: Requests of the month so far.
-        schedule: Estimate for scheduled pulls; None if none was requested.
     """
 
     by_resource: dict[str, PullCost]
@@ -88,7 +69,6 @@ class CostEstimate:
     spent: int
     limit_per_minute: int | None
     month: MonthUse | None
-    schedule: ScheduleEstimate | None = None
 
     @property
     def requests(self) -> int:
@@ -120,14 +100,11 @@ class CostEstimate:
             },
             "skipped": list(self.skipped),
             "month": None if self.month is None else to_json_value(asdict(self.month)),
-            "schedule": None if self.schedule is None else asdict(self.schedule),
         }
 
 
-async def estimate_cost(
-    settings: Settings, resources: Sequence[str] = (), *, every: timedelta | None = None
-) -> CostEstimate:
-    """Estimate a pull of the resources (default: all), and scheduled pulls if `every` is given.
+async def estimate_cost(settings: Settings, resources: Sequence[str] = ()) -> CostEstimate:
+    """Estimate a pull of the resources (default: all).
 
     Raises the errors of a pull, except for a missing scope, which skips the resource.
     """
@@ -141,16 +118,12 @@ async def estimate_cost(
             except Forbidden:
                 skipped.append(name)
         month = await context.read_month()
-        schedule = None
-        if every is not None:
-            schedule = await _estimate_schedule(context, prices, every, month)
     return CostEstimate(
         by_resource=prices,
         skipped=tuple(skipped),
         spent=context.tally.requests,
         limit_per_minute=context.client.limiter.limit,
         month=month,
-        schedule=schedule,
     )
 
 
@@ -210,31 +183,3 @@ async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stre
         if page.is_last:
             return tuple(Stream(resource, id) for id in ids)
         number += 1
-
-
-async def _estimate_schedule(
-    context: RunContext, prices: dict[str, PullCost], every: timedelta, month: MonthUse
-) -> ScheduleEstimate:
-    """Estimate pulls until the end of the month, at the rate of changes since the last pull."""
-    now, quiet, changes_a_day = context.now(), 0, 0.0
-    for name, each in prices.items():
-        for stream in await context.streams(declaration(name)):
-            quiet += _requests_without_changes(stream, each)
-        state = await asyncio.to_thread(
-            context.warehouse.read, read_resource_state, name, with_last_run=False
-        )
-        proven_at = state.proven_at
-        if proven_at is not None and now > proven_at:
-            days = max((now - proven_at) / timedelta(days=1), 1 / 24)
-            changes_a_day += each.changed / days
-    remaining = max(timedelta(0), midnight(month.period.ends) - now)
-    pulls = ceil(remaining / every)
-    requests = pulls * quiet + round(changes_a_day * (remaining / timedelta(days=1)))
-    return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
-
-
-def _requests_without_changes(stream: Stream, estimate: PullCost) -> int:
-    """Return the number of requests of a pull of the stream if nothing changed."""
-    if not stream.resource.sortable:
-        return max(1, ceil(estimate.total / PER_PAGE_MAX))
-    return 1 if stream.resource.lists_updated_at else 2

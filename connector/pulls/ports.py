@@ -15,8 +15,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from connector.catalog.resource import Order, Page, Resource
-from connector.errors import UnusableId, WarehouseError
-from connector.errors_api import (
+from connector.errors import (
     AnswerTooLarge,
     Forbidden,
     NoAnswer,
@@ -25,6 +24,8 @@ from connector.errors_api import (
     Stopped,
     UnexpectedStatus,
     UnreadableAnswer,
+    UnusableId,
+    WarehouseError,
 )
 from connector.log import shorten_name
 from connector.pulls.outcome import Progress, ResourceTally

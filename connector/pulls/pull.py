@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from connector.catalog.resource import Declaration
-from connector.errors_api import NotFound
+from connector.errors import NotFound
 from connector.pulls.audit import audit
 from connector.pulls.reading import (
     DELETIONS_MIN,

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 
 from connector.catalog.resource import Declaration, Order, Page, Resource
-from connector.errors_api import UnreadableAnswer
+from connector.errors import UnreadableAnswer
 from connector.warehouse.stream import (
     BATCH_RECORDS_MAX,
     SECOND,

@@ -18,17 +18,20 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.client.messages import check_ids
-from connector.errors import ConnectorError, Misused, UnusableId, WarehouseError, count_noun
-from connector.errors_api import (
-    AnswerBroken,
+from connector.errors import (
     AnswerTooLarge,
+    ConnectorError,
     Forbidden,
+    Misused,
     NotFound,
     NotTheApi,
     Stopped,
     Unauthorized,
     Unreachable,
     UnreadableAnswer,
+    UnusableId,
+    WarehouseError,
+    count_noun,
 )
 from connector.ledger.quota import MonthUse
 from connector.log import shorten_name
@@ -205,7 +208,7 @@ class _PullRun:
                 # A missing scope is an error of its resource; other errors of this kind end the
                 # run.
                 first = error if first is None or isinstance(first, Forbidden) else first
-                is_fatal = isinstance(error, _FATAL) and not isinstance(error, AnswerBroken)
+                is_fatal = isinstance(error, _FATAL) and error.code != "answer_broken"
                 fatal = error if is_fatal else None
             else:
                 results[name] = await self._record_resource_end(
@@ -310,11 +313,11 @@ class _PullRun:
         return result, error
 
     def _as_broken_answer(self, error: ConnectorError) -> ConnectorError:
-        """Convert an unreadable answer to `AnswerBroken` if earlier answers were readable."""
+        """Return the error as `answer_broken` if earlier answers were readable."""
         if not isinstance(error, UnreadableAnswer | AnswerTooLarge):
             return error
         if self._was_readable or self._context.tally.readable:
-            return AnswerBroken(error.where, error.answer)
+            return NotTheApi(error.where, error.answer, code="answer_broken")
         return error
 
     async def _streams_to_pull(self, resource: Declaration) -> tuple[Stream, ...]:

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from connector.errors import LedgerError, SettingsError
-from connector.errors_api import Forbidden, NotFound
+from connector.errors import Forbidden, NotFound, SettingsError, WarehouseError
 from connector.ledger.ledger import Identity, Ledger
 from connector.settings import Settings
 from connector.version import program_version
@@ -35,7 +34,7 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
     """Return the folder's identity; a new folder gets one, for the workspace at `address`.
 
     Raises:
-        LedgerError: The work file is in use and the ledger is new, or the two files belong to
+        WarehouseError: The work file is in use and the ledger is new, or the two files belong to
             different folders.
         SettingsError: The folder has the records of another workspace.
     """
@@ -60,20 +59,21 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
 def read_folder_identity(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
     """Return the identity in the folder's files; None if no run has used the folder yet.
 
-    Creates no file. Raises `LedgerError` if the ledger is lost or the files do not belong together.
+    Creates no file. Raises `WarehouseError` if the ledger is lost or the files do not belong
+    together.
     """
     known = warehouse.read(state.read_identity) if warehouse.exists else None
     counted = ledger.identity() if ledger.exists else None
     if known is None:
         return counted
     if counted is None:
-        raise LedgerError(
+        raise WarehouseError(
             f"{ledger.path} is missing or empty, so nothing is pulled or pushed. Lost "
             f"with it: {LOST_WITH_LEDGER}",
             code="ledger_lost",
         )
     if counted.folder != known.folder:
-        raise LedgerError(
+        raise WarehouseError(
             f"{ledger.path} and {warehouse.work} belong to different data folders: the ledger to"
             f" one of {counted.address}, the records to one of {known.address}",
             code="folder_mixed",
@@ -95,7 +95,7 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
 
 
 def check_files(settings: Settings) -> None:
-    """Raise `LedgerError` if the ledger is lost or the files do not belong together.
+    """Raise `WarehouseError` if the ledger is lost or the files do not belong together.
 
     Creates no file. Other errors of the files are raised as well.
     """

@@ -20,8 +20,15 @@ from typing import Any, Literal
 from connector.catalog import declaration
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
-from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
-from connector.errors_api import LeaseHeld, NotFound, Stopped
+from connector.errors import (
+    ConnectorError,
+    LeaseHeld,
+    Misused,
+    NotFound,
+    Stopped,
+    WarehouseError,
+    count_noun,
+)
 from connector.ledger.backups import Backups
 from connector.ledger.journal import has_rows_to_look_up
 from connector.ledger.journal_records import (

@@ -25,7 +25,12 @@ from connector.ledger.push_plan import (
 from connector.ledger.push_states import Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.pulls.workspace import check_files
-from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_remembered_mapping
+from connector.pushes.file_warnings import (
+    LostColumns,
+    ask_about_warnings,
+    ask_for_values,
+    load_remembered_mapping,
+)
 from connector.pushes.spill_file import (
     SpillFile,
     SpillMap,
@@ -382,7 +387,8 @@ def preview(
             *meanings.mixed_dates(),
             *ask_about_warnings(rows.summary.rows_with_warnings, table, columns),
         )
-    questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
+    asked = (*meanings.questions, *ask_for_values(rows.summary))
+    questions = (*table.questions, *lost.questions(), *asked, *warned)
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices(), *meanings.remarks())
     return Preview(push_file, table, columns, rows, at, month, limit, notices, questions)

@@ -22,6 +22,7 @@ from connector.spreadsheet.headings import column_letter, normalized_heading
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow
+from connector.spreadsheet.report import Summary
 from connector.spreadsheet.table import Spreadsheet
 from connector.warehouse.duckdb_file import make_folder
 
@@ -70,6 +71,38 @@ def ask_about_warnings(
             f"{count_noun(warned_rows, 'row')} would be sent with warnings",
             "Check the rows, then run again with --accept-warnings, or map the values.",
         )
+
+
+def ask_for_values(summary: Summary) -> Iterator[FileQuestion]:
+    """Yield the question which values the cells mean that no field accepts.
+
+    It has one answer for all equal cells of a column.
+    """
+    columns: dict[str, list[str]] = {}
+    for (_, column), group in summary.problems.items():
+        if group.is_answered_by_value:
+            cells = (f'"{text}" ({count:,})' for text, count in group.values.most_common())
+            columns.setdefault(column or "", []).extend(cells)
+    if columns:
+        names = ", ".join(map(repr, columns))
+        yield FileQuestion(
+            "values",
+            f"cells that repeat in {count_noun(len(columns), 'column')} need a value: {names}",
+            "Choose a value for each in the column mapping, and run again with --mapping FILE.",
+            stops=False,
+            choices=tuple((each, ", ".join(cells)) for each, cells in columns.items()),
+        )
+
+
+def unanswered_values(summary: Summary) -> dict[str, tuple[list[str], str]]:
+    """Return the cells that need a value, and what is allowed, by column for a mapping file."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for (_, column), group in summary.problems.items():
+        if group.is_answered_by_value:
+            allowed = group.problem.allowed
+            text = f"Allowed: {allowed}" if allowed else group.problem.fix or ""
+            found.setdefault(column or "", ([], text))[0].extend(group.values)
+    return found
 
 
 _IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch

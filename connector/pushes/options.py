@@ -12,13 +12,7 @@ from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
-from connector.spreadsheet.mapping_file import (
-    CENTURY_ALLOWED,
-    SavedMap,
-    is_century,
-    load_map,
-    with_options,
-)
+from connector.spreadsheet.mapping_file import SavedMap, load_map, with_options
 from connector.spreadsheet.targets import CellOptions, Decimal
 from connector.spreadsheet.texts import REGIONS
 
@@ -96,18 +90,11 @@ class PushOptions:
         str | None,
         PushOption("Date format: dmy, mdy, or a pattern such as DD/MM/YYYY.", shown="FORM"),
     ] = None
-    century: Annotated[
-        int | None,
-        PushOption(
-            "Earliest year for two-digit years. With 1930, 29 is read as 2029 and 30 as 1930.",
-            shown="YEAR",
-        ),
-    ] = None
     region: Annotated[
         str | None,
         PushOption(
             "Country whose customs decide dates, numbers, currencies and telephone numbers."
-            " Default: GB.",
+            " Default: the setting region.",
             shown="CODE",
         ),
     ] = None
@@ -135,8 +122,8 @@ class PushOptions:
     def push_file(self, resource: str, path: Path) -> PushFile:
         """Return the file to push with these options.
 
-        Raises `UnknownName` with the values allowed, `Misused` for an invalid date format, century
-        or row number, and what `load_map` raises.
+        Raises `UnknownName` with the values allowed, `Misused` for an invalid date format or row
+        number, and what `load_map` raises.
         """
         mode, saved = (
             _checked_choice("mode", self.mode, MODES),
@@ -177,8 +164,6 @@ class PushOptions:
             said["decimal"] = DECIMALS[
                 _checked_choice("decimal sign", self.decimal, tuple(DECIMALS))
             ]
-        if self.century is not None:
-            said["century"] = _checked_century(self.century)
         if self.region is not None:
             said["region"] = _checked_choice("region", self.region.upper(), tuple(sorted(REGIONS)))
         if self.day_hours is not None:
@@ -203,16 +188,6 @@ def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
         if each == value:
             return each
     raise UnknownName(name, value, map(str, allowed))
-
-
-def _checked_century(first_year: int | str) -> int:
-    """Return the first year of the century for two-digit years. Raises `Misused`."""
-    year = int(first_year) if str(first_year).isdecimal() else 0
-    if not is_century(year):
-        raise Misused(
-            f"{first_year!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}."
-        )
-    return year
 
 
 def _checked_hours(hours: str) -> str:

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
-from connector.errors import ConnectorError, UnknownName, count_noun
-from connector.errors_api import LeaseHeld
+from connector.errors import ConnectorError, LeaseHeld, UnknownName, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger
@@ -33,7 +32,7 @@ from connector.pushes.file_warnings import remember_mapping
 from connector.pushes.spill_file import SpillMap
 from connector.settings import Settings
 from connector.spreadsheet.problems import SheetRow
-from connector.spreadsheet.report import Summary, report_path, write_report, write_some_rows
+from connector.spreadsheet.report import Summary, pair_rows, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
@@ -390,14 +389,14 @@ class _FilePush:
             return None
         if batch is not None or options.report_rows == "all":
             path = options.output or report_path(table)
-            write_report(path, table, results)
+            write_report(path, table, pair_rows(table, results))
             return path
         reported = previewed.rows.reported
         if not reported and options.output is None:
             return None
         path = options.output or report_path(table)
         pairs = reported if results is previewed.results else _replace_results(reported, results)
-        write_some_rows(path, table, pairs, previewed.summary)
+        write_report(path, table, pairs)
         return path
 
 

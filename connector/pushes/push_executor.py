@@ -15,11 +15,17 @@ from connector.client.messages import (
     build_convert_request,
     build_create_request,
     build_update_request,
-    read_written,
+    read_record,
     served_at,
 )
-from connector.errors import ConnectorError, Misused
-from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
+from connector.errors import (
+    ConnectorError,
+    Misused,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    UnreadableAnswer,
+)
 from connector.ledger.journal_records import Attempt, BatchRecord, PendingRow, RowKey, Transition
 from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import BlockedRow, Problem, QueuedRow, RowQueue
@@ -334,7 +340,7 @@ class RowExecutor:
         assert request is not None, "nothing was intended"
         try:
             answer = await self.session.context.client.send(request)
-            raw, _ = read_written(request, answer)
+            raw = read_record(request, answer)
         except ConnectorError as error:
             self.session.record_write_end(error)
             return answer_from_error(error)

@@ -11,16 +11,19 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from connector.catalog.resource import Declaration, Resource
-from connector.errors import ConnectorError, Misused, WarehouseError
-from connector.errors_api import (
-    Denied,
+from connector.errors import (
+    ConnectorError,
+    Forbidden,
     InDoubt,
+    Misused,
     NotFound,
     RateLimited,
     Refused,
     Stopped,
+    Unauthorized,
     Unreachable,
     ValidationFailed,
+    WarehouseError,
 )
 from connector.ledger.journal_records import Attempt, Fate, RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, shorten
@@ -179,7 +182,7 @@ class Lost:
 Answer = Accepted | Declined | Unsent | Lost
 
 
-_UNSENT = (Denied, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
+_UNSENT = (Unauthorized, Forbidden, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
 """Errors of a write that prove that nothing was applied, and that are not caused by the row: the
 key, the network, a limit, or our own files.
 """

@@ -34,10 +34,7 @@ from connector.warehouse.warehouse import Warehouse
 CLEARED = r"\N"
 """Text that empties a field in a file with cleared nulls, as in PostgreSQL's COPY."""
 
-_FILE_OPTIONS = (
-    *("sheet", "header_row", "encoding", "delimiter"),
-    *("date_format", "century", "decimal"),
-)
+_FILE_OPTIONS = (*("sheet", "header_row", "encoding", "delimiter"), *("date_format", "decimal"))
 """Options that say how a file is written. The values of a query have types instead."""
 
 _DAY_SECONDS = 86_400
@@ -69,7 +66,7 @@ def file_from_query(
 
     Raises:
         Misused: The query fails, is not one SELECT, or has unsuitable columns.
-        NothingPublished: There is no published file.
+        WarehouseError: There is no published file.
     """
     for name in _FILE_OPTIONS:
         if getattr(options, name) is not None:

@@ -17,8 +17,7 @@ from typing import Any
 
 from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.errors import ConnectorError, Misused
-from connector.errors_api import InDoubt, NotFound
+from connector.errors import ConnectorError, InDoubt, Misused, NotFound
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import RowKey, Transition
 from connector.ledger.journal_writer import PUSH_LEASE
@@ -304,8 +303,8 @@ class _UndoRun:
                 await client.delete(task.resource, id, task.parent)
                 answer = DeletionProof(self._session.served_at)
             else:
-                written = await client.update(task.resource, id, step.body, task.parent)
-                answer = Accepted(written.record)
+                record = await client.update(task.resource, id, step.body, task.parent)
+                answer = Accepted(record)
         except ConnectorError as error:
             self._session.record_write_end(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from connector.errors import ConnectorError
-from connector.errors_api import Stopped
+from connector.errors import ConnectorError, Stopped
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import AttemptRecord, RowKey, RowRecord
 from connector.ledger.push_plan import Problem

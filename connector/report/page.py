@@ -20,7 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from connector.atomic_files import write_atomically
-from connector.errors import MartsMissing
+from connector.errors import WarehouseError
 from connector.log import escape_control_characters
 from connector.report.charts import draw_chart
 from connector.report.figures import SECTIONS, TILES, Card, Tile
@@ -121,8 +121,8 @@ def write_report(
         period: Period of the tiles, as `parse_period` reads it.
 
     Raises:
-        NothingPublished: There is no published file.
-        MartsMissing: The file has no marts.
+        WarehouseError: There is no published file.
+        WarehouseError: The file has no marts.
         UnknownName, Misused: The period is invalid.
         WarehouseError: The page cannot be written, or the file cannot be read.
         ConnectorError: The drawing library is not installed.
@@ -147,7 +147,7 @@ class _PublishedMarts:
             ).rows
         )
         if not self.comments:
-            raise MartsMissing(f"{file} has no table in the schema marts")
+            raise WarehouseError(f"{file} has no table in the schema marts", code="marts_missing")
         self.as_of: datetime | None
         self.today: date | None
         self.as_of, self.today, self.zone = self._read_time()

@@ -12,7 +12,6 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
@@ -25,15 +24,10 @@ from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
-from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
-from connector.spreadsheet.headings import (
-    ROWS_SEARCHED,
-    appearance_key,
-    find_headings,
-    has_report_headings,
-)
+from connector.errors import SheetUnknown, SpreadsheetError
+from connector.spreadsheet.headings import Sheet, appearance_key, find_headings, has_report_headings
 from connector.spreadsheet.numbers import as_typed, is_too_large, number_meanings, unit_of
-from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell, text_of
+from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell
 
 BookKind = Literal["xlsx", "ods", "xls"]
 """Kind of workbook: current Excel, OpenDocument, or Excel before 2007."""
@@ -47,53 +41,33 @@ _PROLOG_BYTES = 4_096
 _Read = tuple[Cell, Flaw | None]
 
 
-@dataclass(slots=True)
-class Sheet:
-    """Sheet of a workbook, with its rows in memory up to the last filled cell.
+def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, Cell, Flaw | None]]) -> None:
+    """Add the filled cells of a row to the sheet, each with its column.
 
-    Indexes count from 0.
-
-    Attributes:
-        flaws: Reasons why cells have no value, by row and column.
-        merged_ranges: First row, last row, first column and last column of merged cells.
+    Raises `SpreadsheetError` if a cell occurs twice, or for a table that is too large.
     """
-
-    name: str
-    rows: list[list[Cell]] = field(default_factory=list)
-    flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
-    hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: set[int] = field(default_factory=set)
-    merged_ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
-
-    def add_row(self, index: int, cells: Iterable[tuple[int, Cell, Flaw | None]]) -> None:
-        """Add the filled cells of a row, each with its column.
-
-        Raises `DamagedSpreadsheet` if a cell occurs twice, and `SpreadsheetError` for a table that
-        is too large.
-        """
-        row: list[Cell] = []
-        for column, value, flaw in cells:
-            if flaw is not None:
-                self.flaws.setdefault(index, {})[column] = flaw
-            elif value == "":
-                continue
-            if column < len(row) or index < len(self.rows):
-                raise DamagedSpreadsheet(
-                    f"sheet {self.name!r}, row {index + 1}: a cell occurs twice or out of order"
-                )
-            if column >= _COLUMNS_MAX:
-                raise SpreadsheetError(
-                    f"sheet {self.name!r} has a cell in column {column + 1:,}, row {index + 1:,}",
-                    action=f"Delete the cells to the right of column {_COLUMNS_MAX:,}.",
-                    code="unsafe_workbook",
-                )
-            row += [""] * (column - len(row))
-            row.append(flaw[1] if flaw is not None else value)
-        if row:
-            if index > ROWS_MAX:
-                raise too_many_rows_error(f"sheet {self.name!r}")
-            self.rows += [[] for _ in range(index - len(self.rows))]
-            self.rows.append(row)
+    row: list[Cell] = []
+    for column, value, flaw in cells:
+        if flaw is not None:
+            sheet.flaws.setdefault(index, {})[column] = flaw
+        elif value == "":
+            continue
+        if column < len(row) or index < len(sheet.rows):
+            message = f"sheet {sheet.name!r}, row {index + 1}: a cell occurs twice or out of order"
+            raise SpreadsheetError(message, code="damaged_spreadsheet")
+        if column >= _COLUMNS_MAX:
+            raise SpreadsheetError(
+                f"sheet {sheet.name!r} has a cell in column {column + 1:,}, row {index + 1:,}",
+                action=f"Delete the cells to the right of column {_COLUMNS_MAX:,}.",
+                code="unsafe_workbook",
+            )
+        row += [""] * (column - len(row))
+        row.append(flaw[1] if flaw is not None else value)
+    if row:
+        if index > ROWS_MAX:
+            raise too_many_rows_error(f"sheet {sheet.name!r}")
+        sheet.rows += [[] for _ in range(index - len(sheet.rows))]
+        sheet.rows.append(row)
 
 
 def too_many_rows_error(name: str) -> SpreadsheetError:
@@ -108,7 +82,7 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
     """Return the wanted sheet, ignoring letter case; else the only visible one with a table.
 
-    Raises `SheetUnknown` for several, `DamagedSpreadsheet`, or another `SpreadsheetError`, for
+    Raises `SheetUnknown` for several, `SpreadsheetError`, or another `SpreadsheetError`, for
     example for a workbook without any cell.
     """
     read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets, "ods": _ods_sheets}[kind]
@@ -127,7 +101,9 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
         if "encrypted" in str(error):
             message = f"{path} is encrypted with a password"
             raise SpreadsheetError(message, code="password_protected") from error
-        raise DamagedSpreadsheet(f"{path} cannot be read: {type(error).__name__}") from error
+        raise SpreadsheetError(
+            f"{path} cannot be read: {type(error).__name__}", code="damaged_spreadsheet"
+        ) from error
 
 
 def _check_archive(path: Path, content: bytes) -> None:
@@ -154,10 +130,7 @@ def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
         raise SpreadsheetError(f"{path} has no visible sheet with rows", code="no_rows")
     if len(filled) == 1:
         return filled[0]
-    headings = {
-        each.name: find_headings([list(map(text_of, row)) for row in each.rows[:ROWS_SEARCHED]])
-        for each in filled
-    }
+    headings = {name: find_headings(each.rows) for name, each in sheets.items() if each.rows}
     reports = [n for n, each in headings.items() if has_report_headings(each.headings)]
     known = reports or [n for n, each in headings.items() if each.known_count >= 2]
     if len(known) == 1:
@@ -244,7 +217,7 @@ def _read_xlsx(source: Any) -> Sheet:
             timedelta_formats=book._timedelta_formats,
         )
         for number, cells in parser.parse():
-            sheet.add_row(number - 1, map(read, cells))
+            _add_row(sheet, number - 1, map(read, cells))
     for number, attributes in parser.row_dimensions.items():
         if attributes.get("hidden") in _TRUE:
             sheet.hidden_rows.add(int(number) - 1)
@@ -289,7 +262,7 @@ def _read_xls(book: Any, source: Any) -> Sheet:
         return apply_format(cell.value, form)
 
     for index in range(source.nrows):
-        sheet.add_row(index, [(n, *read(cell)) for n, cell in enumerate(source.row(index))])
+        _add_row(sheet, index, [(n, *read(cell)) for n, cell in enumerate(source.row(index))])
     sheet.hidden_rows = {n for n, each in source.rowinfo_map.items() if each.hidden}
     sheet.hidden_columns = {n for n, each in source.colinfo_map.items() if each.hidden}
     sheet.merged_ranges = [(r, s - 1, c, d - 1) for r, s, c, d in source.merged_cells]
@@ -343,7 +316,7 @@ def _read_ods(table: ElementTree.Element) -> Sheet:
         if row.get(f"{_TABLE}visibility") in _UNSEEN:
             sheet.hidden_rows.add(index)
         for place in range(index, index + min(times, ROWS_MAX + 2)) if cells else ():
-            sheet.add_row(place, cells)
+            _add_row(sheet, place, cells)
         index += times
     return sheet
 

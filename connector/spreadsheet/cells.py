@@ -25,7 +25,7 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     with_note,
 )
-from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, Immediately, TargetColumn
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn
 
 
 class ChosenText(str):
@@ -133,21 +133,18 @@ def _read_name(read: ReadText, text: str) -> Any:
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     """Return the reader of cells for the kind of the column's field."""
-    today = date.today().isoformat()  # the user's own day
     match column.field.kind:
         case Kind.NUMBER | Kind.INTEGER:
             read = number_reader(column, options)
             if column.is_whole and column.period == "day":
-                read = _immediately_reader(read, 0, options.immediately)
+                read = _days_or_now(read)
             return CellReader(read, typed_number(column))
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
             read = date_reader(column, options)
             typed = typed_reader(read)
-            if not column.is_birth:
-                read = _immediately_reader(read, today, options.immediately)
-            return CellReader(read, typed)
+            return CellReader(read if column.is_birth else _date_or_today(read), typed)
         case Kind.DATETIME:
             read = timestamp_reader(column, options)
             return CellReader(read, typed_reader(read))
@@ -158,17 +155,33 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     return _string_reader(column, options)
 
 
-def _immediately_reader(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
-    """Return a reader that reads words like "asap" as `now` or None, as `meaning` says."""
+def _days_or_now(read: ReadText) -> ReadText:
+    """Return a reader of numbers of days, in which words like "immediate" are 0 days."""
 
     def read_or_now(text: str) -> Any:
-        if not words.means_immediately(text):
-            return read(text)
-        if meaning is None:
-            raise CellError("immediately")
-        return now if meaning == "today" else None
+        is_now = words.means_immediately(text)
+        return (
+            with_note(0, "days_counted", "The value is imported as 0 days.")
+            if is_now
+            else read(text)
+        )
 
     return read_or_now
+
+
+def _date_or_today(read: ReadText) -> ReadText:
+    """Return a reader of dates, in which "today" is the day of the import, and "asap" an error."""
+
+    def read_or_today(text: str) -> Any:
+        if text.casefold() == "today":
+            today = date.today()  # the user's own day
+            message = f"The value is imported as {today:%-d %B %Y}."
+            return with_note(today.isoformat(), "today_taken", message)
+        if words.means_immediately(text):
+            raise CellError("immediately")
+        return read(text)
+
+    return read_or_today
 
 
 def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:

@@ -377,7 +377,8 @@ class OperationRules:
         filled = columns.targets
         # Only these columns are checked in each row; the others accept every value that was read.
         inputs = [
-            (each, each.create if self._is_create else each.update) for each in filled.values()
+            (each, each.field.create if self._is_create else each.field.update)
+            for each in filled.values()
         ]
         self._special = [
             (column, accepts)
@@ -386,7 +387,9 @@ class OperationRules:
         ]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
-        self._required = [e.key for e in target.columns if e.create.required and e.key in filled]
+        self._required = [
+            e.key for e in target.columns if e.field.create.required and e.key in filled
+        ]
         rules = target.resource.rules
         self._conditions = [each for each in rules if isinstance(each, AcceptedWhen)]
         self._needs = [each for each in rules if isinstance(each, RequiredWhen)]
@@ -411,8 +414,8 @@ class OperationRules:
             if value is None or _accepts_value(accepts, value):
                 continue
             del values[column.key]
-            can_follow = self._is_create and not column.create.required
-            if can_follow and _accepts_value(column.update, value):
+            can_follow = self._is_create and not column.field.create.required
+            if can_follow and _accepts_value(column.field.update, value):
                 afterwards[column.key] = value
             else:
                 self._refuse_value(draft, column, value)
@@ -449,6 +452,9 @@ class OperationRules:
         if key in values or key in draft.failed_keys:
             return
         column = self._columns.heading_of(key)
+        if column and any((each.code, each.column) == (code, column) for each in draft.problems):
+            # One cell with a whole name has two fields.
+            return
         for each in draft.remarks:
             if each.code == "says_nothing" and each.column == column:
                 word = problem_of("word_for_nothing", None, column, received=each.received)

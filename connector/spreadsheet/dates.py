@@ -192,9 +192,8 @@ def _date_finder(
         day = _choose_date(found, order, allowed)
         notes: _Notes = ()
         if found.is_short:
-            day = _with_century(day, options.century, is_birth=column.is_birth)
-            if options.century is None:
-                notes = (("age_assumed", f"The value is read as {day:%-d %B %Y}."),)
+            day = _with_century(day, is_birth=column.is_birth)
+            notes = (("age_assumed", f"The value is read as {day:%-d %B %Y}."),)
         if found.weekday not in (None, day.weekday()):
             message = f"{day:%-d %B %Y} is a {day:%A}, but the value has another day of the week."
             notes = (*notes, ("weekday_differs", message))
@@ -218,16 +217,12 @@ def _choose_date(found: DateMeanings, order: str | None, allowed: str) -> date:
     return next(iter(found.dates.values()))
 
 
-def _with_century(day: date, century: int | None, *, is_birth: bool) -> date:
+def _with_century(day: date, *, is_birth: bool) -> date:
     """Return a date of this century in the century that its year of two digits means."""
     today = date.today()  # users write dates of their own place
-    year = day.year
-    if century is not None:
-        year = century + (day.year - century) % 100
-    elif day > today if is_birth else year > today.year + _YEARS_AHEAD:
-        year -= 100
+    is_past = day > today if is_birth else day.year > today.year + _YEARS_AHEAD
     try:
-        return day.replace(year=year)
+        return day.replace(year=day.year - 100 * is_past)
     except ValueError:
         raise CellError("no_such_date") from None
 

@@ -9,21 +9,22 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from connector.errors import EncodingUnknown, SpreadsheetError, UnknownName
+from connector.errors import SpreadsheetError, UnknownName
 from connector.spreadsheet.headings import (
     ROWS_SEARCHED,
     HeadingRows,
+    Sheet,
     find_headings,
     has_report_headings,
     headings_of_one_line,
     normalized_heading,
 )
-from connector.spreadsheet.problems import FileQuestion
+from connector.spreadsheet.problems import FileQuestion, is_blank
 
 # -- Encoding --------------------------------------------------------------------------------------
 # The encoding that the user gave; a byte order mark; UTF-16 if every second byte is NUL; UTF-8 if
@@ -62,7 +63,7 @@ class Decoded:
     """Text of a file, the name of its encoding, and what was assumed or must be asked."""
 
     text: str
-    encoding: str
+    encoding: str | None
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
 
@@ -70,7 +71,7 @@ class Decoded:
 def decode(path: Path, content: bytes, given: str | None) -> Decoded:
     """Return the text of the file.
 
-    Raises `EncodingUnknown`, or `UnknownName` for an encoding that Python does not know.
+    Raises `SpreadsheetError`, or `UnknownName` for an encoding that Python does not know.
     """
     marked = next((codec for mark, codec in _MARKS if content.startswith(mark)), None)
     if given is not None:
@@ -85,7 +86,7 @@ def decode(path: Path, content: bytes, given: str | None) -> Decoded:
         line = content.count(b"\n", 0, error.start) + 1
         name = codec.removesuffix("-sig")
         reason = f"byte 0x{content[error.start]:02X} in line {line} is not valid {name}"
-        raise EncodingUnknown(f"{path}: {reason}") from error
+        raise SpreadsheetError(f"{path}: {reason}", code="encoding_unknown") from error
 
 
 def _codec_given(path: Path, given: str, marked: str | None) -> str:
@@ -98,7 +99,7 @@ def _codec_given(path: Path, given: str, marked: str | None) -> str:
     mark = (marked or name).removesuffix("-sig")
     if not name.startswith(mark):
         reason = f"the file begins with the byte order mark of {mark}, but {given!r} was given"
-        raise EncodingUnknown(f"{path}: {reason}")
+        raise SpreadsheetError(f"{path}: {reason}", code="encoding_unknown")
     return marked or name
 
 
@@ -148,50 +149,16 @@ def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
 
 # -- Rows ------------------------------------------------------------------------------------------
 
-QuoteCode = Literal["quote_not_closed", "quote_in_cell"]
-QuoteDamage = tuple[QuoteCode, int, int]
-"""Wrong quote: its code, and the numbers of the first and the last row that it affects."""
-
 _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
-# Quotes in an unquoted cell: around a word, or after a number of inches.
-_PAIRED = re.compile(r'(?<![^\s(\[])"[^"]+"(?![^\s)\].,;:!?])|(?<=[0-9])"')
 _WIDTH_CERTAIN = 4
 
 
-@dataclass(slots=True)
-class DelimitedText:
-    """Rows of a delimited text, including the headings; a blank line has no cells.
-
-    Attributes:
-        damages: Wrong quotes, by the index of the row that they make unreliable.
-    """
-
-    delimiter: str
-    headings: HeadingRows
-    rows: list[list[str]] = field(default_factory=list)
-    damages: dict[int, QuoteDamage] = field(default_factory=dict)
-
-    def rows_below(self) -> list[list[str]]:
-        """Return the rows below the headings."""
-        return self.rows[self.headings.first_row :]
-
-    def ends_with_delimiter(self) -> bool:
-        """Return True if each row below the headings ends with a delimiter."""
-        first, width = self.headings.first_row, len(self.headings.headings)
-        ends = [
-            len(row) == width + 1 and not row[-1]
-            for index, row in enumerate(self.rows_below(), first)
-            if index not in self.damages and any(map(str.strip, row))
-        ]
-        return bool(ends) and all(ends)
-
-
-def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -> DelimitedText:
+def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -> Sheet:
     """Return all rows of the text; the cells of a row with a wrong quote are split at delimiters.
 
     Rows below the `headings` are checked for other rows in their cells.
     """
-    found = DelimitedText(delimiter, headings or HeadingRows(()))
+    found = Sheet(headings=headings or HeadingRows(()), delimiter=delimiter)
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
     if '"' not in text:
         found.rows = list(csv.reader(lines, delimiter=delimiter))
@@ -215,15 +182,13 @@ def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -
                         found.damages[row + index] = "quote_not_closed", row + 1, row + len(taken)
                         found.rows.append(_split(line, delimiter))
                     continue
-                if len(taken) == 1 and '"' in taken[0] and _has_stray_quotes(taken[0], delimiter):
-                    found.damages[row] = "quote_in_cell", row + 1, row + 1
                 found.rows.append(cells)
             return found
         except csv.Error as error:
             row = len(found.rows)
-            code: QuoteCode = (
-                "quote_in_cell" if "expected after" in str(error) else "quote_not_closed"
-            )
+            is_within = "expected after" in str(error)
+            code: Literal["quote_in_cell", "quote_not_closed"]
+            code = "quote_in_cell" if is_within else "quote_not_closed"
             found.damages[row] = code, row + 1, row + 1
             found.rows.append(_split(lines[first], delimiter))
             start = first + 1
@@ -233,16 +198,6 @@ def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -
 def _split(line: str, delimiter: str) -> list[str]:
     """Return the parts of a line between delimiters; quotes are ordinary characters."""
     return line.rstrip("\r\n").split(delimiter)
-
-
-def _has_stray_quotes(line: str, delimiter: str) -> bool:
-    """Return True if two unquoted cells have a quote that is neither around words nor inches."""
-    sign = re.escape(delimiter)
-    if '"' not in re.sub(rf'(?:^|(?<={sign})) *"(?:[^"]|"")*"(?=[{sign}\r\n]|$)', "", line):
-        # True for nearly every line.
-        return False
-    cells = re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line)
-    return sum('"' in _PAIRED.sub("", each[1]) for each in cells if each[1]) > 1
 
 
 class _RowShape:
@@ -286,9 +241,7 @@ _NAMES = {character: name for name, character in DELIMITERS.items()}
 _SEPARATOR_LINE = re.compile(r"sep=(.?)\s*", re.IGNORECASE).fullmatch
 
 
-def read_delimited(
-    path: Path, text: str, delimiter: str | None, header_row: int | None
-) -> DelimitedText:
+def read_delimited(path: Path, text: str, delimiter: str | None, header_row: int | None) -> Sheet:
     """Return all rows of the text. What the user did not give is detected.
 
     Raises `SpreadsheetError` if no delimiter or several fit, or `UnknownName`.
@@ -342,12 +295,12 @@ def _headings_with(text: str, delimiter: str, header_row: int | None) -> Heading
     if rows and _SEPARATOR_LINE(delimiter.join(rows[0])):
         found = find_headings(rows[1:])
         return HeadingRows(found.headings, found.index + 1, found.depth, found.known_count)
-    return find_headings(rows[:ROWS_SEARCHED])
+    return find_headings(rows)
 
 
 def _fitting_rows(text: str, delimiter: str, headings: HeadingRows) -> float:
     """Return the share of filled rows that are as wide as the headings; 1 without any rows."""
-    rows: Iterable[list[str]] = _read_rows(text, delimiter, headings).rows_below()
-    filled = [row for row in rows if any(map(str.strip, row))]
+    rows = _read_rows(text, delimiter, headings).below
+    filled = [row for row in rows if not is_blank(row)]
     widths = range(len(headings.filled), len(headings.headings) + 2)
     return sum(len(row) in widths for row in filled) / len(filled) if filled else 1.0

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any, Literal
 
 from connector.catalog import CATALOG
 from connector.errors import SpreadsheetError
-from connector.spreadsheet.problems import Cell, SheetRow
+from connector.spreadsheet.problems import Cell, Flaw, SheetRow, text_of
 from connector.spreadsheet.texts import unescape_cell
 from connector.spreadsheet.words import OTHER_HEADINGS, begins_totals, without_accents
 
@@ -147,8 +148,9 @@ class HeadingRows:
         return [each for each in self.headings if each.strip()]
 
 
-def find_headings(rows: Sequence[Sequence[str]], header_row: int | None = None) -> HeadingRows:
-    """Return the headings among a file's first rows; `header_row` is the user's choice, from 1."""
+def find_headings(sheet: Sequence[Sequence[Cell]], header_row: int | None = None) -> HeadingRows:
+    """Return the headings among a sheet's first rows; `header_row` is the user's choice, from 1."""
+    rows = [[*map(text_of, row)] for row in sheet[: header_row or ROWS_SEARCHED]]
     if header_row is not None:
         cells = rows[header_row - 1] if header_row <= len(rows) else ()
         return HeadingRows(tuple(cells), header_row - 1, known_count=_count_known(cells))
@@ -199,6 +201,38 @@ def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows 
             next((each for each in choices if each and is_known_heading(each)), choices[0])
         )
     return HeadingRows(tuple(joined), index, 2, _count_known(joined))
+
+
+QuoteDamage = tuple[Literal["quote_not_closed", "quote_in_cell"], int, int]
+"""Wrong quote: its code, and the numbers of the first and the last row that it affects."""
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Rows of a text or of a workbook's sheet, in memory. Indexes count from 0.
+
+    Attributes:
+        headings: Headings, as soon as they are found.
+        flaws: Reasons why cells have no value, by row and column.
+        merged_ranges: First row, last row, first column and last column of merged cells.
+        delimiter: Delimiter of a text; None for a workbook.
+        damages: Wrong quotes, by the row that they make unreliable.
+    """
+
+    name: str | None = None
+    rows: list[list[Any]] = field(default_factory=list)
+    headings: HeadingRows = field(default_factory=lambda: HeadingRows(()))
+    flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
+    hidden_rows: set[int] = field(default_factory=set)
+    hidden_columns: set[int] = field(default_factory=set)
+    merged_ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
+    delimiter: str | None = None
+    damages: dict[int, QuoteDamage] = field(default_factory=dict)
+
+    @property
+    def below(self) -> list[list[Any]]:
+        """Rows below the headings."""
+        return self.rows[self.headings.first_row :]
 
 
 # -- Columns ---------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tupl
     """Return the fields that creating a record needs and that are not in `filled_keys`."""
     if target.mode not in ("create", "upsert"):
         return ()
-    needed = (each.key for each in target.columns if each.create.required)
+    needed = (each.key for each in target.columns if each.field.create.required)
     missing = dict.fromkeys(key for key in needed if key not in filled_keys)
     for rule in target.resource.rules:
         if isinstance(rule, AtLeastOneOf) and filled_keys.isdisjoint(rule.fields):

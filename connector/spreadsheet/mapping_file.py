@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,22 +15,10 @@ from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
 from connector.errors import Misused, end_sentence, file_error
 from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
-from connector.spreadsheet.targets import (
-    AS_WRITTEN,
-    CellOptions,
-    ColumnPolicy,
-    Decimal,
-    Immediately,
-)
+from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
 from connector.spreadsheet.texts import REGIONS, is_timezone
 
 _BYTES_MAX = 1_000_000
-CENTURY_ALLOWED = "the earliest year for two-digit years, from 1900 to 2100"
-
-
-def is_century(value: Any) -> bool:
-    """Return True if the value is a year from 1900 to 2100."""
-    return type(value) is int and 1900 <= value <= 2100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +31,8 @@ class SavedMap:
         options: Options of columns that are not named, except `values` and `policy`.
         remarks: Remarks on columns without a field. They are written for the user and not read.
         missing: Missing fields. They are written for the user and not read.
+        unanswered: By heading, cells that need a value, and what is allowed. They are written for
+            the user and not read.
     """
 
     resource: str
@@ -52,6 +42,7 @@ class SavedMap:
     options: CellOptions = AS_WRITTEN
     remarks: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    unanswered: Mapping[str, tuple[Sequence[str], str]] = field(default_factory=dict)
     header_row: int | None = None
 
 
@@ -92,10 +83,7 @@ class _FileOptions(BaseModel):
     decimal: Decimal | None = None
     timezone: Annotated[str, _must(is_timezone, "a name such as Europe/London")] | None = None
     region: Annotated[str, _must(REGIONS.__contains__, "a country code such as GB")] | None = None
-    century: Annotated[int, _must(is_century, CENTURY_ALLOWED)] | None = None
-    month_days: Annotated[int, Field(ge=28, le=31)] | None = None
     day_hours: Annotated[str, _must(parse_hours, HOURS_ALLOWED)] | None = None
-    immediately: Immediately | None = None
 
     def cell_options(self, defaults: CellOptions = AS_WRITTEN) -> CellOptions:
         """Return the options that were given, with the defaults of the file."""
@@ -235,21 +223,30 @@ def _toml_lines(saved: SavedMap) -> Iterator[str]:
         yield "[constants]"
         yield from (f"{_key(name)} = {_toml(text)}" for name, text in saved.constants.items())
     yield "\n[columns]"
-    for heading, (column, options) in saved.columns.items():
-        defaults = replace(saved.options, values={}, policy="overwrite")
-        given = {
-            name: value
-            for name, value in asdict(options).items()
-            if name in _Column.model_fields
-            and value is not None
-            and value != getattr(defaults, name)
-        }
-        written = _toml({"field": column, **given}) if given else _toml(column)
-        yield f"{_key(heading)} = {written}"
+    written = {heading: _written_column(saved, *each) for heading, each in saved.columns.items()}
+    for heading, given in written.items():
+        if heading not in saved.unanswered:
+            yield f"{_key(heading)} = {_toml(given if len(given) > 1 else given['field'])}"
     for heading, remark in saved.remarks.items():
         yield f'# {_key(heading)} = ""  # no field yet ({_one_line(remark)})'
     for name in saved.missing:
         yield f"# missing: {name}, add a column or a constant for it"
+    for heading, (cells, allowed) in saved.unanswered.items():
+        yield f"\n[columns.{_key(heading)}]"
+        answered = written[heading].pop("values", {})
+        yield from (f"{name} = {_toml(value)}" for name, value in written[heading].items())
+        yield from (f"values.{_toml(cell)} = {_toml(value)}" for cell, value in answered.items())
+        yield '# Enter a value and delete the "#". An empty value skips the cell.'
+        yield f"# {_one_line(allowed)}"
+        yield from (f'# values.{_toml(each)} = ""' for each in cells)
+
+
+def _written_column(saved: SavedMap, name: str, options: CellOptions) -> dict[str, Any]:
+    """Return the field and the options of a column that differ from those of the file."""
+    defaults = replace(saved.options, values={}, policy="overwrite")
+    given = asdict(options).items()
+    kept = {k: v for k, v in given if k in _Column.model_fields and v is not None}
+    return {"field": name, **{k: v for k, v in kept.items() if v != getattr(defaults, k)}}
 
 
 def _one_line(text: str) -> str:

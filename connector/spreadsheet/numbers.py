@@ -20,7 +20,7 @@ _NUMBER_MAX = 10**18
 _EXACT_MAX = 10**15
 _SHARE_MAX = 100
 _CHARACTERS_MAX = 300
-_WEEK_DAYS = 7
+_DAYS = {"week": 7, "month": 30}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
 _DIGITS = re.compile(r"[+-]?[0-9]{19,}").fullmatch
 _BLANK = r"[ \u00a0\u202f]"
@@ -56,6 +56,9 @@ _NUMBER = re.compile(
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 _LONG_FRACTION = re.compile(r"[0-9]+[.,][0-9]{4,}").fullmatch
 _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
+_ADDITION = re.compile(
+    r"([^+]*\d[^+]*?)\s*(?:\+\s*\w|(?:plus|basic|base)\b).*", re.IGNORECASE
+).fullmatch
 _RANGE = re.compile(
     r"(\S*\d\S*?)\s*(?:[-\u2013\u2014]|to|bis|à)\s*\S*\d\S*", re.IGNORECASE
 ).fullmatch
@@ -139,13 +142,19 @@ def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of a number in text. It returns an `Amount` if the cell has a currency."""
 
     def read(text: str) -> Any:
-        found = number_meanings(text)
+        found, more = number_meanings(text), None
+        if found is None and not (column.is_whole or column.is_percentage):
+            more = _ADDITION(text)
+            found = number_meanings(more[1]) if more else None
         if found is None:
             raise _not_a_number_error(text)
-        value = _choose_value(text, found, options)
+        value = _choose_value(more[1] if more else text, found, options)
         if found.period not in (None, column.period):
-            value = _as_days(text, value, found.period, column, options.month_days)
-        return _check(value, found.unit, column)
+            value = _as_days(text, value, found.period, column)
+        checked = _check(value, found.unit, column)
+        if more:
+            return with_note(checked, "addition", f"Only {more[1]} is imported of the value.")
+        return with_note(checked, "days_counted") if found.period == "month" else checked
 
     return read
 
@@ -171,17 +180,11 @@ def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int
     return value
 
 
-def _as_days(
-    text: str, value: float, period: str | None, column: TargetColumn, month_days: int | None
-) -> int | float:
+def _as_days(text: str, value: float, period: str | None, column: TargetColumn) -> int | float:
     """Return weeks and months in days. Raises `CellError` for other time units."""
     is_count = column.is_whole and not _IS_RATE(text)
-    if column.period == "day" and is_count and period == "week":
-        return value * _WEEK_DAYS
-    if column.period == "day" and is_count and period == "month":
-        if month_days is None:
-            raise CellError("month_length")
-        return value * month_days
+    if column.period == "day" and is_count and period in _DAYS:
+        return value * _DAYS[period]
     if column.period is None:
         message, fix = f"The value has a period ({period}).", "Enter the number alone."
     elif is_count:

@@ -119,6 +119,14 @@ REMARKS: Mapping[str, str] = _TEXTS["remarks"]
 COLUMN_MISSING = "column_missing"
 """Code of rows that cannot create a record because the file lacks a column; reported once."""
 
+ANSWERED = frozenset(
+    (
+        *("unknown_value", "value_not_accepted", "not_true_or_false", "reference_unknown"),
+        *("date_format", "immediately", "not_a_number", "other_period", "ditto"),
+    )
+)
+"""Codes of cells for which the user chooses one value for all equal cells of the column."""
+
 DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
 
 UNSENT = frozenset(("invalid", "duplicate"))
@@ -215,7 +223,8 @@ class FileQuestion:
     Attributes:
         stops: True if the file cannot be imported before the question is answered.
         received: Example cell.
-        choices: Words for the answers, each with the resulting value of the example.
+        choices: Words for the answers, each with the resulting value of the example; for values
+            that need an answer, each column with its values.
     """
 
     code: str

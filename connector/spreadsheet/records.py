@@ -132,7 +132,7 @@ class ReferenceResolver:
 
     def _record_problem(self, text: str, reference: Reference, ids: Sequence[str]) -> Problem:
         """Return the problem that no record matches a reference, or that these `ids` match."""
-        resource, by = reference.resource, _in_words(reference.by or "id")
+        resource, by = reference.resource, reference.by
         singular, plural = _in_words(CATALOG[resource].singular), _in_words(resource)
         if ids:
             others = "; ".join(self._describe(resource, ids[:_IDS_SHOWN_MAX]))
@@ -144,7 +144,8 @@ class ReferenceResolver:
             message = f"The local copy has no {plural}, so the value cannot be found."
             fix = "Ask an administrator to update the local copy."
         else:
-            message = f"The value is not the name, {by} or ID of a known {singular}."
+            names = ", ".join(dict.fromkeys(("name", _in_words(by or "name"))))
+            message = f"The value is not the {names} or ID of a known {singular}."
             near = self._near_names(resource, text)
             fix = f"Did you mean {' or '.join(near)}? " if near else ""
             fix += f"Correct the value, or import the {singular} first."

@@ -1,8 +1,7 @@
 """Reports: the columns of the input, followed by the result of each row.
 
-A report can be corrected and pushed again, so its cells equal those of the input. No cell runs as a
-formula. A report has one line for each row of the input, in order, including blank ones. A row
-without a result, or with two, raises an error and no report is written.
+A report can be corrected and pushed again, so its cells equal those of the input, and no cell runs
+as a formula. It has the rows of the input that are not blank, in order.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +23,7 @@ from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, en
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.headings import REPORT_HEADINGS
-from connector.spreadsheet.problems import UNSENT, SheetRow, fix_of, text_of
+from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
 
@@ -34,6 +33,7 @@ REMEMBERED_MAX = 100
 """Maximum number of rows with problems that are stored individually."""
 
 _EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
+_ANSWERS_MAX = 20
 GroupKey = tuple[str, str | None]
 """Code and column of a problem."""
 
@@ -59,6 +59,15 @@ class ProblemGroup:
         """Numbers of the first rows."""
         return list(dict.fromkeys(number for number, _ in self.examples))
 
+    @property
+    def is_answered_by_value(self) -> bool:
+        """Return True if the user gives one answer for each of a few different cells."""
+        is_few = self.count > 1 and len(self.values) <= _ANSWERS_MAX
+        code, column = self.problem.code, self.problem.column
+        # An unknown record is imported first; users and lead statuses are chosen.
+        is_choice = code != "reference_unknown" or self.problem.allowed is not None
+        return code in ANSWERED and column is not None and is_few and is_choice
+
     def describe(self) -> list[str]:
         """Return one sentence if the text is the same in all rows, else one for each row.
 
@@ -68,7 +77,10 @@ class ProblemGroup:
         texts = {problem.text for _, problem in self.examples}
         if len(texts) == 1:
             return [f"{_format_rows(self.row_numbers, more)}: {texts.pop()}"]
-        lines = [f"{_format_rows([number], 0)}: {each.text}" for number, each in self.examples]
+        lines = [
+            f"{_format_rows([number], 0)}: {each.text}{_proposal(each)}"
+            for number, each in self.examples
+        ]
         if more and len(self.values) <= _VALUES_MAX and len(self.values) < self.count:
             cells = (f'"{value}" ({number})' for value, number in self.values.most_common())
             return [*lines, f"all values: {', '.join(cells)}"]
@@ -81,6 +93,12 @@ class ProblemGroup:
         """
         fixes = {problem.fix for _, problem in self.examples}
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
+
+
+def _proposal(problem: Problem) -> str:
+    """Return the question whether another value is meant, if the problem has it."""
+    fix = problem.fix or ""
+    return f" {fix.partition('? ')[0]}?" if fix.startswith("Did you mean") else ""
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:
@@ -190,8 +208,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     return EMPTY if index >= width and row.cells[index] == "" else None
 
 
-RowsWithResults = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
-"""Each row with its result; None for a blank row."""
+RowWithResult = tuple[SheetRow, RowResult]
 
 # -- Writing ---------------------------------------------------------------------------------------
 
@@ -248,34 +265,25 @@ def report_path(table: Spreadsheet) -> Path:
     return next(path for path in map(table.path.with_name, names) if not path.exists())
 
 
-def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> None:
-    """Write the report with every row of the table, as csv or xlsx by its name.
+def pair_rows(table: Spreadsheet, results: Iterable[RowResult]) -> Iterator[RowWithResult]:
+    """Yield each row of the table that is not blank, with its result.
 
-    `results` must be in the order of the rows, one for each row that is not blank. A csv has the
-    delimiter of the input. Only the owner can read the file, which appears when it is complete.
-    Raises `ReportRefused` if results and rows do not match, and the errors of `open_new_file`.
+    Raises `ReportRefused` if the results are not those of the rows, in their order.
     """
-    _write_file(path, table, _match_results(table, results), None)
+    rows = (row for row in table.rows() if not row.is_left_out)
+    for row, result in zip_longest(rows, results):
+        if row is None or result is None or row.number != result.number:
+            found, wanted = (each.number if each else "no row" for each in (result, row))
+            raise ReportRefused(f"{table.path}: a result of {found} belongs to {wanted}")
+        yield row, result
 
 
-def write_some_rows(
-    path: Path, table: Spreadsheet, rows: Iterable[tuple[SheetRow, RowResult]], summary: Summary
-) -> None:
-    """Write a report with only these rows, as csv or xlsx by its name.
+def write_report(path: Path, table: Spreadsheet, rows: Iterable[RowWithResult]) -> None:
+    """Write the report with these rows of the table, as csv or xlsx by its name.
 
-    `summary` counts all rows of the table, for the first sheet of a workbook.
-
-    Raises:
-        ReportRefused: The path is the input itself.
-        WarehouseError: The disk is full.
+    A csv has the delimiter of the input. Only the owner can read the file, which appears when it is
+    complete. Raises `ReportRefused` for the input file, and the errors of `open_new_file`.
     """
-    _write_file(path, table, iter(rows), summary)
-
-
-def _write_file(
-    path: Path, table: Spreadsheet, pairs: RowsWithResults, summary: Summary | None
-) -> None:
-    """Write the report, as csv or xlsx by its name. Raises `ReportRefused` for the input file."""
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
             f"{path} is the input file, which is never overwritten",
@@ -287,48 +295,22 @@ def _write_file(
             # Importing the library takes time, and a csv does not need it.
             from connector.spreadsheet.workbook_writer import write_report_workbook  # noqa: PLC0415
 
-            write_report_workbook(file, path, table.headings, pairs, summary)
+            write_report_workbook(file, path, table.headings, rows)
         else:
             delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-            write_delimited(file, delimiter, _delimited_rows(table.headings, pairs))
+            write_delimited(file, delimiter, _delimited_rows(table.headings, rows))
 
 
-def _match_results(table: Spreadsheet, results: Iterable[RowResult]) -> RowsWithResults:
-    """Yield each row of the table with its result; None for a row without one.
-
-    Raises `ReportRefused` if results and rows do not match.
-    """
-    next_results = iter(results)
-    for row in table.rows():
-        if row.is_left_out:
-            yield row, None
-            continue
-        result = next(next_results, None)
-        if result is None or result.number != row.number:
-            found = "none" if result is None else f"that of row {result.number}"
-            raise ReportRefused(
-                f"{table.path}: the next result should be that of row {row.number}, and is {found}"
-            )
-        yield row, result
-    if (result := next(next_results, None)) is not None:
-        raise ReportRefused(
-            f"{table.path}: row {result.number} has a result and is not there, or has two"
-        )
-
-
-def _delimited_rows(headings: tuple[str, ...], pairs: RowsWithResults) -> Iterator[Sequence[Any]]:
+def _delimited_rows(
+    headings: tuple[str, ...], rows: Iterable[RowWithResult]
+) -> Iterator[Sequence[Any]]:
     """Yield the cells of the report's lines, beginning with the headings."""
     width = len(headings)
     yield [*map(escape_cell, headings), *REPORT_HEADINGS]
-    for row, result in pairs:
+    for row, result in rows:
         # A number cannot be mistaken for a formula.
-        own = [escape_cell(c) if isinstance(c, str) else text_of(c) for c in row.cells]
-        middle: Sequence[Any] = [""] * len(REPORT_HEADINGS)
-        if result is not None:
-            own = [placeholder(row, i, width) or each for i, each in enumerate(own)]
-            number, *rest = report_cells(result)
-            middle = [number, *map(escape_cell, rest)]
-        elif not row.is_outside:
-            own = [""] * width
+        texts = (escape_cell(c) if isinstance(c, str) else text_of(c) for c in row.cells)
+        own = [placeholder(row, i, width) or each for i, each in enumerate(texts)]
+        number, *rest = report_cells(result)
         # Cells without a heading follow at the end.
-        yield [*own[:width], *middle, *own[width:]]
+        yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]

@@ -141,10 +141,15 @@ class ColumnMeanings:
         )
 
     def remarks(self) -> Iterator[str]:
-        """Yield a sentence for each kind of remark in a column."""
-        for (_, column), (count, first) in self._remarks.items():
-            where = f"Column {column!r}" if column else "All rows"
-            yield f"{where}, {count_noun(count, 'row')}: {first.text}"
+        """Yield a sentence for each kind of remark, with the first cell that has it."""
+        by_code: dict[str, dict[str, tuple[int, Problem]]] = {}
+        for (code, column), found in self._remarks.items():
+            by_code.setdefault(code, {})[column or ""] = found
+        for columns in by_code.values():
+            count, first = sum(n for n, _ in columns.values()), next(iter(columns.values()))[1]
+            noun = "Column" if len(columns) == 1 else "Columns"
+            where = f"{noun} {', '.join(map(repr, columns))}" if columns.keys() != {""} else "All"
+            yield f"{where}, {count_noun(count, 'cell')}: {first.text}"
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
         """Yield a question for each column in which a program may have swapped day and month.

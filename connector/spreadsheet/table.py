@@ -15,13 +15,12 @@ from typing import Literal
 
 from connector.errors import Misused, SpreadsheetError, count_noun
 from connector.spreadsheet import delimited
-from connector.spreadsheet.books import ROWS_MAX, BookKind, Sheet, read_sheet, too_many_rows_error
-from connector.spreadsheet.delimited import QuoteDamage
+from connector.spreadsheet.books import ROWS_MAX, BookKind, read_sheet, too_many_rows_error
 from connector.spreadsheet.headings import (
-    ROWS_SEARCHED,
     Columns,
     HeadingRows,
     LeftOutRows,
+    Sheet,
     column_letter,
     find_headings,
     mark_rows_outside,
@@ -123,9 +122,14 @@ def open_table(
         if value is not None:
             message = f"{path} is {'text' if is_text else 'a workbook'}, so {name} cannot be used"
             raise Misused(message, action=f"Leave out {name}.")
-    if kind != "text":
-        return _open_book(path, content, kind, sheet, header_row)
-    return _open_text(path, content, encoding, delimiter, header_row)
+    if is_text:
+        decoded = delimited.decode(path, content, encoding)
+        read = delimited.read_delimited(path, decoded.text, delimiter, header_row)
+        return _build_table(path, content, "csv", read, decoded)
+    assert kind != "text"
+    read = read_sheet(path, content, kind, sheet)
+    read.headings = find_headings(read.rows, header_row)
+    return _build_table(path, content, kind, read)
 
 
 # -- Files -----------------------------------------------------------------------------------------
@@ -133,30 +137,28 @@ def open_table(
 _ZIP_MAGIC, _OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
 _START_BYTES = 1_024
-_AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then use that file."
-_AS_BOOK = "Copy its table to a workbook, and use that file."
-_ASK = "Ask for the table as xlsx or csv."
-_PARTS: tuple[tuple[bytes, str, str], ...] = (
-    (b"xl/workbook.bin", "an xlsb workbook", _AS_XLSX),
-    (b"word/document.xml", "a text document", _AS_BOOK),
-    (b"ppt/presentation.xml", "a presentation", _AS_BOOK),
-    (b"Index/Document.iwa", "a Numbers document", "In Numbers, export it to xlsx or csv."),
-    (b"Index.zip", "a Numbers document", "In Numbers, export it to xlsx or csv."),
-    (b"", "a zip file, not a workbook", "Unpack the file, and use the table."),
-)
-"""Names of members of a zip file that show what it is, and what to do."""
+_EXPORT = "Save or export its table as xlsx or csv, and use that file."
+_PARTS = {
+    b"xl/workbook.bin": "an xlsb workbook",
+    b"word/document.xml": "a text document",
+    b"Index/Document.iwa": "a Numbers document",
+    b"Index.zip": "a Numbers document",
+    b"": "a zip file, not a workbook",
+}
+"""Names of members of a zip file that show what it is."""
 
-_STARTS: tuple[tuple[bytes, str, str], ...] = (
-    (b"%pdf", "a PDF", f"A PDF has no cells. {_ASK}"),
-    (b"{\\rtf", "a text document", _AS_BOOK),
-    (b"<?xml", "XML, as Excel saved it in 2003", _AS_XLSX),
-    (b"<!doctype html", "a web page", _AS_XLSX),
-    (b"<html", "a web page", _AS_XLSX),
-    (b"<table", "a web page", _AS_XLSX),
-    (b"\x89png", "a picture", _ASK),
-    (b"\xff\xd8\xff", "a picture", _ASK),
-    (b"begin:vcard", "a contact card (vCard)", "Export the contacts as csv."),
-)
+_STARTS = {
+    b"%pdf": "a PDF",
+    b"{\\rtf": "a text document",
+    b"<?xml": "XML, as Excel saved it in 2003",
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"<table": "a web page",
+    b"\x89png": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"begin:vcard": "a contact card (vCard)",
+}
+"""First bytes, in lower case, of files that are no table but may have the name of one."""
 
 
 def _read_file(path: Path) -> bytes:
@@ -198,114 +200,96 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
             return "xlsx"
         if b"content.xml" in content and b"word/document.xml" not in content:
             return "ods"
-        text, action = next((text, action) for part, text, action in _PARTS if part in content)
-        raise SpreadsheetError(f"{path} is {text}", action=action, code="not_a_spreadsheet")
+        kind = next(text for part, text in _PARTS.items() if part in content)
+        raise SpreadsheetError(f"{path} is {kind}", action=_EXPORT, code="not_a_spreadsheet")
     head = content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for mark, text, action in _STARTS:
-        if head.startswith(mark):
-            message = f"{path} is {text}, but has the file name of another type"
-            raise SpreadsheetError(message, action=action, code="not_a_spreadsheet")
+    found = next((text for mark, text in _STARTS.items() if head.startswith(mark)), None)
+    if found is not None:
+        message = f"{path} is {found}, but has the file name of another type"
+        raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     return "text"
 
 
 # -- Tables ----------------------------------------------------------------------------------------
 
 
-def _open_text(
-    path: Path, content: bytes, encoding: str | None, delimiter: str | None, header_row: int | None
+def _build_table(
+    path: Path,
+    content: bytes,
+    kind: Literal["csv"] | BookKind,
+    sheet: Sheet,
+    decoded: delimited.Decoded | None = None,
 ) -> Spreadsheet:
-    """Return the table in a text file; what the user did not give is detected."""
-    decoded = delimited.decode(path, content, encoding)
-    text = delimited.read_delimited(path, decoded.text, delimiter, header_row)
-    found, below = text.headings, text.rows_below()
-    width = len(found.headings)
-    filled = max((_filled_width(row) for row in below if len(row) <= width), default=0)
-    columns = read_headings(path, found.headings, filled)
-    if not any(map(_filled_width, below)):
-        raise SpreadsheetError(f"{path} has headings, but no rows", code="no_rows")
+    """Return the table in a decoded text or in a workbook's sheet."""
+    found, below, is_text = sheet.headings, sheet.below, sheet.delimiter is not None
     if len(below) > ROWS_MAX:
         raise too_many_rows_error(str(path))
-    width = max(width + text.ends_with_delimiter(), columns.count)
+    if all(map(is_blank, below)):
+        raise SpreadsheetError(f"{path} has headings and no row below them", code="no_rows")
+    width = len(found.headings)
+    if is_text:
+        filled = max((_filled_width(row) for row in below if len(row) <= width), default=0)
+        end = width + _ends_with_delimiter(sheet)
+    else:
+        filled = end = max(map(len, below))
+    columns, merged = (
+        read_headings(path, found.headings, filled),
+        _fill_merged_cells(sheet, found.first_row),
+    )
     rows = [
-        _build_row(columns, width, index + 1, cells, _NO_FLAWS, damage=text.damages.get(index))
-        for index, cells in enumerate(below, found.first_row)
+        _build_row(columns, max(end, columns.count), sheet, i)
+        for i in range(found.first_row, len(sheet.rows))
     ]
-    _mark_split_rows(rows)
-    return _complete(
-        Spreadsheet(
-            path=path,
-            kind="tsv" if text.delimiter == "\t" else "csv",
-            headings=columns.headings,
-            digest=hashlib.sha256(content).hexdigest(),
-            is_report=columns.is_report,
-            all_rows=rows,
-            encoding=decoded.encoding,
-            delimiter=text.delimiter,
-            heading_rows=found,
-            notices=decoded.notices,
-            questions=decoded.questions,
-        )
+    if is_text:
+        _mark_split_rows(rows)
+    left_out, of_text = LeftOutRows(), decoded or delimited.Decoded("", None)
+    if not columns.is_report:
+        rows, left_out = mark_rows_outside(columns.headings, rows)
+    return Spreadsheet(
+        path=path,
+        kind="tsv" if sheet.delimiter == "\t" else kind,
+        headings=columns.headings,
+        digest=hashlib.sha256(content).hexdigest(),
+        is_report=columns.is_report,
+        all_rows=rows,
+        merged_ranges=tuple(merged),
+        hidden_headings=tuple(
+            each for i, each in enumerate(columns.headings) if i in sheet.hidden_columns
+        ),
+        heading_rows=found,
+        sheet=sheet.name,
+        encoding=of_text.encoding,
+        delimiter=sheet.delimiter,
+        questions=of_text.questions,
+        notices=(*of_text.notices, *_heading_notices(found, columns)),
+        left_out=left_out,
     )
 
 
-def _open_book(
-    path: Path, content: bytes, kind: BookKind, name: str | None, header_row: int | None
-) -> Spreadsheet:
-    """Return the table in a workbook, in the sheet `name` or in the only one with a table."""
-    sheet = read_sheet(path, content, kind, name)
-    first = [list(map(text_of, row)) for row in sheet.rows[: header_row or ROWS_SEARCHED]]
-    found = find_headings(first, header_row)
-    below = sheet.rows[found.first_row :]
-    columns = read_headings(path, found.headings)
-    width = max(map(len, below), default=0)
-    if not width:
-        message = f"{path}, sheet {sheet.name!r}, has headings and no row below them"
-        raise SpreadsheetError(message, code="no_rows")
-    if width > columns.count and not columns.is_report:
-        columns = read_headings(path, found.headings, width)
-    merged, width = _fill_merged_cells(sheet, found.first_row), max(width, columns.count)
-    rows = []
-    for index, cells in enumerate(below, found.first_row):
-        padded = [*cells, *[""] * (columns.count - len(cells))]
-        row = _build_row(columns, width, index + 1, padded, sheet.flaws.get(index, _NO_FLAWS))
-        rows.append(replace(row, is_hidden=True) if index in sheet.hidden_rows else row)
-    return _complete(
-        Spreadsheet(
-            path=path,
-            kind=kind,
-            headings=columns.headings,
-            digest=hashlib.sha256(content).hexdigest(),
-            is_report=columns.is_report,
-            all_rows=rows,
-            sheet=sheet.name,
-            merged_ranges=tuple(merged),
-            hidden_headings=tuple(
-                each for i, each in enumerate(columns.headings) if i in sheet.hidden_columns
-            ),
-            heading_rows=found,
-        )
-    )
-
-
-def _complete(table: Spreadsheet) -> Spreadsheet:
-    """Return the table with its rows outside marked, and a sentence on unusual headings."""
-    found, notices = table.heading_rows, table.notices
+def _heading_notices(found: HeadingRows, columns: Columns) -> Iterator[str]:
+    """Yield a sentence on headings that are not the first row."""
     if not found.is_first:
         rows = f"row {found.index + 1}"
         if found.depth > 1:
             rows = f"rows {found.index + 1} and {found.first_row}, combined"
-        shown = ", ".join(table.headings[:_HEADINGS_SHOWN])
-        notice = f"The headings are read from {rows}: {shown} (change this with --header-row)."
-        notices = (*notices, notice)
-    if table.is_report:
-        return replace(table, notices=notices)
-    marked, left_out = mark_rows_outside(table.headings, table.all_rows)
-    return replace(table, notices=notices, all_rows=marked, left_out=left_out)
+        shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
+        yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
-def _filled_width(cells: Sequence[str]) -> int:
+def _ends_with_delimiter(sheet: Sheet) -> bool:
+    """Return True if each row below the headings ends with a delimiter."""
+    width = len(sheet.headings.headings)
+    ends = [
+        len(row) == width + 1 and not row[-1]
+        for index, row in enumerate(sheet.below, sheet.headings.first_row)
+        if index not in sheet.damages and not is_blank(row)
+    ]
+    return bool(ends) and all(ends)
+
+
+def _filled_width(cells: Sequence[Cell]) -> int:
     """Return the number of cells up to the last one that is not empty."""
-    return next((n for n in range(len(cells), 0, -1) if cells[n - 1].strip()), 0)
+    return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
 
 
 def _fill_merged_cells(sheet: Sheet, first_row: int) -> list[str]:
@@ -342,25 +326,21 @@ def _mark_split_rows(rows: list[SheetRow]) -> None:
 # -- Rows ------------------------------------------------------------------------------------------
 
 
-def _build_row(
-    columns: Columns,
-    max_width: int,
-    number: int,
-    cells: Sequence[Cell],
-    flaws: Mapping[int, Flaw],
-    *,
-    damage: QuoteDamage | None = None,
-) -> SheetRow:
-    """Return the row of these cells, with problems of its shape; `flaws` are by column index.
+def _build_row(columns: Columns, max_width: int, sheet: Sheet, index: int) -> SheetRow:
+    """Return the row of the sheet at this index, with problems of its shape.
 
     Cells after the last heading must be empty, and up to `max_width` they are dropped. After a
-    wrong quote (`damage`) the cells may belong to other columns, so the row has one problem.
+    wrong quote the cells may belong to other columns, so the row has one problem.
     """
+    cells, number, damage = sheet.rows[index], index + 1, sheet.damages.get(index)
+    flaws, is_hidden = sheet.flaws.get(index, _NO_FLAWS), index in sheet.hidden_rows
+    if sheet.delimiter is None:
+        cells = [*cells, *[""] * (columns.count - len(cells))]
     headings, count = columns.headings, columns.count
     own = len(headings)
     if not (flaws or damage or columns.is_report) and len(cells) == own:
         # True for nearly every row.
-        return SheetRow(number, tuple(cells), (), _NO_FLAWS)
+        return SheetRow(number, tuple(cells), (), _NO_FLAWS, is_hidden=is_hidden)
     if is_blank(cells):
         return SheetRow(number, ("",) * own, (), _NO_FLAWS)
     behind = list(cells[count:])
@@ -387,7 +367,11 @@ def _build_row(
         found = count_noun(width, "cell")
         message = f"The row has {found}, but the file has {count_noun(own, 'column')}."
         problems.insert(0, problem_of("row_width", message, received=found))
-    return SheetRow(number, tuple(own_cells), tuple(problems), kinds, missing, record_id=record)
+    return SheetRow(
+        *(number, tuple(own_cells), tuple(problems), kinds, missing),
+        is_hidden=is_hidden,
+        record_id=record,
+    )
 
 
 def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -> list[Cell]:

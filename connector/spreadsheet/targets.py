@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format, Kind
+from connector.catalog.field import OPTIONAL, Field, FieldInput, Format, Kind
 from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
@@ -148,8 +148,6 @@ class TargetColumn:
     name: str
     key: str
     field: Field
-    create: FieldInput
-    update: FieldInput
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -197,7 +195,7 @@ class TargetColumn:
     @property
     def can_be_cleared(self) -> bool:
         """Return True if the value may be null: an update cannot clear what a create requires."""
-        return self.field.nullable and not self.create.required
+        return self.field.nullable and not self.field.create.required
 
     def accepted_values(self, mode: Mode) -> tuple[str, ...]:
         """Return the values of a choice that a push in this mode can set; empty if any is allowed.
@@ -205,11 +203,11 @@ class TargetColumn:
         A value that only updates accept is set by a create and an update after it, unless a create
         requires a value of its own.
         """
-        known = self.field.values
-        by_create = (self.create.values or known) if self.create.accepted else ()
-        by_update = (self.update.values or known) if self.update.accepted else ()
+        known, create, update = self.field.values, self.field.create, self.field.update
+        by_create = (create.values or known) if create.accepted else ()
+        by_update = (update.values or known) if update.accepted else ()
         if mode == "create":
-            accepted = {*by_create, *(() if self.create.required else by_update)}
+            accepted = {*by_create, *(() if create.required else by_update)}
         else:
             accepted = {*by_update, *(by_create if mode == "upsert" else ())}
         return tuple(value for value in known if value in accepted)
@@ -231,7 +229,7 @@ def target_columns(
     columns: list[TargetColumn] = []
     if mode in ("update", "convert"):
         aliases, field = declared.aliases["id"], declared.fields["id"]
-        columns.append(TargetColumn("id", "id", field, REFUSED, REFUSED, aliases=aliases))
+        columns.append(TargetColumn("id", "id", field, aliases=aliases))
     for each in declared.fields.values():
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
         if mode == "convert":
@@ -251,8 +249,6 @@ def _target_column(declared: Declaration, field: Field) -> TargetColumn:
         name=field.name,
         key=field.name,
         field=field,
-        create=field.create,
-        update=field.update,
         reference=None if resource is None else Reference(resource),
         labels=(field.label,),
         aliases=declared.aliases[field.name],
@@ -294,8 +290,6 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
         name=path if key in names else key,
         key=path,
         field=field,
-        create=create,
-        update=OPTIONAL,
         labels=(declared.name,) if declared.name else (),
         is_multiple=kind_name == "multi_select",
         keeps_digits=kind_name == "phone",
@@ -334,10 +328,6 @@ def default_policy(column: TargetColumn) -> ColumnPolicy:
     return "fill" if column.field.is_long_text else "overwrite"
 
 
-Immediately = Literal["today", "empty"]
-"""Meaning of a word such as "asap" in a column of dates or of days."""
-
-
 @dataclass(frozen=True, slots=True)
 class CellOptions:
     """Format of a column's cells, as the user declared it.
@@ -346,11 +336,7 @@ class CellOptions:
         date_format: Date format, for example `DD/MM/YYYY`.
         timezone: Time zone of times without one.
         region: Country that decides ambiguous cells, for example GB.
-        century: First year of the hundred years to which two-digit years belong.
-        month_days: Number of days that a month counts in a column of days.
         day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
-        immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
-            "empty" skips the field.
         whole_numbers: True if numbers typed in a text column are correct.
         values: Replacements of cell texts. An empty replacement skips the field.
         is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
@@ -361,10 +347,7 @@ class CellOptions:
     decimal: Decimal | None = None
     timezone: str | None = None
     region: str | None = None
-    century: int | None = None
-    month_days: int | None = None
     day_hours: str | None = None
-    immediately: Immediately | None = None
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"

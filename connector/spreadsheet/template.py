@@ -105,7 +105,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
     """Return True if every row needs a value in this column."""
     match target.mode:
         case "create" | "upsert":
-            return column.create.required or column.key in target.match
+            return column.field.create.required or column.key in target.match
         case "update":
             return column.key in (target.match or ("id",))
         case "convert":

@@ -6,7 +6,7 @@ cell is also marked as typed after an apostrophe, so that it stays text when the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import IO, Any
@@ -19,34 +19,15 @@ from openpyxl.utils import get_column_letter, quote_sheetname
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
-from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import escape_control_characters
-from connector.spreadsheet.headings import REPORT_HEADINGS, column_letter
-from connector.spreadsheet.problems import Amount, Cell, PartlyVisibleCell, SheetRow
-from connector.spreadsheet.report import (
-    RowsWithResults,
-    Summary,
-    placeholder,
-    problem_text,
-    report_cells,
-)
+from connector.spreadsheet.headings import REPORT_HEADINGS
+from connector.spreadsheet.problems import Amount, PartlyVisibleCell, SheetRow
+from connector.spreadsheet.report import RowWithResult, placeholder, report_cells
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
-from connector.spreadsheet.workbooks import (
-    AUTHOR,
-    BY_NUMBER,
-    create_workbook,
-    is_too_long,
-    write_by_number,
-)
+from connector.spreadsheet.workbooks import AUTHOR, create_workbook, is_too_long, write_by_number
 
-_COMMENTS_MAX = 10_000
-"""Maximum number of comments, because more make workbooks open slowly. Further problems only have a
-color. `_problem` contains all of them.
-"""
-
-_COMMENT_CHARACTERS_MAX = 1_000
 _WIDTHS = (8, 14, 24, 60, 60, 38)
 _OWN_WIDTH = 20
 _WRONG = "FFC7CE"
@@ -63,8 +44,6 @@ _DATE_FORMATS: Mapping[type, str] = {
     time: "hh:mm:ss",
     datetime: "yyyy-mm-dd h:mm:ss",
 }
-_SUMMARY = ("Rows", "What", "Column", "Problem", "What to do")
-_SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
 _BOLD, _WRAPPED = Font(bold=True), Alignment(wrap_text=True, vertical="top")
 
 
@@ -72,66 +51,36 @@ _BOLD, _WRAPPED = Font(bold=True), Alignment(wrap_text=True, vertical="top")
 
 
 def write_report_workbook(
-    file: IO[bytes],
-    path: Path,
-    headings: Sequence[str],
-    pairs: RowsWithResults,
-    summary: Summary | None,
+    file: IO[bytes], path: Path, headings: Sequence[str], rows: Iterable[RowWithResult]
 ) -> None:
-    """Write the sheet with the rows, and the sheet with the summary.
+    """Write a workbook with the rows. `path` names the report in errors.
 
-    With a `summary` of the whole table, the rows are some of its rows and are written
-    consecutively. Without one, they are all rows, and each keeps its number.
-
-    Raises:
-        ReportRefused: A text is longer than a cell may be.
+    Raises `ReportRefused` if a text is longer than a cell may be.
     """
+    index = {heading: n for n, heading in enumerate(headings)}
     with create_workbook(file) as book:
-        first, sheet = book.create_sheet("Summary"), book.create_sheet("Report")
-        writer = _RowWriter(path, sheet, headings)
+        sheet = book.create_sheet("Report")
+        for number, width in enumerate([*[_OWN_WIDTH] * len(headings), *_WIDTHS], 1):
+            sheet.column_dimensions[get_column_letter(number)].width = width
+        sheet.freeze_panes = "A2"
         texts = (*headings, *REPORT_HEADINGS)
-        _set_widths(sheet, [*[_OWN_WIDTH] * len(headings), *_WIDTHS])
         sheet.append([_cell(sheet, escape_workbook_cell(each), font=_BOLD) for each in texts])
-        counted, last = summary or Summary(), 1
-        for row, result in pairs:
-            while summary is None and last + 1 < row.number:
-                sheet.append([])
-                last += 1
-            sheet.append(writer.row(row, result))
+        last = 1
+        for row, result in rows:
             last += 1
-            if summary is None and result is not None:
-                counted.add(result)
-        sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
-        _fill_summary(first, counted)
-
-
-def _set_widths(sheet: Any, widths: Sequence[int]) -> None:
-    for number, width in enumerate(widths, 1):
-        sheet.column_dimensions[get_column_letter(number)].width = width
-    sheet.freeze_panes = "A2"
-
-
-def _fill_summary(sheet: Any, summary: Summary) -> None:
-    """Fill the first sheet with the number of rows by outcome, and of problems by kind."""
-    _set_widths(sheet, _SUMMARY_WIDTHS)
-    lines: list[tuple[Any, ...]] = [_SUMMARY]
-    lines += [(count, name, "", "", "") for name, count in summary.counts.most_common()]
-    for kind, groups in (("problem", summary.problems), ("warning", summary.warnings)):
-        for each in sorted(groups.values(), key=lambda group: -group.count):
-            text = "\n".join(each.describe())
-            lines.append((each.count, kind, each.problem.column or "", text, each.fix or ""))
-    for index, line in enumerate(lines):
-        sheet.append(
-            [
-                _cell(
-                    sheet,
-                    value if isinstance(value, int) else escape_workbook_cell(value),
-                    font=None if index else _BOLD,
-                    alignment=_WRAPPED,
+            wrong = {index.get(each.column or "") for each in result.problems}
+            own = [
+                _own_cell(
+                    sheet, row, n, len(headings), color=_WRONG if n in wrong else None, path=path
                 )
-                for value in line
+                for n in range(len(row.cells))
             ]
-        )
+            number, outcome, *rest = report_cells(result)
+            told = (escape_workbook_cell(each) for each in rest)
+            cells = (_cell(sheet, each, alignment=_WRAPPED) if each else None for each in told)
+            middle = (number, _cell(sheet, outcome, _COLOR_OF[result.outcome]), *cells)
+            sheet.append([*own[: len(headings)], *middle, *own[len(headings) :]])
+        sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
 
 
 def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> Any:
@@ -153,69 +102,32 @@ def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> An
     return cell
 
 
-class _RowWriter:
-    """Writer of a report's rows."""
-
-    def __init__(self, path: Path, sheet: Any, headings: Sequence[str]) -> None:
-        self._path, self._sheet, self._width = path, sheet, len(headings)
-        self._index = {heading: index for index, heading in enumerate(headings)}
-        self._comments = 0
-
-    def row(self, row: SheetRow, result: RowResult | None) -> list[Any]:
-        """Return the cells of a row: its own, its result, and cells without a heading."""
-        if result is None:
-            return [self._own_cell(row, i) for i in range(len(row.cells))] if row.is_outside else []
-        by_column: dict[int, list[Problem]] = {}
-        for problem in result.problems:
-            if (index := self._index.get(problem.column or "")) is not None:
-                by_column.setdefault(index, []).append(problem)
-        own = [self._own_cell(row, i, by_column.get(i, ())) for i in range(len(row.cells))]
-        number, outcome, *rest = report_cells(result)
-        texts = (escape_workbook_cell(each) for each in rest)
-        return [
-            *own[: self._width],
-            number,
-            _cell(self._sheet, outcome, _COLOR_OF[result.outcome]),
-            *(_cell(self._sheet, each, alignment=_WRAPPED) if each else None for each in texts),
-            *own[self._width :],
-        ]
-
-    def _own_cell(self, row: SheetRow, index: int, problems: Sequence[Problem] = ()) -> Any:
-        """Return one cell of the input, or its placeholder, with its problems as a comment."""
-        color = _WRONG if problems else None
-        shown = placeholder(row, index, self._width)
-        if shown is not None:
-            cell = _cell(self._sheet, shown, color)
-        elif row.flaws.get(index, ("",))[0] == "error":
-            cell = _cell(self._sheet, row.flaws[index][1], color, data_type="e")
-        else:
-            cell = self._value(row.cells[index], color, f"{column_letter(index)}{row.number}")
-        if problems and self._comments < _COMMENTS_MAX:
-            self._comments += 1
-            parts = [part for each in problems for part in (problem_text(each), each.fix) if part]
-            text = BY_NUMBER.sub("\N{REPLACEMENT CHARACTER}", "\n".join(parts))
-            cell.comment = Comment(text[:_COMMENT_CHARACTERS_MAX], AUTHOR, height=120, width=320)
-        return cell
-
-    def _value(self, value: Cell, color: str | None, place: str) -> Any:
-        """Return a cell with the type of the value. Raises `ReportRefused` for too long a text."""
-        number_format = _DATE_FORMATS.get(type(value))
-        match value:
-            case str():
-                text = escape_workbook_cell(value)
-                # Excel counts UTF-16 units; a character has one or two.
-                if is_too_long(write_by_number(text)):
-                    message = f"{self._path}: cell {place} of the input has more text than a cell"
-                    raise ReportRefused(
-                        f"{message} of a workbook can contain", action="Write the report as csv."
-                    )
-                return _cell(self._sheet, text, color) if text or color else None
-            case Amount():
-                number_format = value.number_format
-                value = value.value / 100 if value.unit == "%" else value.value
-            case PartlyVisibleCell():
-                number_format, value = value.number_format, value.value
-        return _cell(self._sheet, value, color, number_format=number_format)
+def _own_cell(
+    sheet: Any, row: SheetRow, index: int, width: int, *, color: str | None, path: Path
+) -> Any:
+    """Return one cell of the input with its type, or its placeholder."""
+    shown = placeholder(row, index, width)
+    if shown is not None:
+        return _cell(sheet, shown, color)
+    if row.flaws.get(index, ("",))[0] == "error":
+        return _cell(sheet, row.flaws[index][1], color, data_type="e")
+    value: Any = row.cells[index]
+    number_format = _DATE_FORMATS.get(type(value))
+    match value:
+        case str():
+            text = escape_workbook_cell(value)
+            if is_too_long(write_by_number(text)):
+                place = f"{get_column_letter(index + 1)}{row.number}"
+                message = f"{path}: cell {place} of the input has more text than a cell of a"
+                action = "Write the report as csv."
+                raise ReportRefused(f"{message} workbook can contain", action=action)
+            return _cell(sheet, text, color) if text or color else None
+        case Amount():
+            number_format = value.number_format
+            value = value.value / 100 if value.unit == "%" else value.value
+        case PartlyVisibleCell():
+            number_format, value = value.number_format, value.value
+    return _cell(sheet, value, color, number_format=number_format)
 
 
 # -- Templates -------------------------------------------------------------------------------------

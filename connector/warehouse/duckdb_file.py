@@ -24,14 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import duckdb
 
 from connector.atomic_files import FILE_MODE, sync_folder
-from connector.errors import (
-    ConnectorError,
-    DamagedLog,
-    NotAWarehouse,
-    WarehouseBusy,
-    WarehouseError,
-    file_error,
-)
+from connector.errors import ConnectorError, WarehouseError, file_error
 from connector.ledger.sqlite_file import means_no_locks, no_locks_error
 from connector.log import compact_timestamp
 
@@ -147,8 +140,8 @@ def open_file(
 
     No other process can open the file at the same time. Threads share one instance of DuckDB, with
     the `memory` limit of the first one. With `waits_in_turn`, a process that already waits for the
-    file gets it first. Raises `WarehouseBusy` with the process id of the holder after
-    `wait_seconds`, `NotAWarehouse` or another `WarehouseError`.
+    file gets it first. Raises `WarehouseError` with the process id of the holder after
+    `wait_seconds`, `WarehouseError` or another `WarehouseError`.
     """
     opening, name = _openings[path.absolute()], path.name.partition(".")[0]
     with convert_errors(path):
@@ -340,13 +333,15 @@ def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
-        return DamagedLog(f"the log {wal_path(path)} is damaged")
+        return WarehouseError(f"the log {wal_path(path)} is damaged", code="damaged_log")
     if "could not set lock" in lowered or _means_file_in_use(text):
         return _to_lock_error(path, text)
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
-        return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
+        return WarehouseError(
+            f"{path} is not a DuckDB database that this version can read", code="not_a_warehouse"
+        )
     if "could not read enough bytes" in lowered or "corrupt" in lowered:
-        return NotAWarehouse(f"{path} is incomplete or damaged")
+        return WarehouseError(f"{path} is incomplete or damaged", code="not_a_warehouse")
     return WarehouseError(f"{path} cannot be used: {text}")
 
 
@@ -356,7 +351,7 @@ def _to_lock_error(path: Path, text: str) -> WarehouseError:
         return no_locks_error(path)
     holder = re.search(r"PID (\d+)", text)
     holder_name = f"process {holder.group(1)}" if holder else "another process"
-    return WarehouseBusy(f"{path} is used by {holder_name}")
+    return WarehouseError(f"{path} is used by {holder_name}", code="warehouse_busy")
 
 
 # -- Repair ----------------------------------------------------------------------------------------

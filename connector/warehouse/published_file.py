@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, NothingPublished, UnknownName
+from connector.errors import Misused, UnknownName, WarehouseError
 from connector.warehouse.duckdb_file import (
     SESSION,
     convert_errors,
@@ -37,9 +37,11 @@ class QueryResult:
 
 
 def require_published(path: Path) -> Path:
-    """Return the path of a published file. Raises `NothingPublished` if it does not exist."""
+    """Return the path of a published file. Raises `WarehouseError` if it does not exist."""
     if not path.exists():
-        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
+        raise WarehouseError(
+            f"{path} does not exist: nothing has been published yet", code="nothing_published"
+        )
     return path
 
 

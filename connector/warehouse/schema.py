@@ -22,7 +22,7 @@ from connector.catalog import CATALOG
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration, Record
-from connector.errors import NotAWarehouse
+from connector.errors import WarehouseError
 from connector.warehouse.duckdb_file import literal, quoted, staged_table, transaction
 from connector.warehouse.internal_tables import OWN_TABLES
 
@@ -356,7 +356,7 @@ def declared_tables() -> Iterator[TableSchema]:
 def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     """Create the tables and columns that the file lacks; write nothing if it is complete.
 
-    `path` is for errors. Raises `NotAWarehouse` if the file belongs to another program or to a
+    `path` is for errors. Raises `WarehouseError` if the file belongs to another program or to a
     newer version.
     """
     existing: dict[tuple[str, str], dict[str, str | None]] = {}
@@ -366,12 +366,15 @@ def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     ).fetchall():
         existing.setdefault((schema, table), {})[column] = comment
     if existing and ("sync", "schema_version") not in existing:
-        raise NotAWarehouse(f"{path} is a DuckDB database of another program")
+        raise WarehouseError(
+            f"{path} is a DuckDB database of another program", code="not_a_warehouse"
+        )
     version = schema_version(connection) if existing else None
     if version is not None and version > SCHEMA_VERSION:
-        raise NotAWarehouse(
+        raise WarehouseError(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
+            code="not_a_warehouse",
         )
     declared = tuple(declared_tables())
     if version is not None and all(

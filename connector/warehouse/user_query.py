@@ -57,7 +57,7 @@ class OpenQuery:
 def open_query(published: Path, query: str) -> Iterator[OpenQuery]:
     """Run a query that can read only the published file, or read a Parquet file.
 
-    `query` is SQL, or the path of a .sql or .parquet file. Raises `NothingPublished`, and `Misused`
+    `query` is SQL, or the path of a .sql or .parquet file. Raises `WarehouseError`, and `Misused`
     if the query fails, is not one SELECT, or has columns that cells cannot contain.
     """
     path = Path(query)

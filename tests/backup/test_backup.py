@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.errors import BackupError, Misused, SettingsError
+from connector.errors import ConnectorError, Misused, SettingsError
 from connector.ledger.backups import Backups
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import (
@@ -152,7 +152,7 @@ def test_a_damaged_backup_is_rejected_and_changes_nothing(
         for act in (check_backup, lambda p: restore(settings, p)):
             try:
                 act(path)
-            except BackupError:
+            except ConnectorError:
                 continue
             accepted[name] = "was accepted"
 
@@ -205,7 +205,7 @@ def test_a_backup_with_a_member_outside_the_folder_or_a_link_is_rejected(
     settings.folder.rename(tmp_path / "former")
     before = read_files(tmp_path)
 
-    with pytest.raises(BackupError, check=has_code("backup_damaged")):
+    with pytest.raises(ConnectorError, check=has_code("backup_damaged")):
         restore(settings, path)
 
     assert before == read_files(tmp_path)
@@ -220,7 +220,11 @@ def test_a_restore_over_existing_files_or_of_another_account_is_refused(
         restore(settings, made.file)
     assert before == read_files(settings.folder)
     acme = load_settings({"account": "acme"}, variables(ADDRESS, tmp_path / "d2"), tmp_path)
-    with pytest.raises(BackupError, match="a backup of the unnamed account, not of acme"):
+    with pytest.raises(
+        ConnectorError,
+        match="a backup of the unnamed account, not of acme",
+        check=has_code("backup"),
+    ):
         restore(acme, made.file)
 
 
@@ -255,7 +259,9 @@ def test_a_backup_of_a_newer_version_is_refused(
         made = make_backup_next_to_data(settings)
     settings.folder.rename(tmp_path / "former")
 
-    with pytest.raises(BackupError, match="written by a newer version"):
+    with pytest.raises(
+        ConnectorError, match="written by a newer version", check=has_code("backup")
+    ):
         restore(settings, made.file)
 
     assert {} == {n: c for n, c in read_files(settings.folder).items() if "restoring" not in n}
@@ -321,5 +327,5 @@ def test_the_newest_backup_of_the_account_in_a_folder_is_found(tmp_path: Path) -
 
     assert tmp_path / names[1] == found
     assert found == newest_backup(found, None)
-    with pytest.raises(BackupError, match="no backup of globex"):
+    with pytest.raises(ConnectorError, match="no backup of globex", check=has_code("backup")):
         newest_backup(tmp_path, "globex")

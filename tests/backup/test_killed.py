@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LedgerError
+from connector.errors import WarehouseError
 from connector.ledger.backups import Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.operations.backup import check_backup, find_backups, make_backup, restore
 from connector.pulls.workspace import check_files, claim_folder
 from connector.settings import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
-from tests.backup.killable import BackupForkServer
 from tests.seeds import SEED
 from tests.support.command import variables
+from tests.support.errors import has_code
 from tests.support.kill_points import IS_ALL
+from tests.support.killable_command import CommandForkServer
 
 KILLS = 25
 """Number of kills of each kind, without `FAULTS=all`."""
@@ -64,12 +65,12 @@ def read_files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_a_killed_backup_leaves_no_incomplete_backup(settings: Settings, tmp_path: Path) -> None:
     environ, before = variables(ADDRESS, tmp_path / "data"), read_files(settings.folder)
-    with BackupForkServer() as server:
-        status, steps = server.act("backup", environ, tmp_path / "first")
+    with CommandForkServer() as server:
+        status, steps = server.call(["backup", tmp_path / "first"], environ)
         assert 0 == status
         for step in choose_steps(steps):
             to = tmp_path / f"killed-{step}"
-            status, _ = server.act("backup", environ, to, step)
+            status, _ = server.call(["backup", to], environ, step)
             assert -signal.SIGKILL == status, (step, steps)
             for each in find_backups(to, None) if to.exists() else ():
                 check_backup(each)
@@ -88,18 +89,19 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
     reference = load_settings({}, variables(ADDRESS, tmp_path / "reference"), tmp_path)
     restore(reference, made.file)
     whole, seen = read_files(reference.folder), set[str]()
-    with BackupForkServer() as server:
-        _, steps = server.act("restore", variables(ADDRESS, tmp_path / "first"), made.file)
+    with CommandForkServer() as server:
+        first = variables(ADDRESS, tmp_path / "first")
+        _, steps = server.call(["restore", made.file], first)
         for step in choose_steps(steps):
             environ = variables(ADDRESS, tmp_path / f"killed-{step}")
-            status, _ = server.act("restore", environ, made.file, step)
+            status, _ = server.call(["restore", made.file], environ, step)
             assert -signal.SIGKILL == status, (step, steps)
             killed = load_settings({}, environ, tmp_path)
             if (killed.folder / LEDGER_FILE).exists():
                 seen.add("complete")
             elif Warehouse(killed.folder).exists:
                 seen.add("refused")
-                with pytest.raises(LedgerError):
+                with pytest.raises(WarehouseError, check=has_code("ledger_lost")):
                     check_files(killed)
             else:
                 seen.add("empty")

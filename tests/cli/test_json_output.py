@@ -40,7 +40,7 @@ def pulled_environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path_factory.mktemp("json") / "data")
         check_fields("status", "", call(["status", "--json"], environ).object)
-        check_fields("plan", "", call(["plan", "--json"], environ).object)
+        check_fields("pull", "--plan", call(["pull", "--plan", "--json"], environ).object)
         check_fields("pull", "", call(["pull", "--json"], environ).object)
         yield environ
 
@@ -51,13 +51,13 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
 @pytest.mark.parametrize(
     ("command", "option", "words", "more"),
     [
-        ("plan", "", "plan --every 1h", MONTH),
+        ("pull", "--plan", "pull --plan jobs", MONTH),
         ("verify", "", "verify", {}),
         ("verify", "", "verify jobs --max-requests 1", {}),
         ("pull", "", "pull jobs --max-requests 1", {}),
         ("pull", "", "pull jobs", {"CONNECTOR_API_KEY": "refused"}),
         ("pull", "--all", "pull --all jobs", {}),
-        ("sweep", "", "sweep jobs", {}),
+        ("pull", "", "pull jobs --sweep", {}),
         ("status", "", "status", MONTH),
         ("status", "--all", "status --all", {}),
         ("status", "--check", "status --check", {}),

@@ -14,8 +14,7 @@ from typing import TextIO
 import pytest
 
 from connector.cli.terminal import Terminal, to_json
-from connector.errors import UnknownName
-from connector.errors_api import BudgetSpent
+from connector.errors import Stopped, UnknownName
 from connector.log import escape_control_characters
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
@@ -212,7 +211,9 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
 def test_an_error_with_json_is_printed_as_an_object() -> None:
     streams = CapturedTerminal(is_json=True)
 
-    status = streams.terminal.print_failure(BudgetSpent("The run's limit of 10 requests is spent"))
+    status = streams.terminal.print_failure(
+        Stopped("The run's limit of 10 requests is spent", code="budget_spent")
+    )
 
     assert 4 == status
     assert {

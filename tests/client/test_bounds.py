@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from connector.client.client import Limits
-from connector.errors_api import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
+from connector.errors import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox
 from tests.client.calls import KEY, WRITES, RecordingObserver, make_client

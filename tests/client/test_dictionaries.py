@@ -10,7 +10,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.client.client import Client
-from connector.errors_api import NotFound
+from connector.errors import NotFound
 from connector.sandbox.server import Sandbox
 from tests.repository import ROOT
 

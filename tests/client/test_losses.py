@@ -11,15 +11,15 @@ from collections.abc import Mapping
 import pytest
 
 from connector.client.client import FEW_ATTEMPTS_MAX, Limits
-from connector.errors import ConnectorError
-from connector.errors_api import (
+from connector.errors import (
     AnswerTooLarge,
+    ConnectorError,
     InDoubt,
-    InvalidRequest,
     NoAnswer,
     NotFound,
+    NotTheApi,
     RateLimited,
-    Redirected,
+    Refused,
     ServerFailed,
     Unauthorized,
     UnexpectedStatus,
@@ -95,9 +95,9 @@ UNREADABLE: Mapping[str, tuple[Reply, type[ConnectorError]]] = {
     ),
     "302": (
         send_bytes(make_response(302, b"", {"Location": "https://other.example/x?y"})),
-        Redirected,
+        NotTheApi,
     ),
-    "307": (send_bytes(make_response(307, b"", {"Location": "/login"})), Redirected),
+    "307": (send_bytes(make_response(307, b"", {"Location": "/login"})), NotTheApi),
 }
 """Answers that are no answers of this API."""
 
@@ -108,7 +108,7 @@ PAGES_OF_PROXIES: Mapping[str, Reply] = {
 """Refusals that are not in the API's words: they prove nothing about a write."""
 
 REFUSED: Mapping[int, type[ConnectorError]] = {
-    400: InvalidRequest,
+    400: Refused,
     401: Unauthorized,
     404: NotFound,
     422: ValidationFailed,

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.client.client import Client
-from connector.errors import SettingsError
-from connector.errors_api import Redirected, Unreachable
+from connector.errors import NotTheApi, SettingsError, Unreachable
 from tests.client.calls import KEY, READS, WRITES, make_client
 from tests.client.peer import Peer, found, listed, make_response, send_bytes
 from tests.support.tls import PEM, make_server_context
@@ -31,7 +30,7 @@ def test_redirects_are_not_followed(status: int, call: str) -> None:
             assert "token" not in str(caught.value)
             return type(caught.value).__name__
 
-    assert (Redirected.__name__ if call in READS else "InDoubt") == asyncio.run(act())
+    assert (NotTheApi.__name__ if call in READS else "InDoubt") == asyncio.run(act())
 
 
 def test_an_untrusted_certificate_is_refused() -> None:

@@ -50,10 +50,10 @@ START = "from importlib.metadata import entry_points as e; import sys; sys.argv[
 START += "(c,) = e(group='console_scripts', name='connector'); sys.exit(c.load()())"
 """Program that runs the installed command."""
 
-PLAN = ("plan",)
+PLAN = ("pull", "--plan")
 """Command that estimates a pull."""
 
-SWEEP = ("sweep",)
+SWEEP = ("pull", "--sweep")
 """Command that also compares all pages of lists."""
 
 NOT_BEFORE = "_began_after"

@@ -28,7 +28,9 @@ def get_event_name(call: ast.Call) -> str | None:
     """Return the event name in the arguments of a logger call; None without one."""
     for keyword in call.keywords:
         if keyword.arg == "extra":
-            return str(ast.literal_eval(keyword.value)["event"])
+            assert isinstance(keyword.value, ast.Dict)
+            keys = [ast.literal_eval(each) for each in keyword.value.keys if each is not None]
+            return str(ast.literal_eval(keyword.value.values[keys.index("event")]))
     return None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LedgerError
+from connector.errors import WarehouseError
 from connector.ledger.backups import Backups
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
@@ -232,7 +232,7 @@ def test_values_of_a_wrong_type_in_the_ledger_are_rejected(account: DamagedLedge
             for read in READINGS:
                 try:
                     found = repr(read(ledger, batch))
-                except LedgerError:
+                except WarehouseError:
                     refused.add(f"{table}.{column}")
                 else:
                     if repr(value).strip("b'") in found:

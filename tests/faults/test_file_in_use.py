@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import WarehouseBusy
+from connector.errors import WarehouseError
 from connector.sandbox.server import Sandbox
 from connector.warehouse import duckdb_file as file
 from tests.support.agency import differences, published
 from tests.support.clock import pulled
+from tests.support.errors import has_code
 
 HOLD = (
     "import duckdb, sys; held = duckdb.connect(sys.argv[1], read_only=True); "
@@ -82,7 +83,9 @@ def test_a_file_that_stays_in_use_is_reported_with_the_process_id(
         fake_time = FakeTime()
         with hold_file_open(work) as reader, monkeypatch.context() as patched:
             patched.setattr(file, "time", fake_time)
-            with pytest.raises(WarehouseBusy, match=f"process {reader.pid}"):
+            with pytest.raises(
+                WarehouseError, match=f"process {reader.pid}", check=has_code("warehouse_busy")
+            ):
                 pulled(sandbox, tmp_path)
             assert file.LOCK_WAIT_SECONDS <= fake_time.seconds < file.LOCK_WAIT_SECONDS + 1
         assert before == work.read_bytes()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LedgerError, WarehouseBusy, WarehouseError
+from connector.errors import WarehouseError
 from connector.ledger import sqlite_file as file
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
@@ -101,7 +101,7 @@ def test_a_foreign_ledger_file_is_reported_and_left_unchanged(
     before = path.read_bytes()
 
     with (
-        pytest.raises(LedgerError, match=message, check=has_code("not_a_ledger")) as caught,
+        pytest.raises(WarehouseError, match=message, check=has_code("not_a_ledger")) as caught,
         Ledger(tmp_path) as ledger,
     ):
         ledger.leases()
@@ -119,7 +119,9 @@ def test_a_damaged_ledger_is_reported(tmp_path: Path) -> None:
         damaged.write(b"\xff" * (size - 4096))
 
     with (
-        pytest.raises(LedgerError, match="is damaged", check=has_code("ledger_damaged")) as caught,
+        pytest.raises(
+            WarehouseError, match="is damaged", check=has_code("ledger_damaged")
+        ) as caught,
         Ledger(tmp_path) as ledger,
     ):
         ledger.read_uses()
@@ -133,7 +135,9 @@ def test_a_locked_ledger_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     holder.execute("BEGIN IMMEDIATE")
     try:
         with (
-            pytest.raises(WarehouseBusy, match="another process has used"),
+            pytest.raises(
+                WarehouseError, match="another process has used", check=has_code("warehouse_busy")
+            ),
             Ledger(tmp_path) as ledger,
         ):
             spend_requests(RequestBudget(ledger, make_spender(), now=Clock()), LIST)

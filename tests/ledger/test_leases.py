@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors_api import LeaseHeld, LeaseLost
+from connector.errors import LeaseHeld, LeaseLost
 from connector.ledger.ledger import LEASE_SECONDS, LeaseOwner, Ledger
 from connector.ledger.request_budget import LeaseHolder
 from tests.ledger.account import LIST, make_spender, start_program

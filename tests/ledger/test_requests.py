@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
+from connector.errors import LeaseHeld, Stopped
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import UNSETTLED, Allowance, RequestUse
 from connector.ledger.request_budget import RequestBudget
@@ -23,11 +23,12 @@ from tests.ledger.account import (
     start_program,
 )
 from tests.support.clock import START, Clock
+from tests.support.errors import has_code
 
 SPEND = """
 import asyncio, sys
 from pathlib import Path
-from connector.errors_api import QuotaSpent
+from connector.errors import Stopped
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import LIST, make_spender
@@ -42,7 +43,7 @@ async def spend():
             while True:
                 await meter.count_attempt(LIST)
                 print(meter.requests, flush=True)
-        except QuotaSpent:
+        except Stopped:
             await meter.return_unused()
 
 asyncio.run(spend())
@@ -116,7 +117,9 @@ def test_processes_share_one_monthly_quota(tmp_path: Path) -> None:
 def test_the_last_request_of_the_quota_is_sent(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, make_spender(monthly=123, billing_day=15), now=Clock())
-        with pytest.raises(QuotaSpent, match="monthly limit of 123 requests") as caught:
+        with pytest.raises(
+            Stopped, match="monthly limit of 123 requests", check=has_code("quota_spent")
+        ) as caught:
             spend_requests(meter, *[LIST] * 200)
 
         assert 123 == meter.requests == read_used_requests(ledger, billing_day=15)
@@ -126,12 +129,12 @@ def test_the_last_request_of_the_quota_is_sent(tmp_path: Path) -> None:
 def test_scheduled_runs_do_not_use_the_reserve(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, make_spender(monthly=60, reserve=10), now=Clock())
-        with pytest.raises(QuotaSpent, match="10 reserved"):
+        with pytest.raises(Stopped, match="10 reserved", check=has_code("quota_spent")):
             spend_requests(meter, *[LIST] * 60)
         person = RequestBudget(
             ledger, make_spender("b", monthly=60, reserve=10, keeps_reserve=False), now=Clock()
         )
-        with pytest.raises(QuotaSpent):
+        with pytest.raises(Stopped, check=has_code("quota_spent")):
             spend_requests(person, *[LIST] * 60)
 
         assert (50, 10) == (meter.requests, person.requests)
@@ -149,7 +152,7 @@ def test_concurrent_requests_stay_within_the_request_limit(tmp_path: Path, budge
             return ends
 
     ends = Counter(type(each) for each in asyncio.run(act()))
-    assert {type(None): budget, BudgetSpent: 90 - budget} == ends
+    assert {type(None): budget, Stopped: 90 - budget} == ends
 
 
 def test_a_block_ends_with_its_billing_cycle(tmp_path: Path) -> None:
@@ -201,7 +204,9 @@ def test_an_exhausted_quota_stops_the_next_run_before_its_first_request(tmp_path
         for _ in range(2):
             later = RequestBudget(ledger, make_spender("b"), now=clock)
             with pytest.raises(
-                QuotaSpent, match="the API reported at 2026-11-21T12:00:00Z"
+                Stopped,
+                match="the API reported at 2026-11-21T12:00:00Z",
+                check=has_code("quota_spent"),
             ) as caught:
                 spend_requests(later, LIST)
             assert 0 == later.requests
@@ -219,7 +224,9 @@ def test_an_exhausted_quota_without_a_reset_ends_on_the_billing_day(tmp_path: Pa
         asyncio.run(meter.return_unused())
         assert "2026-12-05" in error.action
 
-        with pytest.raises(QuotaSpent, match="By billing_day, it resets on 2026-12-05"):
+        with pytest.raises(
+            Stopped, match="By billing_day, it resets on 2026-12-05", check=has_code("quota_spent")
+        ):
             spend_requests(RequestBudget(ledger, make_spender("b", billing_day=5), now=clock), LIST)
         clock.pass_time(hours=20)
         spend_requests(RequestBudget(ledger, make_spender("c", billing_day=5), now=clock), LIST)
@@ -260,7 +267,6 @@ def test_a_run_cancelled_while_reserving_a_block_returns_it(tmp_path: Path) -> N
 
 
 def test_reached_limits_exit_with_4_and_a_held_lease_with_1() -> None:
-    assert (4, 4) == (BudgetSpent.exit_status, QuotaSpent.exit_status)
-    assert issubclass(BudgetSpent, Stopped)
+    assert 4 == Stopped.exit_status
     assert not issubclass(LeaseHeld, Stopped)
     assert 1 == LeaseHeld.exit_status

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.errors import ModelFailed, PublishingRefused, WarehouseError
 from connector.models.publish import publication_lock, publish
 from connector.settings import load_settings
 from connector.warehouse.runs import last_publications, read_own_publication
 from tests.models.agency import LONG, PublishingAccount, list_columns
+from tests.support.errors import has_code
 
 
 def test_a_published_file_has_the_loaded_records_and_the_built_models(
@@ -149,7 +150,11 @@ def test_two_publications_run_one_after_the_other(agency: PublishingAccount) -> 
 
     with publication_lock(agency.warehouse.folder):
         with (
-            pytest.raises(WarehouseBusy, match="another process has been publishing"),
+            pytest.raises(
+                WarehouseError,
+                match="another process has been publishing",
+                check=has_code("warehouse_busy"),
+            ),
             publication_lock(agency.warehouse.folder, wait_seconds=0),
         ):
             pass

@@ -18,10 +18,11 @@ from pyarrow.dataset import dataset
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 import connector
-from connector.errors import Misused, NothingPublished, UnknownName, WarehouseError
+from connector.errors import Misused, UnknownName, WarehouseError
 from connector.models.exports import MANIFEST, export
 from connector.warehouse.published_file import query
 from tests.models.agency import PublishingAccount
+from tests.support.errors import has_code
 
 PARQUET = ("marts/dim_people.parquet", "marts/fct_jobs.parquet", "staging/stg_jobs.parquet")
 
@@ -77,7 +78,7 @@ def test_read_of_an_unknown_table_suggests_the_nearest_name(
 ) -> None:
     for name, value in agency.environ.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(NothingPublished):
+    with pytest.raises(WarehouseError, check=has_code("nothing_published")):
         connector.read("marts.fct_jobs")
     agency.publish()
 

@@ -7,6 +7,8 @@ their history, the journal, the published file, imported files and messages.
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -16,8 +18,10 @@ from openpyxl import Workbook
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from tests.seeds import SEED
 from tests.support.agency import SandboxAccount, differences, rows
 from tests.support.command import CommandResult
+from tests.support.killable_command import CommandForkServer
 
 COUNTS = {
     "jobs": 3,
@@ -28,6 +32,9 @@ COUNTS = {
     "content_types": 1,
     "content_items": 2,
 }
+KILLS = 5
+"""Number of instants at which a purge is killed, beside its last step."""
+
 SURNAMES = ("Zzyzxworth", "Ó Quabble-Xyloid", "Fnørdström", "Wibblethwaite", "Жуковъ", "O'Plugh")
 FIRST_NAMES = ("Olwen", "Jörg", "Anne Marie", "Xiu")
 
@@ -225,3 +232,28 @@ def test_a_purge_leaves_no_byte_of_the_people_and_changes_nothing_else(world: Wo
     again, undone = world.push_file(), world.account.call("undo", "last")
     assert people == {*world.store.records("candidates")}, again.out
     assert 1 != undone.status, undone.err
+
+
+@pytest.mark.slow
+def test_a_killed_purge_is_completed_by_the_next(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, seed=SEED) as sandbox, CommandForkServer() as server:
+        world = World(SandboxAccount(sandbox, tmp_path), Random(SEED))
+        before, kept = world.others(), tmp_path / "kept"
+        arguments, environ = ("person", "purge", *world.gone, "--apply"), world.account.environ
+        world.data.rename(kept)
+        shutil.copytree(kept, world.data)
+        status, steps = server.call(arguments, environ)
+        assert 0 == status
+        assert [] == world.traces()
+        for step in (*sorted(Random(SEED).sample(range(1, steps), KILLS)), steps):
+            shutil.rmtree(world.data)
+            shutil.copytree(kept, world.data)
+            status, _ = server.call(arguments, environ, step)
+            assert -signal.SIGKILL == status, (step, steps)
+            done = world.purge("--apply")
+            assert 0 == done.status, (step, done.err)
+            assert [] == world.traces(), f"killed at step {step} of {steps}"
+            after = world.others()
+            assert [] == [each for each in before if before[each] != after[each]], step
+        world.account.pull()
+        assert [] == differences(sandbox, world.account.published)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import NotDelivered, SettingsError
+from connector.errors import ConnectorError, SettingsError
 from connector.operations.notify import NOTIFIED_FILE, notify
 from connector.operations.problems import Problem
 from connector.settings import Settings
 from tests.problems.agency import load_account_settings
 from tests.problems.receivers import Receiver
 from tests.support.command import call
+from tests.support.errors import has_code
 
 SINCE = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
 FAILED = Problem("pull_failed", "the last pull failed (503)", "It failed.", "Wait.", SINCE, "503")
@@ -56,7 +57,7 @@ def test_a_message_that_was_not_delivered_is_sent_by_the_next_call(
 ) -> None:
     receiver.status = 500
     for _ in range(2):
-        with pytest.raises(NotDelivered, match="500") as caught:
+        with pytest.raises(ConnectorError, match="500", check=has_code("not_delivered")) as caught:
             notify(settings, [FAILED])
         assert "planted-token" not in str(caught.value)
     receiver.status = 204

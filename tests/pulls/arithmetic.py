@@ -17,7 +17,7 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.client.client import Client
 from connector.client.messages import Request, Response
-from connector.errors_api import NoAnswer
+from connector.errors import NoAnswer
 
 BEGAN = datetime(2020, 1, 1, tzinfo=UTC)
 """When the first candidate was created; each one after it a second later."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import timedelta
 from pathlib import Path
 
 from connector.operations.problems import Problem
@@ -19,7 +18,7 @@ def test_results_convert_to_json_values(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3}, behaviours={"extra_fields": "shown"}) as sandbox:
         settings = settings_of(sandbox, tmp_path)
         pulled = asyncio.run(pull(settings, ["candidates"])).as_json()
-        plan = asyncio.run(estimate_cost(settings, ["candidates"], every=timedelta(hours=1)))
+        plan = asyncio.run(estimate_cost(settings, ["candidates"]))
     problem = Problem("pull_failed", "Title", "What", "Next", START).as_json()
 
     assert {"anomalies", "month"} <= pulled.keys()

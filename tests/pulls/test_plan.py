@@ -6,7 +6,6 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -82,18 +81,3 @@ def test_a_plan_counts_deleted_records(tmp_path: Path) -> None:
 
         assert 3 == found.by_resource["candidates"].deleted
         assert spent <= found.requests <= spent + 3 * math.log2(PAGES) + 6
-
-
-@pytest.mark.slow
-def test_the_cost_of_a_schedule_is_estimated_until_the_end_of_the_month(tmp_path: Path) -> None:
-    with Sandbox(counts=SMALL) as sandbox:
-        pulled(sandbox, tmp_path)
-        settings = settings_of(sandbox, tmp_path)
-        found = asyncio.run(estimate_cost(settings, every=timedelta(hours=6)))
-        quiet = pulled(sandbox, tmp_path).requests
-
-        schedule = found.schedule
-        assert schedule is not None
-        assert quiet == schedule.quiet_requests
-        assert schedule.pulls * quiet == schedule.requests
-        assert 0 <= schedule.pulls <= 31 * 4

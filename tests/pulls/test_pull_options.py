@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import Misused
-from connector.errors_api import LeaseHeld
+from connector.errors import LeaseHeld, Misused
 from connector.operations.verify import VerifyReport, verify
 from connector.pulls.outcome import PullReport
 from connector.pulls.reading import PullOptions

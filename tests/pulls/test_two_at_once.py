@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from connector.errors_api import LeaseHeld
+from connector.errors import LeaseHeld
 from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store

@@ -305,7 +305,6 @@ def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
         "delimiter": '"semicolon"',
         "header_row": "2",
         "date_format": '"DD/MM/YYYY"',
-        "century": "1930",
         "decimal": '"comma"',
         "region": '"GB"',
         "day_hours": '"09:00-17:30"',

@@ -13,8 +13,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.client.messages import build_create_request
-from connector.errors import UnknownName
-from connector.errors_api import LeaseLost
+from connector.errors import LeaseLost, UnknownName
 from connector.ledger import journal as journal_module
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import JournalChanges, PendingCount, RowKey, Transition

@@ -179,8 +179,6 @@ def test_the_report_of_invalid_rows_keeps_their_cells(tmp_path: Path, *, is_work
         shown = load_workbook(report.file)
         assert [1, 2, 3] == [cell.row for cell in shown["Report"]["A"]]
         assert [4, 5] == [cell.value for cell in shown["Report"]["G"][1:]]
-        counts = {row[1].value: row[0].value for row in shown["Summary"].iter_rows(2, 3)}
-        assert report.counts == counts
 
 
 @pytest.mark.slow

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from connector.errors import Misused
-from connector.errors_api import LeaseHeld
+from connector.errors import LeaseHeld, Misused
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.quota import MonthUse

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import Misused, UnknownName
-from connector.errors_api import NotFound
+from connector.errors import Misused, NotFound, UnknownName
 from connector.pulls.run import pull
 from connector.pushes.batch import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage

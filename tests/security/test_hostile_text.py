@@ -16,7 +16,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.client.messages import Response, build_get_request, response_error
-from connector.errors_api import ValidationFailed
+from connector.errors import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
 from tests.support.command import KEY, CommandResult, call, variables

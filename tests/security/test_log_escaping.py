@@ -88,16 +88,33 @@ def test_commands_log_json_lines_if_configured(tmp_path: Path) -> None:
         environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_LOG": "json"}
         pulled = call(["pull", "jobs", "--debug"], environ)
         plain = call(["status"], environ)
+        published = call(["publish"], environ)
         failed = call(["doctor", "--nonsense"], environ)
         refused = call(["pull"], {**environ, "CONNECTOR_API_KEY": "wrong-key"})
 
     assert (0, 0, 2, 1) == (pulled.status, plain.status, failed.status, refused.status)
-    for each in (pulled, plain, refused):
+    for each, command in ((pulled, "pull"), (plain, "status"), (published, "publish"),
+                          (refused, "pull")):  # fmt: skip
         entries = [json.loads(line) for line in each.err.splitlines()]
-        assert {"at", "level", "logger", "message"} <= set.intersection(*map(set, entries))
+        assert {"at", "level", "logger", "message", "account"} <= set.intersection(
+            *map(set, entries)
+        )
+        ended = entries[-1]
+        assert ("command_ended", command) == (ended["event"], ended["command"])
+        assert each.status == ended["exit_status"]
+        assert ended["seconds"] > 0
         assert KEY not in each.err
+    begun, ended = [
+        each
+        for each in map(json.loads, published.err.splitlines())
+        if each.get("event", "").startswith("publication_")
+    ]
+    assert ("publication_begun", "publication_ended") == (begun["event"], ended["event"])
+    assert begun["publication"] == ended["publication"]
+    assert "published" == ended["outcome"]
+    assert 0 < ended["seconds"]
     assert "unauthorized" in {json.loads(line).get("code") for line in refused.err.splitlines()}
     assert pulled.out.startswith("resource")
     other = call(["pull"], {**environ, "CONNECTOR_LOG": "xml"})
     assert 2 == other.status
-    assert "text, json" in other.err
+    assert "'text' or 'json'" in other.err

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import SettingsError
-from connector.errors_api import Unreachable
+from connector.errors import SettingsError, Unreachable
 from connector.settings import load_settings
 from tests.client.calls import make_client
 from tests.client.peer import Peer, found

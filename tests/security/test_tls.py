@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.client.client import Client
-from connector.errors_api import Unreachable
+from connector.errors import Unreachable
 from connector.settings import load_settings
 from tests.client.calls import KEY, make_client
 from tests.client.peer import Peer, found

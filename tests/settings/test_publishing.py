@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -23,28 +22,13 @@ def test_excluded_schemas_can_be_a_list_or_comma_separated(tmp_path: Path, text:
     assert ("publish_without", "sync, push", "connector.toml") in list(settings.display_rows())
 
 
-def test_excluded_schemas_and_columns_are_read_from_the_project_file(tmp_path: Path) -> None:
-    text = '[publish]\nwithout = ["candidates.notes", "push", "marts.dim_candidates.phone"]\n'
+def test_groups_of_the_project_file_are_settings(tmp_path: Path) -> None:
+    text = '[publish]\nwithout = ["push"]\n[models]\nschema = "acme"\n'
     (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
 
-    left_out = load_settings({}, {}, tmp_path).publish_without
+    settings = load_settings({}, {}, tmp_path)
 
-    assert ("push", "candidates.notes", "marts.dim_candidates.phone") == left_out
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("candidates.note", "no field of candidates (did you mean 'notes'?). Allowed: id, "),
-        ("candidate.notes", "no resource (did you mean 'candidates'?). Allowed: "),
-        ("mart.dim_jobs.title", "SCHEMA.TABLE.COLUMN, not 'mart.dim_jobs.title'"),
-    ],
-)
-def test_unknown_excluded_schemas_or_columns_are_refused(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    with pytest.raises(SettingsError, match=re.escape(message)):
-        load_settings({}, {"CONNECTOR_PUBLISH_WITHOUT": f"push,{text}"}, tmp_path)
+    assert (("push",), "acme") == (settings.publish_without, settings.models_schema)
 
 
 def test_hashing_without_a_key_is_refused_when_settings_are_loaded(tmp_path: Path) -> None:

@@ -170,39 +170,6 @@ def test_a_file_instead_of_the_data_folder_is_refused(tmp_path: Path, account: s
 
 
 @pytest.mark.parametrize(
-    ("name", "received", "allowed"),
-    [
-        ("account", "Acme", "at most 64 of a-z, 0-9, '-' and '_', beginning with"),
-        ("account", "../acme", "at most 64 of a-z"),
-        ("account", "-acme", "at most 64 of a-z"),
-        ("account", "a" * 65, "at most 64 of a-z"),
-        ("monthly_requests", "0", "a whole number from 1 to 1000000000"),
-        ("monthly_requests", "1e5", "a whole number from 1 to 1000000000"),
-        ("monthly_requests", "50,000", "a whole number from 1 to 1000000000"),
-        ("billing_day", "32", "a whole number from 1 to 31"),
-        ("billing_day", "-1", "a whole number from 1 to 31"),
-        ("billing_day", "\N{ARABIC-INDIC DIGIT ONE}", "a whole number from 1 to 31"),
-        ("connections", "33", "a whole number from 1 to 32"),
-        ("lateness_seconds", "86401", "a whole number from 0 to 86400"),
-        ("reserve_requests", "1.5", "a whole number from 0 to 1000000"),
-        ("models", "yes", "'on' or 'off'"),
-        ("publish_personal", "masked", "'keep', 'drop' or 'hash'"),
-        ("region", "UK", "a country code of two letters such as GB, DE or US"),
-        ("publish_without", "push,pull", "some of: landing, history, sync, push, staging, marts"),
-    ],
-)
-def test_an_invalid_value_is_refused_with_its_origin_and_the_allowed_values(
-    tmp_path: Path, name: str, received: str, allowed: str
-) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load_settings({}, {ENVIRONMENT[name]: received}, tmp_path)
-
-    expected = f"{name} is {received!r} (from {ENVIRONMENT[name]}): it must be {allowed}"
-    assert str(caught.value).startswith(expected)
-    assert 2 == caught.value.exit_status
-
-
-@pytest.mark.parametrize(
     "line", ["billing_day = true", "billing_day = 1.0", "billing_day = [1]", "data_dir = 1"]
 )
 def test_a_value_of_the_wrong_toml_type_is_refused(tmp_path: Path, line: str) -> None:

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Order, Page, Resource
-from connector.errors import ConnectorError
-from connector.errors_api import NoAnswer
+from connector.errors import ConnectorError, NoAnswer
 from connector.pulls import pull
 from connector.pulls.reading import PullOptions, PullResult
 from connector.warehouse.stream import (

@@ -14,7 +14,7 @@ from typing import Literal
 
 from connector.catalog.resource import Page, Resource
 from connector.client.fit import misfit_of_id
-from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
+from connector.errors import NoAnswer, ServerFailed, UnreadableAnswer
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.churn import RandomChanges
 from tests.simulation.harness import LateWrite, WorldClock

@@ -21,6 +21,7 @@ from connector.spreadsheet.row_reader import ColumnMeanings
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.targets import CellOptions
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
+from tests.spreadsheet.files.made import make_text_row, write_workbook_file
 from tests.spreadsheet.meaning.sheet import InMemoryLanding, NamedId, make_landing, make_target
 
 HEAD = ("First name", "Last name", "Email", "Employment type")
@@ -90,6 +91,9 @@ def read_column(folder: Path, heading: str, *cells: Any, **options: Any) -> Read
         ("Mobile", "0044 7700 900169", "mobile", "+447700900169"),
         ("Home Tel", "01632 960116 ext 12", "phone", "+441632960116 ext. 12"),
         ("Notice", "4 weeks", "notice_period_days", 28),
+        ("Notice", "3 months", "notice_period_days", 90),
+        ("Notice", "Immediate", "notice_period_days", 0),
+        ("Availability", "today", "available_from", date.today().isoformat()),
         ("Availability", "Mon 04/01/2027", "available_from", "2027-01-04"),
         ("LinkedIn", "https://network.example/ann", "network_url", "https://network.example/ann"),
         ("IR35", "OUT", "ir35_status", "outside"),
@@ -98,6 +102,10 @@ def read_column(folder: Path, heading: str, *cells: Any, **options: Any) -> Read
         ("Home Tel", "ex dir", "phone", None),
         ("Town", "Le\u200beds", "city", "Leeds"),
         ("Addr 1", "Flat 2\n12 Mill Lane", "address_line1", "Flat 2 12 Mill Lane"),
+        ("Town", "York\r\n", "city", "York"),
+        ("Town", "York\tUK", "city", "York UK"),
+        ("Town", "\\N", "city", None),
+        ("Desired Sal", "\\N", "expected_salary", None),
     ],
 )
 def test_a_british_cell_is_read_without_a_question(
@@ -118,6 +126,19 @@ def test_a_british_cell_is_read_without_a_question(
         ("IR35", "n/a", "unknown_value"),
         ("Availability", "mid March", "date_format"),
         ("Availability", "Now", "immediately"),
+        ("Town", "York\\, UK", "escaped_signs"),
+        ("Portfolio URL", "http\\://x.example", "url_format"),
+        ("Town", "Ren?e", "odd_letters"),
+        ("Town", "Ren\ufffde", "odd_letters"),
+        ("Town", "?ric", "odd_letters"),
+        ("Mobile", "+44 7700\n900123", "hidden_character"),
+        ("Mobile", "07700 900630 / 07700 900631", "several_phones"),
+        ("Current Sal", "\u00a360K + car", "addition"),
+        ("Desired Sal", "\u00a365k basic / 90k OTE", "addition"),
+        ("Day Rate", "\u00a3350 + VAT", "addition"),
+        ("Day Rate", "\u00a3450-\u00a3500", "not_a_number"),
+        ("Current Sal", "45k+", "not_a_number"),
+        ("Day Rate", "\u00a355 ph", "other_period"),
         ("Availability", "Tue 04/01/2027", "weekday_differs"),
         ("Mobile", "07700 90000", "odd_phone"),
         ("Tel", "0171 1234567", "odd_phone"),
@@ -126,6 +147,12 @@ def test_a_british_cell_is_read_without_a_question(
 )
 def test_an_unclear_cell_is_reported(tmp_path: Path, heading: str, cell: str, code: str) -> None:
     assert code in read_column(tmp_path, heading, cell).codes()
+
+
+def test_only_the_amount_before_an_addition_is_imported(tmp_path: Path) -> None:
+    read = read_column(tmp_path, "Current Sal", "\u00a360K + car", "45k + 5k allowance")
+    assert [60000, 45000] == [read.values(n)["current_salary"] for n in range(2)]
+    assert "\u00a360K is imported" in read.rows[0].warnings[0].text
 
 
 @pytest.mark.parametrize(
@@ -143,6 +170,44 @@ def test_a_sign_or_a_title_is_no_last_name(tmp_path: Path, name: str) -> None:
     assert "name_unclear" in read.codes()
     whole = [("Full name", *HEAD[2:]), (f"Ana Ruiz {name}", "a@x.example", "permanent")]
     assert "name_unclear" in read_file(tmp_path, encode_csv(whole)).codes()
+
+
+def test_a_word_for_nothing_in_a_required_cell_is_named(tmp_path: Path) -> None:
+    read = read_file(tmp_path, encode_csv([HEAD, ("Ann", "NULL", "a@x.example", "permanent")]))
+    (problem,) = read.rows[0].problems
+    assert ("word_for_nothing", True) == (problem.code, "NULL" in problem.text)
+
+
+def test_an_empty_whole_name_is_one_problem(tmp_path: Path) -> None:
+    rows = [("Applicant Name", *HEAD[2:]), ("", "jo@x.example", "permanent")]
+    assert ["required"] == read_file(tmp_path, encode_csv(rows)).codes()
+
+
+def test_the_value_of_a_formula_is_read_and_a_formatted_empty_cell_is_none(tmp_path: Path) -> None:
+    cells = "".join(
+        f'<c r="{place}2" t="inlineStr"><is><t>{text}</t></is></c>'
+        for place, text in zip("ABCD", ANN, strict=True)
+    )
+    formula = '<c r="E2"><f>40000+5000</f>{}</c><c r="F2"/>'
+    head = make_text_row(1, *HEAD, "Desired salary")
+    for value, codes in (("<v>45000</v>", []), ("", ["formula_without_value"])):
+        xml = f'<row r="2">{cells}{formula.format(value)}</row>'
+        content = write_workbook_file(tmp_path, head, xml).read_bytes()
+        read = read_file(tmp_path, content)
+        assert codes == read.codes()
+        assert codes or 45000 == read.values()["expected_salary"]
+
+
+def test_signs_that_a_workbook_writes_by_number_are_no_text(tmp_path: Path) -> None:
+    rows = [(*HEAD, "Town"), (*ANN, "New _x000D_York")]
+    read = read_file(tmp_path, make_workbook(rows))
+    assert ("New York", ["line_break"]) == (read.values()["city"], read.codes())
+
+
+def test_a_quote_after_a_missing_separator_is_a_warning(tmp_path: Path) -> None:
+    line = 'Ann,Lee,ann@people.example,permanent,York"Acme, Ltd"'
+    content = f"{','.join(HEAD)},Town,Current employer\n{line}\n".encode()
+    assert ["odd_letters", "odd_letters"] == read_file(tmp_path, content).codes()
 
 
 def test_a_column_has_one_currency_and_one_remark(tmp_path: Path) -> None:

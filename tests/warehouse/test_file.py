@@ -16,7 +16,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.job import Job
-from connector.errors import WarehouseBusy
+from connector.errors import WarehouseError
 from connector.warehouse import warehouse as warehouse_module
 from connector.warehouse.duckdb_file import (
     BLOCK_BYTES,
@@ -32,6 +32,7 @@ from connector.warehouse.warehouse import Warehouse
 from tests.problems.agency import DONE
 from tests.repository import ROOT
 from tests.support.agency import rows
+from tests.support.errors import has_code
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -159,7 +160,10 @@ def test_threads_that_open_a_file_together_share_it(tmp_path: Path) -> None:
 
 def test_a_file_opened_by_another_program_is_busy(work_file: Path) -> None:
     held = duckdb.connect(str(work_file))
-    with pytest.raises(WarehouseBusy), open_file(work_file, wait_seconds=0):
+    with (
+        pytest.raises(WarehouseError, check=has_code("warehouse_busy")),
+        open_file(work_file, wait_seconds=0),
+    ):
         pass
     held.close()
     with open_file(work_file) as connection:
@@ -200,7 +204,7 @@ def test_a_file_kept_open_is_not_released_without_a_request(warehouse: Warehouse
         warehouse.read(last_runs, 1)
         assert not has_waiting_process(warehouse.work)
         warehouse.release_if_requested()
-        with pytest.raises(WarehouseBusy):
+        with pytest.raises(WarehouseError, check=has_code("warehouse_busy")):
             open_in_other_process(warehouse.work)
 
 
@@ -208,13 +212,13 @@ WAITING = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from connector.errors import WarehouseBusy
+from connector.errors import WarehouseError
 from connector.warehouse.duckdb_file import open_file
 try:
     with open_file(Path(sys.argv[1]), wait_seconds=float(sys.argv[2])) as connection:
         connection.execute("INSERT INTO sync.runs (run_id, started_at) VALUES ('theirs', now())")
     print("had it")
-except WarehouseBusy:
+except WarehouseError:
     print("busy")
 """
 
@@ -226,7 +230,7 @@ def start_waiting_process(work_file: Path, wait_seconds: float = 30) -> subproce
 
 
 def open_in_other_process(work_file: Path) -> None:
-    """Let another process open the file, and raise `WarehouseBusy` if it cannot immediately."""
+    """Let another process open the file, and raise `WarehouseError` if it cannot immediately."""
     said, _ = start_waiting_process(work_file, 0).communicate(timeout=60)
     if b"busy" in said:
-        raise WarehouseBusy("held")
+        raise WarehouseError("held", code="warehouse_busy")

@@ -15,13 +15,14 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.job import Job
-from connector.errors import NotAWarehouse, WarehouseBusy
+from connector.errors import WarehouseError
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.landing import LandedCounts
 from connector.warehouse.state import read_bookmark, read_resource_state
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
+from tests.support.errors import has_code
 
 CANDIDATES = Stream(CATALOG["candidates"])
 JOBS = Stream(CATALOG["jobs"])
@@ -161,12 +162,14 @@ def test_a_file_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -
     foreign.folder.mkdir()
     with duckdb.connect(str(foreign.work)) as connection:
         connection.execute("CREATE TABLE theirs AS SELECT 42 AS answer")
-    with pytest.raises(NotAWarehouse, match="another program"):
+    with pytest.raises(WarehouseError, match="another program", check=has_code("not_a_warehouse")):
         foreign.prepare()
     garbage = Warehouse(tmp_path / "garbage")
     garbage.folder.mkdir()
     garbage.work.write_bytes(b"not a database" * 500)
-    with pytest.raises(NotAWarehouse, match="not a DuckDB database"):
+    with pytest.raises(
+        WarehouseError, match="not a DuckDB database", check=has_code("not_a_warehouse")
+    ):
         garbage.prepare()
 
     assert [{"answer": 42}] == rows(foreign.work, "FROM theirs")
@@ -198,7 +201,9 @@ def test_the_process_that_has_the_file_open_is_named(warehouse: Warehouse) -> No
     assert process.stdout is not None
     assert b"held\n" == process.stdout.readline()
     with (
-        pytest.raises(WarehouseBusy, match=f"process {process.pid}"),
+        pytest.raises(
+            WarehouseError, match=f"process {process.pid}", check=has_code("warehouse_busy")
+        ),
         open_file(warehouse.work, wait_seconds=0.2),
     ):
         pass

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.errors import ConnectorError, LedgerError, NotAWarehouse
+from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import Run, last_runs, write_run
@@ -175,7 +175,7 @@ def open_newer_work_file(folder: Path) -> ConnectorError:
         connection.execute("UPDATE sync.schema_version SET version = 99")
     before = warehouse.work.read_bytes()
     for act in (Warehouse.prepare, Warehouse.health, Warehouse.status):
-        with pytest.raises(NotAWarehouse) as caught:
+        with pytest.raises(WarehouseError, check=has_code("not_a_warehouse")) as caught:
             act(Warehouse(folder))
     assert before == warehouse.work.read_bytes()
     return caught.value
@@ -187,7 +187,7 @@ def open_newer_ledger(folder: Path) -> ConnectorError:
         ledger.read_uses()
         with closing(sqlite3.connect(ledger.path)) as connection:
             connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(LedgerError, check=has_code("not_a_ledger")) as caught:
+    with pytest.raises(WarehouseError, check=has_code("not_a_ledger")) as caught:
         Ledger(folder).read_uses()
     return caught.value
 
@@ -204,6 +204,8 @@ def test_a_file_of_a_newer_version_is_rejected(open_newer_file: Any, tmp_path: P
 def test_a_database_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "sales.duckdb")) as connection:
         connection.execute("CREATE TABLE sales (amount INTEGER)")
-        with pytest.raises(NotAWarehouse, match="another program"):
+        with pytest.raises(
+            WarehouseError, match="another program", check=has_code("not_a_warehouse")
+        ):
             complete_tables(connection, "sales.duckdb")
         assert [("sales",)] == connection.execute("SHOW TABLES").fetchall()

@@ -17,11 +17,10 @@ from connector.client.messages import (
     build_delete_request,
     build_get_request,
     build_update_request,
-    read_deleted,
+    check_deleted,
     read_record,
-    read_written,
 )
-from connector.errors_api import InDoubt, UnreadableAnswer
+from connector.errors import InDoubt, UnreadableAnswer
 
 CANDIDATES, LEADS = CATALOG["candidates"], CATALOG["leads"]
 SENT = {
@@ -49,7 +48,7 @@ def make_response(
 def read_created_id(**shown: Any) -> str:
     """Return the id of the record in the response to a create of `SENT`."""
     record = {"id": "a1", "created_at": NOW, **SENT, **shown}
-    found, _ = read_written(build_create_request(CANDIDATES, SENT), make_response(record))
+    found = read_record(build_create_request(CANDIDATES, SENT), make_response(record))
     return str(found["id"])
 
 
@@ -65,9 +64,9 @@ def test_a_response_with_another_id_fails_a_read_and_leaves_a_write_in_doubt(id:
         read_record(build_get_request(CANDIDATES, "a1"), make_response({"id": id}))
     for request in (build_update_request(CANDIDATES, "a1", {}), build_convert_request(LEADS, "a1")):
         with pytest.raises(InDoubt, match="a record with another id"):
-            read_written(request, make_response({"id": id}))
+            read_record(request, make_response({"id": id}))
     with pytest.raises(InDoubt, match="a record with another id"):
-        read_deleted(build_delete_request(CANDIDATES, "a1"), make_response({"id": id}))
+        check_deleted(build_delete_request(CANDIDATES, "a1"), make_response({"id": id}))
 
 
 @pytest.mark.parametrize(
@@ -117,15 +116,14 @@ def test_a_slow_create_response_may_show_an_earlier_creation_time() -> None:
     record = {"id": "a1", **SENT, "created_at": "2026-03-02T08:59:30Z"}
     request = build_create_request(CANDIDATES, SENT)
 
-    assert record == read_written(request, make_response(record, seconds=30))[0]
+    assert record == read_record(request, make_response(record, seconds=30))
     with pytest.raises(InDoubt, match="a record that was created before the request"):
-        read_written(request, make_response(record, seconds=20))
+        read_record(request, make_response(record, seconds=20))
 
 
 def test_creation_times_are_not_compared_without_the_servers_time() -> None:
     record = {"id": "a1", **SENT, "created_at": "2020-01-01T00:00:00Z"}
 
-    assert (
-        record
-        == read_written(build_create_request(CANDIDATES, SENT), make_response(record, date=None))[0]
+    assert record == read_record(
+        build_create_request(CANDIDATES, SENT), make_response(record, date=None)
     )

@@ -19,14 +19,14 @@ from connector.client.messages import (
     build_update_request,
     response_error,
 )
-from connector.errors import ConnectorError
-from connector.errors_api import (
+from connector.errors import (
+    ConnectorError,
     Forbidden,
     InDoubt,
-    InvalidRequest,
     NotFound,
+    NotTheApi,
     RateLimited,
-    Redirected,
+    Refused,
     ServerFailed,
     Unauthorized,
     UnexpectedStatus,
@@ -44,7 +44,7 @@ HTML = b"<!doctype html><h1>Error</h1>"
 SAID = {"error": "not_so", "message": "That cannot be."}
 
 DOCUMENTED: dict[int, type[ConnectorError]] = {
-    400: InvalidRequest,
+    400: Refused,
     401: Unauthorized,
     403: Forbidden,
     404: NotFound,
@@ -69,7 +69,7 @@ def make_error(request: Request, status: int, document: Any) -> ConnectorError:
         (429, RateLimited),
         *((status, ServerFailed) for status in (500, 501, 502, 503, 504, 599)),
         *((status, UnexpectedStatus) for status in (402, 405, 408, 409, 418, 451)),
-        *((status, Redirected) for status in (300, 301, 302, 303, 304, 307, 308)),
+        *((status, NotTheApi) for status in (300, 301, 302, 303, 304, 307, 308)),
     ],
 )
 def test_every_error_status_of_a_read_has_its_error_class(
@@ -186,8 +186,8 @@ def test_a_422_with_any_document_is_a_failed_validation(document: Any) -> None:
 def test_a_redirect_error_names_its_target_without_query(location: str, shown: str) -> None:
     error = response_error(GET, Response(302, {"location": location}, b""))
 
-    assert isinstance(error, Redirected)
-    assert shown == error.target
+    assert error.code == "redirected"
+    assert f" with a redirect to {shown}, which is not followed" in str(error)
 
 
 def test_errors_contain_no_query_and_no_email_address() -> None:

@@ -25,7 +25,7 @@ from connector.client.messages import (
     build_convert_request,
     build_create_request,
     build_update_request,
-    read_written,
+    read_record,
     response_error,
     served_at,
 )
@@ -314,7 +314,7 @@ class PushProcess:
             answer = self.world.send(progress.row.key, progress.attempt.number, request)
             if not 200 <= answer.status < 300:
                 raise response_error(request, answer)
-            raw, _ = read_written(request, answer)
+            raw = read_record(request, answer)
             return Accepted(resource.record(raw, served_at=served_at(answer)))
         except ConnectorError as error:
             return answer_from_error(error)

@@ -20,7 +20,7 @@ from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Page, Resource
 from connector.client.fit import misfit_of_id
 from connector.client.messages import Request, Response
-from connector.errors_api import InDoubt, Unreachable
+from connector.errors import InDoubt, Unreachable
 from connector.ledger.journal_records import RowKey
 from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 
 from connector.ledger.push_plan import RowResult
 from connector.ledger.push_states import RowOutcome
-from connector.spreadsheet.report import write_report
+from connector.spreadsheet.report import pair_rows, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import MAIN, write_file
 
@@ -56,17 +56,17 @@ def report_and_reopen(
     """Return a table of these rows, headings first, and its report, opened as a table."""
     table = open_table(write_file(folder, make_csv(rows)), delimiter="comma")
     path = folder / f"report{suffix}"
-    write_report(path, table, make_results(table))
+    write_report(path, table, pair_rows(table, make_results(table)))
     return table, open_table(path)
 
 
 def list_sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
-    """Return reference, type, text and quote prefix of each cell in the second sheet of a workbook.
+    """Return reference, type, text and quote prefix of each cell of a workbook.
 
     A cell with a formula has the type `f`.
     """
     with zipfile.ZipFile(path) as archive:
-        sheet = Xml.fromstring(archive.read("xl/worksheets/sheet2.xml"))  # noqa: S314 # our own
+        sheet = Xml.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 # our own
         styles = Xml.fromstring(archive.read("xl/styles.xml"))  # noqa: S314 # our own
     formats = styles.findall(f"{{{MAIN}}}cellXfs/{{{MAIN}}}xf")
     found = []

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.ledger.push_plan import Problem, RowResult
-from connector.spreadsheet.report import write_report
+from connector.spreadsheet.report import pair_rows, write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import escape_cell, escape_workbook_cell, unescape_cell
 from tests.spreadsheet.files.made import list_cells, write_file
@@ -35,7 +35,7 @@ def test_csv_reports_have_no_cell_that_runs_as_a_formula(tmp_path: Path) -> None
         if not row.is_left_out
     )
     path = tmp_path / "report.csv"
-    write_report(path, table, results)
+    write_report(path, table, pair_rows(table, results))
     with path.open(encoding="utf-8-sig", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
 

@@ -26,13 +26,11 @@ from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn,
 MANNERS = (
     AS_WRITTEN,
     CellOptions(
-        *("DD/MM/YYYY hh:mm", ",", "Europe/London", "GB", 1930),
-        month_days=30,
-        immediately="today",
+        *("DD/MM/YYYY hh:mm", ",", "Europe/London", "GB"),
         whole_numbers=True,
         values={"x": "1", "y": ""},
     ),
-    CellOptions("dmy", century=1930),
+    CellOptions("dmy"),
 )
 READERS: list[tuple[TargetColumn, CellReader]] = [
     (column, cell_reader(column, "upsert", options))

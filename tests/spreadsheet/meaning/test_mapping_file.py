@@ -20,12 +20,7 @@ FULL = SavedMap(
         ),
         "Born\x7f": (
             "date_of_birth",
-            CellOptions(
-                *("DD/MM/YYYY", ",", "Europe/London", "GB", 1930),
-                month_days=30,
-                immediately="today",
-                whole_numbers=True,
-            ),
+            CellOptions(*("DD/MM/YYYY", ",", "Europe/London", "GB"), whole_numbers=True),
         ),
         "bare_key": ("notes", CellOptions(policy="fill")),
     },

@@ -267,6 +267,7 @@ class Unreachable(TryAgain):
         "name_not_resolved": (
             "Check the host name in CONNECTOR_BASE_URL, and the name server of this machine."
         ),
+        "no_tls": "Check the port in CONNECTOR_BASE_URL: https needs a port with TLS.",
         "connection_refused": (
             "Check the host and the port in CONNECTOR_BASE_URL, and the firewall in between."
         ),

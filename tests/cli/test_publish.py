@@ -90,3 +90,19 @@ def test_a_pull_whose_publication_is_refused_fails_with_the_reason(
     landed = query(tmp_path / "data" / "recruitment.duckdb", "SELECT title FROM landing.jobs")
     assert {("Nurse",)} == set(landed.rows)
     assert 2 == status["resources"]["jobs"]["live"]
+
+
+@pytest.mark.parametrize("words", [
+    ("publish", "--parquet"), ("backup",), ("report", "--out"),
+], ids=" ".join)  # fmt: skip
+def test_an_unusable_path_of_the_user_is_not_blamed_on_the_data_folder(
+    agency: PublishingAccount, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    call(["publish"], agency.environ)
+    (tmp_path / "file").write_text("")
+    called = call([*words, str(tmp_path / "file" / "x")], agency.environ)
+
+    assert 1 == called.status
+    assert f"{tmp_path / 'file'}" in called.err
+    assert "Choose another path" in called.err
+    assert "CONNECTOR_DATA_DIR" not in called.err

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from connector.models.exports import sql as sql
     from connector.models.publish import PublishResult as PublishResult
     from connector.models.publish import publish as publish
-    from connector.pulls.outcome import PullReport as PullReport
-    from connector.pulls.reading import PullOptions as PullOptions
+    from connector.pulls.ports import PullOptions as PullOptions
+    from connector.pulls.report import PullReport as PullReport
     from connector.pulls.run import pull as pull
     from connector.settings import Settings as Settings
     from connector.settings import configured_accounts as configured_accounts
     from connector.settings import load_settings as load_settings
-    from connector.warehouse.published_file import query as query
+    from connector.warehouse.user_query import query as query
 
 _MODULES = {
     "CATALOG": "catalog",
@@ -50,13 +50,13 @@ _MODULES = {
     "sql": "models.exports",
     "PublishResult": "models.publish",
     "publish": "models.publish",
-    "PullReport": "pulls.outcome",
-    "PullOptions": "pulls.reading",
+    "PullReport": "pulls.report",
+    "PullOptions": "pulls.ports",
     "pull": "pulls.run",
     "Settings": "settings",
     "configured_accounts": "settings",
     "load_settings": "settings",
-    "query": "warehouse.published_file",
+    "query": "warehouse.user_query",
 }
 """Module of each public name, below `connector`."""
 

@@ -382,7 +382,10 @@ class WarehouseError(ConnectorError):
 
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
     codes: ClassVar = {
-        "work_lost": f"{_RESTORE}pull: the history starts again from today.",
+        "work_lost": (
+            f"{_RESTORE}run 'connector pull --full', which loads all records again: the history"
+            " starts again."
+        ),
         "no_file_locks": (
             "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network"
             " share (for NFS: start the lock service, and remove the mount option 'nolock')."
@@ -391,8 +394,8 @@ class WarehouseError(ConnectorError):
             "Free space on this disk, then run the command again. Committed data is not lost."
         ),
         "not_a_warehouse": (
-            f"{_RESTORE}move only this file away and pull: the pull recovers the records from"
-            " recruitment.duckdb or the API."
+            f"{_RESTORE}move only this file away and run 'connector pull --full', which loads all"
+            " records again: the history starts again."
         ),
         "damaged_log": (
             "Move this log to another folder, then run 'connector pull': it reads the lost records"

@@ -36,8 +36,7 @@ from connector.errors import (
     count_noun,
 )
 from connector.models.publish import publish
-from connector.pulls.workspace import check_files
-from connector.pushes.run import copy_journal
+from connector.pulls.account import check_files
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings import Settings
 from connector.settings.folders import IMPORTS_FOLDER, INBOX_FOLDER, PUSHES_FOLDER
@@ -47,11 +46,9 @@ from connector.state.journal import Journal
 from connector.state.lock import hold
 from connector.state.row import Row
 from connector.state.runs import latest_backups
-from connector.warehouse.duckdb_file import Connection, open_file, quoted, staged_table
-from connector.warehouse.published_file import open_read_only
-from connector.warehouse.schema import as_json, rowids_table
+from connector.warehouse.file import Connection, open_file, open_read_only, quoted, staged
+from connector.warehouse.schema import as_json
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-from connector.warehouse.work_file import compact
 
 PEOPLE = tuple(each for each in CATALOG.values() if any(s.is_record for s in each.subjects))
 """Resources whose records are people."""
@@ -70,6 +67,14 @@ _DATABASE_ENDS = (".duckdb", ".sqlite", "duckdb.wal", "-wal", "-shm", ".lock")
 _DATA = re.compile(r"[0-9@]")
 _UNREADABLE = (".parquet", ".pdf", ".doc", ".7z", ".bz2", ".xz", ".zst")
 _IMPORTED = (INBOX_FOLDER, IMPORTS_FOLDER, PUSHES_FOLDER)
+
+_MESSAGES = {
+    "runs": "message",
+    "run_resources": "message",
+    "publications": "message",
+    "events": "detail",
+}
+"""Tables of the state with messages that may contain an identifier."""
 
 Match = Callable[[str], bool]
 """Function that returns True if a text contains what is searched for."""
@@ -463,11 +468,10 @@ class _Purge:
         bookings = self._warehouse.read(_deleted_bookings, self._ids)
         self._empty_journal({*self._ids, *bookings})
         self._remove_files()
-        if self._applies:
-            copy_journal(self._settings)
+        self._empty_messages()
         self._empty_work_file()
         if self._applies:
-            compact(self._warehouse.work)
+            self._warehouse.compact()
             self._database.compact()
             self._publish()
             self._record_end()
@@ -580,7 +584,7 @@ class _Purge:
             try:
                 for resource in CATALOG.values():
                     self._empty_records(connection, resource)
-                self._empty_messages(connection)
+                self._empty_queue_errors(connection)
             finally:
                 connection.execute("COMMIT" if self._applies else "ROLLBACK")
 
@@ -609,27 +613,33 @@ class _Purge:
             if places:
                 self._report.counts[f"{schema}.{resource.name}"] += len(places)
                 gone_type = pa.list_(pa.string())
-                stage = rowids_table(
+                stage = _places_table(
                     places, record=pa.array(records), gone=pa.array(gone, gone_type)
                 )
                 names = {each.name for each in resource.detail_fields}
                 _replace_rows(connection, table, names, stage)
 
-    def _empty_messages(self, connection: Connection) -> None:
-        """Replace the messages of runs and events that contain an identifier."""
-        for table, column in connection.execute(
-            "SELECT 'sync.' || table_name, column_name FROM duckdb_columns() WHERE NOT internal"
-            " AND database_name = current_database() AND schema_name = 'sync'"
-            " AND data_type = 'VARCHAR' AND column_name IN ('message', 'detail', 'error')"
-        ).fetchall():
-            sql = f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL"
-            rows = [id for id, text in connection.execute(sql).fetchall() if self._all.match(text)]
-            self._report.counts[table] += len(rows)
-            with staged_table(connection, rowids_table(rows)):
-                connection.execute(
-                    f"UPDATE {table} SET {column} = '{PURGED}' WHERE rowid IN"
-                    " (SELECT place FROM stage)"
-                )
+    def _empty_queue_errors(self, connection: Connection) -> None:
+        """Replace the errors of queued records that contain an identifier."""
+        rows = connection.execute("SELECT rowid, error FROM sync.queue WHERE error IS NOT NULL")
+        found = [rowid for rowid, text in rows.fetchall() if self._all.match(text)]
+        self._report.counts["sync.queue"] += len(found)
+        with staged(connection, _places_table(found)):
+            connection.execute(
+                f"UPDATE sync.queue SET error = '{PURGED}' WHERE rowid IN (SELECT place FROM stage)"
+            )
+
+    def _empty_messages(self) -> None:
+        """Replace the messages of runs, publications and events that contain an identifier."""
+        for table, column in _MESSAGES.items():
+            sql = f"SELECT {column}, count(*) FROM {table} WHERE {column} IS NOT NULL GROUP BY 1"
+            for text, count in self._database.rows(sql):
+                if self._all.match(text):
+                    self._report.counts[f"sync.{table}"] += count
+                    if self._applies:
+                        self._database.write(
+                            f"UPDATE {table} SET {column} = ? WHERE {column} = ?", PURGED, text
+                        )
 
     def _publish(self) -> None:
         """Build the published file and the report again, if they exist."""
@@ -727,6 +737,11 @@ def _fields_to_empty(
     }
 
 
+def _places_table(rowids: Sequence[int], **columns: pa.Array) -> pa.Table:
+    """Return an Arrow table with DuckDB's row ids as the column `place`, and further columns."""
+    return pa.table({"place": pa.array(rowids, pa.int64()), **columns})
+
+
 def _replace_rows(
     connection: Connection, table: str, names: Collection[str], stage: pa.Table
 ) -> None:
@@ -740,7 +755,7 @@ def _replace_rows(
         for each in columns
         if each in names and each != "id"
     )
-    with staged_table(connection, stage):
+    with staged(connection, stage):
         # An update of spread rows would need much more memory.
         connection.execute(
             f"INSERT INTO {table} SELECT one.* REPLACE ({sets}, stage.record AS _record)"

@@ -18,7 +18,7 @@ from pathlib import Path
 import dagster as dg
 
 from connector.errors import ConnectorError, LeaseHeld, TryAgain
-from connector.pulls.outcome import Watch, explain
+from connector.pulls.report import Watch, explain
 from connector.settings import (
     ConfiguredAccount,
     Settings,

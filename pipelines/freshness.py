@@ -11,7 +11,7 @@ import dagster as dg
 
 from connector.errors import ConnectorError
 from connector.operations.problems import find_problems, read_state
-from connector.pulls.outcome import explain
+from connector.pulls.report import explain
 from connector.settings import configured_accounts
 from pipelines.accounts import Account, Accounts, to_failure
 from pipelines.graph import PUBLISHED

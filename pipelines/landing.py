@@ -17,7 +17,8 @@ from pydantic import Field
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.errors import ConnectorError, TryAgain
-from connector.pulls.outcome import (
+from connector.pulls.ports import PullOptions
+from connector.pulls.report import (
     Progress,
     PullReport,
     can_retry,
@@ -25,11 +26,10 @@ from connector.pulls.outcome import (
     explain,
     explain_together,
 )
-from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
 from connector.pushes.run import look_up_unconfirmed
 from connector.settings import Settings
-from connector.warehouse.runs import ResourceRun
+from connector.state.runs import ResourceRun
 from connector.warehouse.schema import Column, landing_columns
 from connector.warehouse.warehouse import Warehouse
 from pipelines import freshness

@@ -9,9 +9,10 @@ import dagster as dg
 
 from connector.errors import ConnectorError, PublishingRefused
 from connector.models.publish import PublishResult, publish
-from connector.pulls.outcome import explain, explain_together
+from connector.pulls.report import explain, explain_together
 from connector.settings import Settings
-from connector.warehouse.warehouse import Warehouse
+from connector.state.database import Database
+from connector.state.runs import Runs
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, asset_check_spec, to_failure
 from pipelines.graph import DATA_TEAM, KEYS, PUBLISHED, PUBLISHING, source_metadata
@@ -178,7 +179,8 @@ def publish_and_record(
 
 def _completeness(settings: Settings) -> tuple[bool, str | None]:
     """Return True if the latest run loaded all its resources, and sentences on the others."""
-    health = Warehouse(settings.folder).health()
+    with Database(settings.folder) as database:
+        health = Runs(database).health()
     ended = tuple(health.resources.values())
     ids = {run_id for run_id, _ in ended}
     latest = next((run.run_id for run in health.runs if run.run_id in ids), None)

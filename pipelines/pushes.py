@@ -17,7 +17,7 @@ import dagster as dg
 from pydantic import Field
 
 from connector.errors import ConnectorError, TryAgain
-from connector.pulls.outcome import explain
+from connector.pulls.report import explain
 from connector.pushes.inbox import DeliveryResult, deliver
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.preview import PushFile

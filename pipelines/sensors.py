@@ -16,7 +16,7 @@ import dagster as dg
 from connector.errors import ConnectorError
 from connector.operations.notify import notify
 from connector.operations.problems import find_problems, read_state, settings_problem
-from connector.pulls.outcome import explain
+from connector.pulls.report import explain
 from connector.pushes.inbox import Inbox, WaitingFile
 from connector.pushes.options import PUSH_OPTIONS
 from connector.settings import configured_accounts

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from connector.state.runs import Identity
-from connector.warehouse.duckdb_file import convert_errors, make_folder
+from connector.warehouse.file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 

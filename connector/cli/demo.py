@@ -31,8 +31,9 @@ from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 from connector.settings import ENVIRONMENT
 from connector.settings.folders import DAGSTER_FOLDER, SEEDS_FOLDER
-from connector.warehouse.published_file import QueryResult, query
-from connector.warehouse.runs import Publication, ResourceRun, read_own_publication
+from connector.state.runs import Publication, ResourceRun
+from connector.warehouse.publish import own_publication
+from connector.warehouse.user_query import QueryResult, query
 from connector.warehouse.warehouse import Warehouse
 
 # -- Sandbox ---------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) ->
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
     published = Warehouse(folder).published
-    publication = read_own_publication(published)
+    publication = own_publication(published)
     assert publication is not None, "the run's last step has published"
     answers = tuple((question, query(published, question.sql)) for question in QUESTIONS)
     report: Path | None = folder / REPORT_FILE

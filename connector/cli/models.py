@@ -27,7 +27,8 @@ from connector.report.period import PERIOD_DEFAULT
 from connector.settings import Settings, Treatment
 from connector.settings.folders import SEEDS_FOLDER
 from connector.state.quota import format_moment
-from connector.warehouse.published_file import open_read_only, require_published
+from connector.warehouse.file import open_read_only
+from connector.warehouse.user_query import require_published
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")

@@ -15,7 +15,7 @@ from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.operations import backup as backups
 from connector.operations.doctor import Examination, confirm_move, diagnose
-from connector.pulls.outcome import explain
+from connector.pulls.report import explain
 from connector.settings import UNNAMED, ConfiguredAccount, Settings
 from connector.state.quota import format_moment
 

@@ -23,11 +23,13 @@ from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cos
 from connector.errors import ConnectorError, Misused, Stopped, count_noun, end_sentence
 from connector.log import shorten_name
 from connector.models.publish import load_account_project
-from connector.operations.verify import VerifyReport
+from connector.operations.verify import StreamComparison, VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.pulls.compare import StreamComparison
-from connector.pulls.outcome import (
-    WAIT_TOLD_SECONDS_MIN,
+from connector.pulls.account import WAIT_TOLD_SECONDS_MIN
+from connector.pulls.plan import CostEstimate
+from connector.pulls.plan import estimate_cost as run_plan
+from connector.pulls.ports import PullOptions
+from connector.pulls.report import (
     PullReport,
     describe_anomalies,
     describe_row_difference,
@@ -35,9 +37,6 @@ from connector.pulls.outcome import (
     explain_together,
     next_action,
 )
-from connector.pulls.plan import CostEstimate
-from connector.pulls.plan import estimate_cost as run_plan
-from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.settings import ENVIRONMENT, ConfiguredAccount, Settings, refuse_shared_credentials
 from connector.state.quota import MonthUse
@@ -227,12 +226,10 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
 
 
 def failure_lines(report: PullReport) -> Iterator[str]:
-    """Yield a line for each recreated file, and for each resource with a problem.
+    """Yield a line for each resource with a problem.
 
     The error that ended the run is left out, because it is printed separately.
     """
-    for notice in report.notices:
-        yield f"{notice}. Run 'connector doctor' to find the cause"
     yield from explain_together(
         [
             each

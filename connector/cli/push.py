@@ -197,8 +197,6 @@ def push(
         report = asyncio.run(pushing)
     has_mapping = query is not None or push_options.mapping_file is not None
     written = _save_mapping(save_mapping, report, has_mapping=has_mapping)
-    for notice in report.pulled.notices if report.pulled is not None else ():
-        terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
     _print_column_notes(terminal, report)
     _print_report(terminal, report)
     if written is not None:

@@ -34,8 +34,8 @@ from connector.settings import (
 
 if TYPE_CHECKING:
     from connector.models.runner import BuiltModel, CheckResult
-    from connector.pulls.outcome import Progress
-    from connector.warehouse.runs import ResourceRun
+    from connector.pulls.report import Progress
+    from connector.state.runs import ResourceRun
 
 _LOGGER = logging.getLogger(__name__)
 

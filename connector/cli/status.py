@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from connector.catalog import CATALOG
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_age
@@ -24,21 +25,15 @@ from connector.operations.problems import (
     read_state,
     settings_problem,
 )
-from connector.pulls.outcome import explain, explain_together
+from connector.pulls.report import explain, explain_together
 from connector.settings import ConfiguredAccount, Settings
 from connector.settings.folders import SEEDS_FOLDER
 from connector.state.database import Database
 from connector.state.lock import Holder, holder_of
 from connector.state.quota import QuotaStatus, format_moment, quota_status
-from connector.warehouse.runs import (
-    Publication,
-    Run,
-    last_publications,
-    last_runs,
-    read_own_publication,
-    resources_not_started,
-)
-from connector.warehouse.state import ResourceState
+from connector.state.runs import Publication, ResourceRun, Run, RunHealth, Runs
+from connector.warehouse.publish import own_publication
+from connector.warehouse.queries import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 RESOURCE_COLUMNS = (
@@ -56,14 +51,13 @@ PUBLICATIONS_SHOWN = 5
 RATE_REQUESTS_MIN = 50
 """Runs with fewer requests are too short to measure the requests per minute."""
 
-_OWNER_SHOWN = frozenset(("run_id", "command", "pid", "host"))
-
 
 @dataclass(frozen=True, slots=True)
 class AccountStatus:
     """Status of one account at the time `now`.
 
     Args:
+        results: Result of the latest run of each resource.
         published_at: Time of the published file; None if nothing is published.
         published: Description in the published file; None if it has none.
         publications: Latest attempts to publish, newest first.
@@ -74,6 +68,7 @@ class AccountStatus:
 
     warehouse: Warehouse
     resources: tuple[ResourceState, ...]
+    results: Mapping[str, ResourceRun]
     runs: tuple[Run, ...]
     published_at: datetime | None
     published: Publication | None
@@ -86,26 +81,34 @@ class AccountStatus:
 
     @classmethod
     def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
-        """Prepare the work file and read the account's state. Raises `WarehouseError`.
+        """Read the account's state. Raises `WarehouseError`.
 
-        Missing tables and columns are added.
+        Missing tables and columns of the work file are added. While another process uses the
+        account, the numbers are those of the latest runs.
         """
-        # Raises if another program made the file, and changes nothing if it is up to date.
-        with warehouse.keep_open():
+        holder = holder_of(settings.folder)
+        with Database(settings.folder) as database:
+            health = Runs(database).health() if database.exists else RunHealth()
+            unreached = Runs(database).not_started() if database.exists else frozenset()
+            usage = quota_status(database, settings, now) if database.exists else None
+        results = {name: result for name, (_, result) in health.resources.items()}
+        if holder is None:
+            # Raises if another program made the file, and changes nothing if it is up to date.
             warehouse.prepare()
             resources = warehouse.status()
-            runs = warehouse.read(last_runs, RUNS_SHOWN)
-            publications = warehouse.read(last_publications, PUBLICATIONS_SHOWN)
-            unreached = warehouse.read(resources_not_started)
+        else:
+            known = (results.get(name) for name in CATALOG)
+            resources = tuple(_state_after(each) for each in known if each is not None)
         return cls(
             warehouse,
             resources,
-            runs,
+            results,
+            health.runs[:RUNS_SHOWN],
             _published_at(warehouse),
-            read_own_publication(warehouse.published),
-            publications,
-            _quota_status(settings, now),
-            holder_of(settings.folder),
+            own_publication(warehouse.published),
+            health.publications[:PUBLICATIONS_SHOWN],
+            usage,
+            holder,
             find_problems(read_state(settings, now)),
             now,
             unreached,
@@ -147,6 +150,22 @@ class AccountStatus:
             if requests >= RATE_REQUESTS_MIN and seconds > 0:
                 return requests / seconds * 60
         return self.quota.limit_per_minute if self.quota is not None else None
+
+
+def _state_after(result: ResourceRun) -> ResourceState:
+    """Return what is known about a resource without its rows: the result of its latest run."""
+    return ResourceState(
+        resource=result.resource,
+        live=result.live,
+        listed_only=None,
+        deleted=None,
+        pending=result.pending,
+        broken=0,
+        proven_at=result.bookmark_after,
+        is_listing=False,
+        lateness_seconds=result.lateness_seconds,
+        oldest_read_at=result.oldest_read_at,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +306,6 @@ def _print_problems(terminal: Terminal, problems: Sequence[Problem]) -> None:
             terminal.print_line(terminal.name_places(line))
 
 
-def _quota_status(settings: Settings, now: datetime) -> QuotaStatus | None:
-    """Return the requests of the month; None if none was ever counted."""
-    with Database(settings.folder) as database:
-        return quota_status(database, settings, now) if database.exists else None
-
-
 def _first_step(settings: Settings) -> str:
     """Return a sentence with the command that loads the first records."""
     name = settings.account
@@ -322,9 +335,7 @@ def _print_status(terminal: Terminal, found: AccountStatus) -> None:
     """Print the resources, the last runs, the publications, the quota, alerts and next steps."""
     rows = [_resource_row(each, found) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
-    troubled = [
-        each.last for each in found.resources if each.last is not None and each.last.message
-    ]
+    troubled = [each for each in found.results.values() if each.message]
     for line in explain_together(troubled):
         terminal.warn(line)
     terminal.print_line()
@@ -341,7 +352,8 @@ def _print_status(terminal: Terminal, found: AccountStatus) -> None:
 
 def _resource_row(state: ResourceState, found: AccountStatus) -> Sequence[object]:
     """Return the values of `RESOURCE_COLUMNS`."""
-    proven_at, oldest, last, now = state.proven_at, state.oldest_read_at, state.last, found.now
+    proven_at, oldest, now = state.proven_at, state.oldest_read_at, found.now
+    last = found.results.get(state.resource)
     outcome = None if last is None else last.outcome
     return (
         *(state.resource, state.live, state.listed_only, state.deleted, state.pending),
@@ -457,14 +469,14 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
         return
     if found.holder is not None:
         return
-    pulled = [each for each in found.resources if each.last is not None]
+    pulled = [each for each in found.resources if each.resource in found.results]
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
     # Content items without a content type have no list, so they are verified without a time.
-    unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
+    unproven = [e for e in pulled if e.proven_at is None and not found.results[e.resource].proven]
     if proven and not unproven and not found.problems:
         since = describe_age(found.now - min(proven))
         yield f"Up to date: all records are loaded and were verified {since} ago."
-    never = [each.resource for each in found.resources if each.last is None]
+    never = [each.resource for each in found.resources if each.resource not in found.results]
     if never and pulled:
         yield f"Never pulled: {', '.join(never)}."
 
@@ -481,7 +493,10 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             **({} if found.published is None else asdict(found.published)),
         },
         "unpublished": found.failed_publication,
-        "resources": {each.resource: each for each in found.resources},
+        "resources": {
+            each.resource: {**asdict(each), "last": found.results.get(each.resource)}
+            for each in found.resources
+        },
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }

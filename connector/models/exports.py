@@ -32,17 +32,16 @@ from connector.spreadsheet.workbooks import (
     is_too_long,
     write_by_number,
 )
-from connector.warehouse.duckdb_file import convert_errors, quoted, quoted_table
-from connector.warehouse.published_file import (
+from connector.warehouse.file import convert_errors, open_read_only, quoted
+from connector.warehouse.publish import own_publication
+from connector.warehouse.user_query import (
     list_tables,
-    open_read_only,
     read_table,
     require_published,
     tables_in,
     to_arrow,
     write_parquet,
 )
-from connector.warehouse.runs import read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
 # -- Queries ---------------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ def _write_tables(file: Path, folder: Path, paths: Mapping[str, str]) -> None:
     for each in {target.parent for target in targets.values()}:
         each.mkdir(mode=0o700)
     write_parquet(file, targets)
-    row = read_own_publication(file)
+    row = own_publication(file)
     manifest = {
         "publication": row.publication if row else None,
         "true_of": row.true_of.isoformat() if row and row.true_of else None,
@@ -264,7 +263,7 @@ def _count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
     if table not in known:
         near = [each for each in known if each.startswith(f"{table.partition('.')[0]}.")]
         raise UnknownName("table of the published file", table, near or known)
-    ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted_table(table)}").fetchall()
+    ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
     if rows > ROWS_MAX:
         raise Misused(
             f"{table} has {rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
@@ -290,7 +289,7 @@ def _sheet_names(tables: Sequence[str]) -> list[str]:
 
 def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Any, sheet: Sheet) -> None:
     """Write a sheet with frozen headings, a filter, and columns as wide as the first rows need."""
-    source = quoted_table(sheet.table)
+    source = quoted(sheet.table)
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     names = [str(name) for name, *_ in described]
     shown = ", ".join(_column_expression(name, type) for name, type, *_ in described)

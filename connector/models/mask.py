@@ -26,13 +26,12 @@ from connector.models.runner import (
     tables_read_by,
 )
 from connector.settings import Settings, Treatment
-from connector.warehouse.duckdb_file import (
+from connector.warehouse.file import (
     STORAGE_VERSION,
     convert_errors,
     literal,
     open_file,
     quoted,
-    quoted_table,
     transaction,
 )
 from connector.warehouse.schema import Column
@@ -115,8 +114,8 @@ def _is_passed_on(
         return bool(sources)
     name = quoted(column.name)
     for source, its_name in sources:
-        others = f"SELECT {quoted(its_name)} FROM {quoted_table(source)}"
-        query = f"SELECT {name} FROM {quoted_table(node.table)} WHERE {name} IS NOT NULL"
+        others = f"SELECT {quoted(its_name)} FROM {quoted(source)}"
+        query = f"SELECT {name} FROM {quoted(node.table)} WHERE {name} IS NOT NULL"
         if connection.execute(f"({query} EXCEPT {others}) LIMIT 1").fetchone() is None:
             return True
     return False
@@ -313,11 +312,11 @@ def _copy_table(
     """Copy the columns of a table with their comments, in one transaction; none if it has none."""
     if not columns:
         return
-    target = f"masked.{quoted_table(table)}"
+    target = f"masked.{quoted(table)}"
     shown = ", ".join(f"{expression} AS {name}" for name, expression, _ in columns)
     with transaction(connection):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.partition('.')[0])}")
-        connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted_table(table)}")
+        connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted(table)}")
         comments = [f"COMMENT ON TABLE {target} IS {literal(about or '')}"]
         comments += [
             f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}"

@@ -32,7 +32,7 @@ from pydantic import (
 )
 
 from connector.errors import ModelError, ModelFailed, ReferenceUnknown, UnknownName
-from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.file import literal, quoted
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as _SafeLoader

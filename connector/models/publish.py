@@ -1,17 +1,15 @@
 """Publication of the loaded rows: copy, build, check and replace the published file.
 
-The work file is only locked during the copy. A crash leaves the old file or the new one: the draft
-is invisible until the rename, and a leftover draft is overwritten. Two publishers run one after the
-other, so that the later one publishes the later state.
+A publication holds the account's lock, so that two of them run one after the other. A crash leaves
+the old file or the new one: the draft is invisible until the rename, and a leftover draft is
+overwritten.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,44 +25,14 @@ from connector.models.runner import MEMORY_MAX, BuildResult, Watch, build
 from connector.models.seeds import AUDIT, find_unmapped, maps_any_value
 from connector.settings import Settings
 from connector.settings.folders import SEEDS_FOLDER
-from connector.warehouse.duckdb_file import convert_errors, hold_lock, open_file, transaction
-from connector.warehouse.runs import Publication, write_publication
+from connector.state.database import Database
+from connector.state.lock import hold
+from connector.state.runs import Publication, Runs
+from connector.warehouse.file import open_file, remove_file, replace_file, transaction
+from connector.warehouse.publish import data_time, make_draft, own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
-from connector.warehouse.work_file import (
-    begin_publication,
-    record_publication,
-    remove_draft,
-    replace_published,
-)
 
 _LOGGER = logging.getLogger(__name__)
-
-LOCK_FILE = "publishing.lock"
-
-WAIT_SECONDS = 900.0
-"""Seconds that a publisher waits for another; longer than any normal build."""
-
-
-@contextmanager
-def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the folder's exclusive lock for publications, which ends with the process.
-
-    Raises `WarehouseError` after `wait_seconds`, and another `WarehouseError` if the folder cannot
-    be written to.
-    """
-    path = folder / LOCK_FILE
-    with convert_errors(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(hold_lock(path, time.monotonic() + wait_seconds))
-        except TimeoutError:
-            raise WarehouseError(
-                f"another process has been publishing {path} for {wait_seconds:.0f} s",
-                action="Wait for the process or stop it. Then run 'connector publish'.",
-                code="warehouse_busy",
-            ) from None
-        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +101,22 @@ def publish(
             f"no records are loaded in {settings.folder}",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
-    with publication_lock(settings.folder):
-        return _Publishing(settings, run_id, now).run(watch)
+    with hold(settings.folder, "publish"), Database(settings.folder) as database:
+        return _Publishing(settings, database, run_id, now).run(watch)
 
 
 class _Publishing:
-    """One publication, whose record `row` is in the work file from its begin to its end."""
+    """One publication, whose record `row` is in the state from its begin to its end."""
 
-    def __init__(self, settings: Settings, run_id: str | None, now: Callable[[], datetime]) -> None:
-        warehouse = Warehouse(settings.folder)
-        self._work, self._target = warehouse.work, warehouse.published
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        run_id: str | None,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._warehouse, self._database = Warehouse(settings.folder), database
+        self._runs, self._target = Runs(database), self._warehouse.published
         self._draft = self._target.with_name(f"{self._target.name}.publishing")
         self._masked = self._target.with_name(f"{self._target.name}.masking")
         self._settings, self._now = settings, now
@@ -157,7 +131,7 @@ class _Publishing:
         )
 
     def run(self, watch: Watch | None) -> PublishResult:
-        """Publish. After an error, remove the drafts and record the error in the work file."""
+        """Publish. After an error, remove the drafts and record the error."""
         _LOGGER.info(
             "publication begins",
             extra={"event": "publication_begun", "fields": {"publication": self._row.publication}},
@@ -170,12 +144,12 @@ class _Publishing:
                 if isinstance(error, ConnectorError):
                     outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
                     self._end(outcome, error_code=error.code, message=str(error))
-                    record_publication(self._work, self._row)
+                    self._runs.put_publication(self._row)
             self._log_end()
             raise
         # It is published even if this record fails: the next publication reads it from the file.
         with suppress(WarehouseError):
-            record_publication(self._work, self._row)
+            self._runs.put_publication(self._row)
         self._log_end()
         return PublishResult(self._target, self._row, built)
 
@@ -185,8 +159,10 @@ class _Publishing:
         project = Project({}, {}, ()) if is_off else load_account_project(self._settings)
         if mask is not None:
             mask.check_names(project)
-        self._row = begin_publication(self._work, self._draft, self._row, self._target)
+        self._runs.begin_publication(self._row, own_publication(self._target))
+        make_draft(self._warehouse, self._draft, self._database, self._settings.billing_day)
         with open_file(self._draft, memory=MEMORY_MAX) as connection:
+            self._row = replace(self._row, true_of=data_time(connection))
             if mask is not None:
                 mask.clear_fields(connection)
             built = build(connection, project, watch=watch)
@@ -200,9 +176,9 @@ class _Publishing:
         finished = self._draft
         if mask is not None:
             write_masked(self._draft, self._masked, mask, project)
-            remove_draft(self._draft)
+            remove_file(self._draft)
             finished = self._masked
-        self._end("published", bytes=replace_published(finished, self._target))
+        self._end("published", bytes=replace_file(finished, self._target))
         return built
 
     def _log_end(self) -> None:
@@ -214,8 +190,8 @@ class _Publishing:
         )
 
     def _remove_drafts(self) -> None:
-        remove_draft(self._draft)
-        remove_draft(self._masked)
+        remove_file(self._draft)
+        remove_file(self._masked)
 
     def _end(self, outcome: str, **more: Any) -> None:
         """Set the outcome, the time of the end and further fields of the record."""

@@ -17,7 +17,7 @@ import duckdb
 from connector.errors import ModelError
 from connector.models.project import Check, Kind, Node, Project, sql_errors
 from connector.models.seeds import create_seed_table
-from connector.warehouse.duckdb_file import literal, quoted, transaction
+from connector.warehouse.file import literal, quoted, transaction
 from connector.warehouse.schema import Column, complete_tables
 
 MEMORY_MAX = "1GB"

@@ -21,7 +21,7 @@ from connector.atomic_files import write_atomically
 from connector.errors import ModelError, UnknownName, WarehouseError, file_error
 from connector.log import escape_control_characters
 from connector.models.project import SHIPPED_FOLDER, Node, Project, TableEntry, sql_errors
-from connector.warehouse.duckdb_file import make_folder, quoted
+from connector.warehouse.file import make_folder, quoted
 
 Row = tuple[str | None, ...]
 """Cells of a row, in the order of the declared columns; None for an empty cell."""

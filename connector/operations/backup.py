@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import CHOOSE_PATH, ConnectorError, Misused, SettingsError, file_error
 from connector.log import compact_timestamp
-from connector.pulls.workspace import check_files
+from connector.pulls.account import check_files
 from connector.report.page import REPORT_FILE
 from connector.settings import Settings
 from connector.settings.folders import INBOX_FOLDER, MAPS_FOLDER, SEEDS_FOLDER, WAITED
@@ -34,11 +34,10 @@ from connector.state import database as state
 from connector.state.database import STATE_FILE, Database
 from connector.state.runs import Backup, Restore, note_restore, put_backup
 from connector.version import program_version
-from connector.warehouse.duckdb_file import make_folder
-from connector.warehouse.runs import read_own_publication
+from connector.warehouse.file import make_folder
+from connector.warehouse.publish import own_publication
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-from connector.warehouse.work_file import copy_work_file
 
 FOLDERS = (SEEDS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders in a backup, with all plain files below them."""
@@ -233,7 +232,7 @@ def _stage_files(settings: Settings, staging: Path, at: datetime) -> Manifest:
     """
     folder = settings.folder
     warehouse, state_path = Warehouse(folder), folder / STATE_FILE
-    work = copy_work_file(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
+    work = warehouse.copy_to(staging / WORK_FILE) if warehouse.exists else None
     version = state.copy(state_path, staging / STATE_FILE) if state_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
     for source in _files_to_copy(folder):
@@ -517,7 +516,7 @@ def _keep_published(settings: Settings, published: Path) -> bool:
     """Remove an unpacked published file with columns that the settings mask or leave out."""
     if not published.exists():
         return True
-    found = read_own_publication(published)
+    found = own_publication(published)
     wanted = settings.publish_personal, settings.publish_without
     if found is None or (found.personal, found.left_out) == wanted:
         return True

@@ -34,12 +34,12 @@ from connector.errors import (
 )
 from connector.operations.notify import send_test
 from connector.privacy import unfinished_purges
-from connector.pulls.outcome import RequestTally
-from connector.pulls.workspace import (
+from connector.pulls.account import (
+    RequestTally,
     check_address,
     check_files,
+    check_folder,
     find_first_existing,
-    read_folder_identity,
     write_identity,
 )
 from connector.settings import OPEN_TO_OTHERS, Settings
@@ -49,7 +49,7 @@ from connector.state.lock import has_locks, no_locks_error
 from connector.state.quota import Quota, format_moment
 from connector.state.runs import latest_backups
 from connector.version import full_version
-from connector.warehouse.state import read_oldest_keys
+from connector.warehouse.queries import oldest_records
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -210,7 +210,7 @@ def _check_workspace(settings: Settings) -> DoctorCheck:
     address, warehouse = settings.base_url, Warehouse(settings.folder)
     try:
         with Database(settings.folder) as database:
-            identity = read_folder_identity(database, warehouse)
+            identity = check_folder(database, warehouse)
     except ConnectorError:
         return DoctorCheck("", "not checked", "first fix the check 'files'")
     if identity is None or address is None:
@@ -393,10 +393,10 @@ async def confirm_move(settings: Settings) -> str:
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     address = connection.base_url
     with Database(settings.folder) as database:
-        identity = read_folder_identity(database, warehouse)
+        identity = check_folder(database, warehouse)
         if identity is None or not warehouse.exists:
             raise Misused("no records are loaded", action="Check CONNECTOR_DATA_DIR.")
-        known = warehouse.read(read_oldest_keys, KNOWN_IDS)
+        known = warehouse.read(oldest_records, KNOWN_IDS)
         async with Client(address, connection.api_key, **connection.client_options()) as client:
             if known and await find_first_existing(client, known) is None:
                 raise SettingsError(

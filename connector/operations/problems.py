@@ -24,17 +24,24 @@ from connector.errors import (
     end_sentence,
 )
 from connector.operations.backup import is_backup_running
-from connector.pulls.outcome import can_retry, next_action
-from connector.pulls.workspace import check_address, read_folder_identity
+from connector.pulls.account import check_address, check_folder
+from connector.pulls.report import can_retry, next_action
 from connector.settings import Settings
 from connector.settings.values import Age
 from connector.state.database import Database
 from connector.state.journal import Journal, PushHealth
 from connector.state.lock import Holder, holder_of
 from connector.state.quota import QuotaStatus, format_moment, quota_status
-from connector.state.runs import Backup, latest_backups
-from connector.warehouse.published_file import read_verified_times
-from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
+from connector.state.runs import (
+    Backup,
+    Publication,
+    ResourceRun,
+    Run,
+    RunHealth,
+    Runs,
+    latest_backups,
+)
+from connector.warehouse.user_query import read_verified_times
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 Code = Literal[
@@ -47,9 +54,6 @@ Code = Literal[
     "backup_failed",
 ]
 """Kind of a problem, the most severe first."""
-
-NOTHING = RunHealth((), {}, None, {}, {}, ())
-"""Health of an account that never loaded anything."""
 
 FORECAST_SHARE = 1.05
 """Forecast as a share of the quota above which the quota is about to be used up."""
@@ -88,7 +92,7 @@ class AccountState:
     """Contents of an account's files that determine its problems.
 
     Attributes:
-        health: Runs and publications; empty if the work file cannot be read.
+        health: Runs and publications; empty if the state cannot be read.
         verified: Time up to which each resource is verified in the published file, None if it is
             not; None without a published file.
         error: Error of a file.
@@ -101,7 +105,7 @@ class AccountState:
 
     now: datetime
     max_age: Age
-    health: RunHealth = NOTHING
+    health: RunHealth = field(default_factory=RunHealth)
     verified: Mapping[str, datetime | None] | None = None
     error: ConnectorError | None = None
     quota: QuotaStatus | None = None
@@ -138,7 +142,10 @@ class AccountState:
 
 
 def read_state(settings: Settings, now: datetime) -> AccountState:
-    """Read the account's files. Errors of the files are part of the state."""
+    """Read the account's files. Errors of the files are part of the state.
+
+    The work file is only opened if no other process uses the account.
+    """
     warehouse = Warehouse(settings.folder)
     state = AccountState(now, settings.max_age, is_work_lost=warehouse.is_lost)
     try:
@@ -146,17 +153,17 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
             if database.exists:
                 state = replace(
                     state,
+                    health=Runs(database).health(),
                     quota=quota_status(database, settings, now),
                     holder=holder_of(settings.folder),
                     pushes=Journal(database).health(),
                     backups=latest_backups(database),
                     is_backing_up=is_backup_running(settings.folder),
                 )
-            if warehouse.exists:
-                state = replace(state, health=warehouse.health())
-            identity = read_folder_identity(database, warehouse)
-            if identity is not None and settings.base_url is not None:
-                check_address(identity, settings.base_url, warehouse)
+            if state.holder is None and not state.is_work_lost:
+                identity = check_folder(database, warehouse)
+                if identity is not None and settings.base_url is not None:
+                    check_address(identity, settings.base_url, warehouse)
         if warehouse.published.exists():
             state = replace(state, verified=read_verified_times(warehouse.published))
     except (WarehouseError, SettingsError) as error:
@@ -301,7 +308,7 @@ def _next_actions(results: Sequence[ResourceRun]) -> Sequence[str]:
 
 def _failed(publication: Publication) -> bool:
     """Return True unless analysts got a file with the latest records."""
-    return publication.outcome not in ("published", "unchanged")
+    return publication.outcome != "published"
 
 
 def _publication_failed(s: AccountState) -> Problem | None:
@@ -368,14 +375,8 @@ def _data_old(s: AccountState) -> Problem | None:
 
 
 def _verified_times(s: AccountState) -> Mapping[str, datetime | None]:
-    """Return the time up to which each resource of the published file is verified.
-
-    A pull that found nothing to publish also verified the published file.
-    """
+    """Return the time up to which each resource of the published file is verified."""
     assert s.verified is not None
-    newest = s.publications[0] if s.publications else None
-    if newest is not None and newest.outcome == "unchanged":
-        return s.health.proven_at
     if not s.verified:
         # The file was published without the schema `sync`.
         times = [each.true_of for each in s.publications if each.outcome == "published"]

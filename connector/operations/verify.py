@@ -1,20 +1,58 @@
-"""Verification of the local copy: reads all records from the API and reports differences."""
+"""Verification of the local copy: reads all records from the API and reports differences.
+
+Reads every list page in order of creation, the detail of every listed record, and every loaded
+record that is not listed, because only a 404 shows that a record is deleted. Changes nothing.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from connector.catalog import declaration
 from connector.errors import ConnectorError, NotFound, Stopped
-from connector.pulls.compare import StreamComparison, compare_all_records, compare_details
-from connector.pulls.outcome import Progress, Watch
-from connector.pulls.ports import StreamApi, StreamCopy
-from connector.pulls.run_context import RunContext, open_run, select_resources
+from connector.pulls.account import RunContext, open_run, select_resources
+from connector.pulls.pull import BATCH_RECORDS_MAX
+from connector.pulls.report import Progress, Watch
+from connector.pulls.streams import StreamApi
 from connector.settings import Settings
-from connector.warehouse.stream import Stream
+from connector.warehouse.landing import StoredRow, stored_rows
+from connector.warehouse.queries import StreamQueries
+from connector.warehouse.schema import as_json, differing_names
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, Stream
+
+
+@dataclass(slots=True)
+class StreamComparison:
+    """Differences between the local copy and the API, by id.
+
+    Attributes:
+        total: Number of records according to the API.
+        compared: Number of records that were read.
+        missing: Listed records that are not loaded.
+        extra: Loaded records that the API no longer has.
+        stale: Records with different values, each with the names of the fields.
+        unhydrated: Records loaded as list items only.
+        unread: Records that could not be read, each with the reason.
+    """
+
+    total: int = 0
+    compared: int = 0
+    missing: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    stale: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unhydrated: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_equal(self) -> bool:
+        """Return True if all records were compared and are equal."""
+        differ = self.missing or self.extra or self.stale or self.unhydrated or self.unread
+        return not differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +127,7 @@ async def verify(
                     unfinished = stream.name
                     await _compare_stream(context, stream, found)
                     unfinished = None
-                for stream in await context.streams_of_deleted_parents(declaration(name)):
+                for stream in await context.ended_streams(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
                     unfinished = stream.name
                     await _compare_rows(context, stream, found)
@@ -105,17 +143,67 @@ async def _compare_stream(context: RunContext, stream: Stream, found: StreamComp
 
     A stream whose parent was deleted has no list. Its loaded rows are read one by one.
     """
-    copy = StreamCopy(context, stream)
+    listed: set[str] = set()
+    api, number, total = StreamApi(context, stream, None), 1, 0
+    sort = "created_at" if stream.resource.sortable else None
     try:
-        await compare_all_records(StreamApi(context, stream, copy), copy, stream.resource, found)
+        while True:
+            page = await api.page(number, sort, "asc")
+            has_shrunk, total = page.total < total, page.total
+            found.total = total
+            fresh = tuple(dict.fromkeys(e.id for e in page.items if e.id not in listed))
+            listed.update(fresh)
+            await _compare_details(context, stream, fresh, found)
+            if has_shrunk and number > 1:
+                number -= 1  # A deletion moved a record to the page before.
+            elif page.is_last or (page.is_full and not fresh):
+                break
+            else:
+                number += 1
     except NotFound as error:
         if stream.parent is None or not error.is_api_error:
             raise
-        await _compare_rows(context, stream, found)
+    await _compare_rows(context, stream, found, listed)
 
 
-async def _compare_rows(context: RunContext, stream: Stream, found: StreamComparison) -> None:
-    """Compare the loaded records of a stream without a list, one by one."""
-    copy = StreamCopy(context, stream)
-    ids = tuple(sorted(await copy.live(None, None)))
-    await compare_details(StreamApi(context, stream, copy), copy, ids, found)
+async def _compare_rows(
+    context: RunContext, stream: Stream, found: StreamComparison, listed: Collection[str] = ()
+) -> None:
+    """Compare the loaded records that were not listed, one by one."""
+    live = await asyncio.to_thread(context.warehouse.query, stream, StreamQueries.all_live)
+    unlisted = sorted(live.difference(listed))
+    for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
+        batch = tuple(unlisted[start : start + BATCH_RECORDS_MAX])
+        await _compare_details(context, stream, batch, found)
+
+
+async def _compare_details(
+    context: RunContext, stream: Stream, ids: tuple[str, ...], found: StreamComparison
+) -> None:
+    """Read these records, compare them with the rows, and add differences to `found`."""
+    api, name = StreamApi(context, stream, None), stream.resource.name
+    while ids:
+        outcomes = await api.details(ids)
+        ids = tuple(id for id in ids if id not in outcomes)
+        rows = await asyncio.to_thread(context.warehouse.read, stored_rows, name, outcomes)
+        for id, outcome in outcomes.items():
+            _compare_detail(id, outcome, rows.get(id), found)
+        found.compared += len(outcomes)
+
+
+def _compare_detail(
+    id: str, outcome: Outcome, row: StoredRow | None, found: StreamComparison
+) -> None:
+    """Compare one detail with its row."""
+    is_live = row is not None and row.deleted_at is None
+    if isinstance(outcome, DeletionProof):
+        if is_live:
+            found.extra.append(id)
+    elif not isinstance(outcome, FoundDetail):
+        found.unread[id] = outcome.message or outcome.reason
+    elif row is None or not is_live:
+        found.missing.append(id)
+    elif row.read_at is None:
+        found.unhydrated.append(id)
+    elif differing := differing_names(row.record, json.loads(as_json(outcome.record.raw))):
+        found.stale[id] = differing

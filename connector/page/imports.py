@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import ConnectorError, LeaseHeld, SpreadsheetError, convert_file_errors
 from connector.page.access import PageError
-from connector.pulls.outcome import Progress
+from connector.pulls.report import Progress
 from connector.pushes.mappings import load_remembered
 from connector.pushes.options import PushOptions
 from connector.pushes.preview import Preview, PushFile, preview
@@ -47,7 +47,7 @@ from connector.spreadsheet.targets import CellOptions, PushTarget, comparison_te
 from connector.state.database import Database
 from connector.state.journal import Journal
 from connector.state.row import Mode, Row
-from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 

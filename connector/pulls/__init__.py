@@ -1,1 +1,1 @@
-"""Pull: update the local copy from the API."""
+"""Pulls: the algorithm, its two ports, and the run over several resources."""

@@ -6,7 +6,6 @@ last pull found. New and deleted records follow from the total of the list, unle
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, log2
@@ -15,12 +14,11 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.resource import Declaration
 from connector.errors import Forbidden
-from connector.pulls.outcome import to_json_value
-from connector.pulls.ports import StreamApi, StreamCopy
-from connector.pulls.run_context import RunContext, open_run, select_resources
+from connector.pulls.account import RunContext, open_run, select_resources
+from connector.pulls.report import to_json_value
+from connector.pulls.streams import StreamApi, StreamCopy
 from connector.settings import Settings
 from connector.state.quota import MonthUse
-from connector.warehouse.state import ResourceState, read_resource_state
 from connector.warehouse.stream import Stream
 
 
@@ -38,18 +36,23 @@ class PullCost:
         is_first: True if the first load is not complete.
     """
 
-    total: int
-    changed: int
-    deleted: int
-    queued: int
-    lists: int
-    details: int
+    total: int = 0
+    changed: int = 0
+    deleted: int = 0
+    queued: int = 0
+    lists: int = 0
+    details: int = 0
     is_first: bool = False
 
     @property
     def requests(self) -> int:
         """Total number of requests."""
         return self.lists + self.details
+
+    def __add__(self, other: PullCost) -> PullCost:
+        first, second = asdict(self), asdict(other)
+        sums = {name: first[name] + second[name] for name in first}
+        return PullCost(**{**sums, "is_first": self.is_first or other.is_first})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class CostEstimate:
     skipped: tuple[str, ...]
     spent: int
     limit_per_minute: int | None
-    month: MonthUse | None
+    month: MonthUse
 
     @property
     def requests(self) -> int:
@@ -83,8 +86,7 @@ class CostEstimate:
     @property
     def month_share(self) -> float | None:
         """Requests as a share of the monthly quota; None if the quota is unknown."""
-        limit = self.month.limit if self.month is not None else None
-        return self.requests / limit if limit else None
+        return self.requests / self.month.limit if self.month.limit else None
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `--json` prints it."""
@@ -99,7 +101,7 @@ class CostEstimate:
                 for name, each in self.by_resource.items()
             },
             "skipped": list(self.skipped),
-            "month": None if self.month is None else to_json_value(asdict(self.month)),
+            "month": to_json_value(asdict(self.month)),
         }
 
 
@@ -108,41 +110,36 @@ async def estimate_cost(settings: Settings, resources: Sequence[str] = ()) -> Co
 
     Raises the errors of a pull, except for a missing scope, which skips the resource.
     """
-    names = select_resources(resources)
-    prices: dict[str, PullCost] = {}
+    costs: dict[str, PullCost] = {}
     skipped: list[str] = []
     async with open_run(settings, "plan") as context:
-        for name in names:
+        for name in select_resources(resources):
             try:
-                prices[name] = await _estimate_resource(context, name)
+                costs[name] = await _estimate_resource(context, declaration(name))
             except Forbidden:
                 skipped.append(name)
-        month = await context.read_month()
-    return CostEstimate(
-        by_resource=prices,
-        skipped=tuple(skipped),
-        spent=context.tally.requests,
-        limit_per_minute=context.client.limiter.limit,
-        month=month,
-    )
+        return CostEstimate(
+            by_resource=costs,
+            skipped=tuple(skipped),
+            spent=context.tally.requests,
+            limit_per_minute=context.client.limiter.limit,
+            month=context.quota.month(),
+        )
 
 
-async def _estimate_resource(context: RunContext, name: str) -> PullCost:
+async def _estimate_resource(context: RunContext, resource: Declaration) -> PullCost:
     """Return the estimate of a resource, from the first page of each of its streams."""
-    resource = declaration(name)
-    state = await asyncio.to_thread(context.warehouse.read, read_resource_state, name)
-    costs = [
-        await _estimate_stream(context, stream, state)
-        for stream in await _all_streams(context, resource)
-    ]
-    names = ("total", "changed", "deleted", "queued", "lists", "details")
-    sums = {each: sum(getattr(cost, each) for cost in costs) for each in names}
-    return PullCost(**sums, is_first=any(cost.is_first for cost in costs))
+    cost = PullCost()
+    _, last = context.runs.latest_of_resources().get(resource.name, ("", None))
+    share = last.changed / last.live if last is not None and last.live else 0.0
+    for stream in await _all_streams(context, resource):
+        cost += await _estimate_stream(context, stream, share)
+    return cost
 
 
-async def _estimate_stream(context: RunContext, stream: Stream, state: ResourceState) -> PullCost:
-    """Return the estimate of one stream."""
-    resource, copy = stream.resource, StreamCopy(context, stream)
+async def _estimate_stream(context: RunContext, stream: Stream, share: float) -> PullCost:
+    """Return the estimate of one stream. `share` of its records is expected to have changed."""
+    resource, copy = stream.resource, StreamCopy(context, stream, lambda *_: None)
     mark, live = await context.bookmark(stream), await copy.count()
     api = StreamApi(context, stream, copy)
     page = await api.page(1, "created_at" if resource.sortable else None, "asc")
@@ -150,20 +147,17 @@ async def _estimate_stream(context: RunContext, stream: Stream, state: ResourceS
     pages = max(1, ceil(total / page.per_page))
     closing = 0 if resource.lists_updated_at or not total else 1
     new, deleted = max(0, total - live), max(0, live - total)
-    queued = len(await copy.queued(total + live, frozenset()))
-    if mark.proven_at is None or mark.unsorted_at is not None or not resource.sortable:
+    queued = len(await copy.queued(total + live, ()))
+    is_sorted = bool(resource.sortable) and mark.unsorted_at is None
+    if mark.proven_at is None or not is_sorted:
         # Pages that an interrupted load has read are not read again.
-        swept = pages if mark.verify_page is not None else max(0, (mark.load_page or 1) - 1)
+        swept = pages if mark.is_listed else max(0, (mark.load_page or 1) - 1)
         is_once = pages == 1 and (not page.is_full or not resource.sortable)
-        lists = pages if is_once else 2 * pages - swept
-        scan = int(bool(resource.sortable) and mark.unsorted_at is None)
-        details = new + queued + deleted + (closing if scan else 0)
-        return PullCost(
-            total, new, deleted, queued, lists + scan, details,
-            is_first=mark.proven_at is None,
-        )  # fmt: skip
-    last = state.last.changed if state.last is not None else 0
-    changed = new + (round(last * live / state.live) if state.live else 0)
+        lists = (pages if is_once else 2 * pages - swept) + is_sorted
+        details = new + queued + deleted + closing * is_sorted
+        is_first = mark.proven_at is None
+        return PullCost(total, new, deleted, queued, lists, details, is_first)
+    changed = new + round(share * live)
     lists = min(pages, changed // page.per_page + 1)
     searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
     details = changed + closing + deleted + queued
@@ -175,7 +169,7 @@ async def _all_streams(context: RunContext, resource: Declaration) -> tuple[Stre
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
-    api = StreamApi(context, parents, StreamCopy(context, parents))
+    api = StreamApi(context, parents, None)
     ids, number = dict[str, None](), 1
     while True:
         page = await api.page(number, None, "asc")

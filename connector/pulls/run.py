@@ -1,13 +1,14 @@
 """Run of a pull: update resources one after another, and publish the loaded rows.
 
-An error of one resource does not affect the others. The steps decide what to read
-(`pulls/pull.py`), and `ports.py` performs it.
+An error of one resource does not affect the others. `pull.py` decides what to read, and
+`streams.py` reads it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,7 +38,9 @@ from connector.log import shorten_name
 from connector.models.publish import PublishResult, publish
 from connector.models.runner import Watch as BuildWatch
 from connector.pulls import pull as pulls
-from connector.pulls.outcome import (
+from connector.pulls.account import RunContext, open_run, select_resources
+from connector.pulls.ports import FEWEST_REQUESTS, PullOptions, PullResult
+from connector.pulls.report import (
     QUIET_KINDS,
     Progress,
     PullReport,
@@ -47,24 +50,26 @@ from connector.pulls.outcome import (
     Watch,
     describe_unread,
 )
-from connector.pulls.ports import StreamApi, StreamCopy
-from connector.pulls.reading import FEWEST_REQUESTS, PullOptions, PullResult
-from connector.pulls.run_context import RunContext, open_run, select_resources
+from connector.pulls.streams import StreamApi, StreamCopy
 from connector.settings import Settings
-from connector.state.quota import MonthUse, request_uses
-from connector.warehouse import runs
-from connector.warehouse.runs import ResourceRun
-from connector.warehouse.state import (
-    ResourceState,
-    UnreadRecord,
-    current_events,
-    read_resource_state,
-    read_unread,
-)
-from connector.warehouse.stream import Bookmark, Event, Stream
+from connector.state.runs import ONCE, ResourceRun
+from connector.warehouse import queries
+from connector.warehouse.landing import Counts
+from connector.warehouse.queries import ResourceState, UnreadRecord
+from connector.warehouse.stream import Bookmark, Commit, Event, Stream
 
-# Errors that every further request would raise as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
+"""Errors that every further request would raise as well."""
+
+RUNS_UNTIL_COMPACTION = 50
+"""Number of runs with changes before a compaction; each run leaves separate row groups."""
+
+TWIN = (
+    "was created within a minute of a pushed row with the same identity, and not by the connector"
+)
+"""Detail of the event `twin`."""
+
+K = TypeVar("K")
 
 
 async def pull(
@@ -103,26 +108,24 @@ async def pull(
         UnknownName: A resource does not exist.
         Misused: The budget is 0, or ids were given without exactly one resource.
         UnusableId: No path can contain an id.
-        SettingsError: The address or the key is missing.
-        LeaseHeld: Another pull of the account is running.
+        SettingsError: The address or the key is missing, or the folder has other records.
+        LeaseHeld: Another process uses the account.
         WarehouseError: The run could not be recorded. Other failures are in the report.
     """
     names = select_resources(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
         if ids and len(names) != 1:
-            raise Misused(
-                "--ids needs exactly one resource",
-                action="Name it, for example 'connector pull jobs --ids ID,...'.",
-            )
+            raise Misused("--ids needs exactly one resource")
         ids = {names[0]: ids} if ids else {}
-    ids_by_resource = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
-    for name, each in ids_by_resource.items():
+    wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
+    for name, each in wanted.items():
         check_ids(declaration(name), each)
     opening = open_run(
         settings,
         command,
         budget=budget,
         ignores_quota=ignores_quota,
+        loads_again=options.is_full,
         watch=watch,
         now=now,
         connect=connect,
@@ -130,12 +133,11 @@ async def pull(
     async with opening as context:
         run_id = context.run.run_id
         publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
-        return await _PullRun(
-            context, options, ids_by_resource, publishing if publishes else None
-        ).run(names)
+        run = PullRun(context, options, wanted, settings.monthly_requests)
+        return await run.run(names, publishing if publishes else None)
 
 
-class _PullRun:
+class PullRun:
     """One run that pulls several resources and publishes."""
 
     def __init__(
@@ -143,37 +145,45 @@ class _PullRun:
         context: RunContext,
         options: PullOptions,
         ids: Mapping[str, tuple[str, ...]],
-        publish: Callable[[], PublishResult] | None,
+        monthly_requests: int | None,
     ) -> None:
-        self._context, self._warehouse = context, context.warehouse
-        self._options, self._ids, self._publish = options, ids, publish
+        self._context, self._options, self._ids = context, options, ids
+        self._monthly_requests = monthly_requests
         self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
-        # Counts before the current resource.
         self._before = replace(context.tally)
+        """Counts before the current resource."""
         self._anomalies: dict[str, tuple[Event, ...]] = {}
-        # True if the address gave readable responses in an earlier run.
         self._was_readable = False
+        """True if the address gave readable responses in an earlier run."""
 
-    async def run(self, names: tuple[str, ...]) -> PullReport:
+    async def run(
+        self, names: tuple[str, ...], publishing: Callable[[], PublishResult] | None
+    ) -> PullReport:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
-        await asyncio.to_thread(self._warehouse.write, runs.begin_run, context.run)
+        context.runs.begin(context.run)
+        await asyncio.to_thread(self._compact_if_due)
         try:
             results, outcome, fatal = await self._pull_resources(names)
         except (asyncio.CancelledError, KeyboardInterrupt):
             # A planned stop is no failure, and differs from a run that was killed.
-            await self._record_run_end("stopped", None)
+            self._record_end("stopped", None)
             raise
-        month = await self._store_request_counts()
-        outcome, fatal = await self._record_run_end(outcome, fatal)
-        published, unpublished = await self._publish_rows(outcome)
-        if unpublished is not None:
-            # A stopped run stays stopped: the next one continues and publishes. Any other run has
-            # failed, because analysts do not see its rows.
-            if outcome != "stopped":
-                outcome, fatal = "failed", unpublished
-            outcome, fatal = await self._record_run_end(outcome, fatal, unpublished)
+        outcome, fatal = self._record_end(outcome, fatal)
+        published: PublishResult | None = None
+        unpublished: ConnectorError | None = None
+        if outcome != "failed" and publishing is not None:
+            context.warehouse.close()
+            try:
+                published = await asyncio.to_thread(publishing)
+            except ConnectorError as error:
+                unpublished = error
+                # A stopped run stays stopped: the next one continues and publishes. Any other run
+                # has failed, because analysts do not see its rows.
+                if outcome != "stopped":
+                    outcome, fatal = "failed", error
+                outcome, fatal = self._record_end(outcome, fatal, error)
         return PullReport(
             outcome=outcome,
             run_id=context.run.run_id,
@@ -183,10 +193,9 @@ class _PullRun:
             rate_limited=tally.rate_limited,
             resources={name: results[name] for name in names},
             error=fatal,
-            month=month,
+            month=context.quota.month(),
             published=published,
             unpublished=unpublished,
-            notices=context.notices,
             anomalies={name: events for name, events in self._anomalies.items() if events},
         )
 
@@ -198,11 +207,10 @@ class _PullRun:
         results: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
-        states = {name: await self._read_state(name) for name in names}
+        states = {name: self._state(name) for name in names}
         self._was_readable = any(each.live for each in states.values())
-        self._scrubs = _split_by_size(
-            self._options.verification_requests, {n: states[n].live for n in names}
-        )
+        sizes = {name: states[name].live for name in names}
+        self._scrubs = _split_by_size(self._options.verification_requests, sizes)
         for name in _least_recently_verified_first(names, states):
             context.watch(Progress(name))
             self._before = replace(tally)
@@ -214,114 +222,56 @@ class _PullRun:
                 is_fatal = isinstance(error, _FATAL) and error.code != "answer_broken"
                 fatal = error if is_fatal else None
             else:
-                results[name] = await self._record_resource_end(
-                    name, None, "not_started", None, ResourceTally()
-                )
+                results[name] = self._record(name, None, "not_started", None, ResourceTally())
             context.watch(Progress(name, requests=results[name].requests, ended=results[name]))
-        outcome = self._run_outcome(results, fatal)
+        outcome = _run_outcome(results, fatal)
         return results, outcome, fatal or (first if outcome == "failed" else None)
 
-    async def _publish_rows(
-        self, outcome: RunOutcome
-    ) -> tuple[PublishResult | None, ConnectorError | None]:
-        """Publish if the run has not failed.
-
-        Returns the publication, or the error if publishing failed.
-        """
-        if outcome == "failed" or self._publish is None:
-            return None, None
-        await asyncio.to_thread(self._warehouse.release)
-        try:
-            return await asyncio.to_thread(self._publish), None
-        except ConnectorError as error:
-            return None, error
-
-    async def _store_request_counts(self) -> MonthUse | None:
-        """Store the run's requests in the state and, for analysts, in the work file.
-
-        Returns the requests of the month; None if they could not be stored.
-        """
-        database, day = self._context.database, self._context.settings.billing_day
-        try:
-            month = await self._context.read_month()
-            uses = partial(request_uses, database)
-            await asyncio.to_thread(self._warehouse.write, runs.copy_quota, uses, day)
-        except WarehouseError:
-            return None
-        return month
-
-    async def _record_run_end(
-        self,
-        outcome: RunOutcome,
-        fatal: ConnectorError | None,
-        unpublished: ConnectorError | None = None,
-    ) -> tuple[RunOutcome, ConnectorError | None]:
-        """Record the end of the run. Return its outcome and error, which recording may change."""
-        messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
-        tally = self._context.tally
-        ended = replace(
-            self._context.run,
-            ended_at=self._context.now(),
-            outcome=outcome,
-            seconds=time.monotonic() - self._started,
-            waited_seconds=tally.waited_seconds,
-            requests=tally.requests,
-            rate_limited=tally.rate_limited,
-            error_code=fatal.code if fatal else None,
-            message="; ".join(messages) or None,
-            month_share=self._share_of_month(tally.requests),
+    def _compact_if_due(self) -> None:
+        """Compact the work file after many runs with changes."""
+        database = self._context.database
+        ((count,),) = database.rows(
+            "SELECT count(DISTINCT run_id) FROM run_resources JOIN runs USING (run_id)"
+            " WHERE new + changed + deleted > 0 AND started_at > ?",
+            database.fact("compacted_at") or "",
         )
-        try:
-            await asyncio.to_thread(self._warehouse.write, runs.write_run, ended)
-        except WarehouseError as error:
-            return "failed", fatal or error
-        return outcome, fatal
+        if count >= RUNS_UNTIL_COMPACTION:
+            self._context.warehouse.compact()
+            database.note("compacted_at", self._context.now())
 
-    def _share_of_month(self, requests: int) -> float | None:
-        """Return the requests as a share of the monthly quota; None if the quota is unknown."""
-        monthly = self._context.settings.monthly_requests
-        return None if monthly is None else requests / monthly
+    # -- One resource ------------------------------------------------------------------------------
 
     async def _pull_resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
         """Pull a resource. Return its recorded result, and the error if it failed."""
-        tally = ResourceTally()
+        resource, tally = declaration(name), ResourceTally()
         before: datetime | None = None
         error: ConnectorError | None = None
         outcome: ResourceOutcome = "done"
         try:
-            streams = await self._streams_to_pull(declaration(name))
-            before = await self._earliest_verified_time(streams)
-            shares = _split_by_size(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
-            if not streams and not self._ids:
-                # Without a parent there is no list to count: the API has no such record.
-                tally.total = 0
-            for stream in streams:
-                if not self._ids:
-                    tally.add_result(
-                        await self._pull_child_stream(stream, tally, shares[stream.name])
-                    )
+            streams = await self._streams(resource)
+            marks = [(await self._context.bookmark(each)).proven_at for each in streams]
+            before = None if None in marks else min(filter(None, marks), default=None)
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
-                for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    tally.add_result(
-                        await pulls.end_stream(*await self._ports(stream, tally), self._options)
-                    )
+                await self._pull_streams(resource, streams, tally)
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
-            outcome = _outcome_of_error(error)
-        result = await self._record_resource_end(name, before, outcome, error, tally)
-        return result, error
+            if isinstance(error, Forbidden):
+                outcome = "skipped"
+            else:
+                outcome = "stopped" if isinstance(error, Stopped) else "failed"
+        return self._record(name, before, outcome, error, tally), error
 
     def _as_broken_answer(self, error: ConnectorError) -> ConnectorError:
         """Return the error as `answer_broken` if earlier answers were readable."""
-        if not isinstance(error, UnreadableAnswer | AnswerTooLarge):
-            return error
-        if self._was_readable or self._context.tally.readable:
+        if isinstance(error, UnreadableAnswer | AnswerTooLarge) and (
+            self._was_readable or self._context.tally.readable
+        ):
             return NotTheApi(error.where, error.answer, code="answer_broken")
         return error
 
-    async def _streams_to_pull(self, resource: Declaration) -> tuple[Stream, ...]:
+    async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
         """Return the streams of a resource. Parents that were never pulled are pulled first."""
         if resource.parent is not None:
             parents = Stream(declaration(resource.parent))
@@ -329,27 +279,46 @@ class _PullRun:
                 await self._pull_stream(parents, ResourceTally(), 0)
         return await self._context.streams(resource)
 
-    async def _pull_stream(
-        self, stream: Stream, tally: ResourceTally, verification_requests: int
-    ) -> PullResult:
+    async def _pull_streams(
+        self, resource: Declaration, streams: tuple[Stream, ...], tally: ResourceTally
+    ) -> None:
+        """Pull all streams of a resource, and end those whose parent is deleted."""
+        scrubs = self._scrubs.get(resource.name, 0)
+        shares = _split_by_size(scrubs, {each.name: 1 for each in streams})
+        if not streams:
+            tally.total = 0  # Without a parent, the API has no such record.
+        for stream in streams:
+            tally.add_result(await self._pull_item_stream(stream, tally, shares[stream.name]))
+        for stream in await self._context.ended_streams(resource):
+            ports = await self._ports(stream, tally)
+            tally.add_result(await pulls.end_stream(*ports, self._options))
+
+    async def _pull_stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> PullResult:
         """Pull one stream with this number of additional requests for verification."""
-        options = replace(self._options, verification_requests=verification_requests)
+        options = replace(self._options, verification_requests=scrubs)
         return await pulls.run(*await self._ports(stream, tally), options)
 
     async def _ports(
         self, stream: Stream, tally: ResourceTally
     ) -> tuple[StreamApi, StreamCopy, Declaration, Bookmark]:
         """Return the API, the local copy, the resource and the bookmark of a stream."""
-        copy = StreamCopy(self._context, stream, tally)
+        context, name = self._context, stream.resource.name
+
+        def note(commit: Commit, counts: Counts) -> None:
+            tally.add_commit(commit, counts)
+            requests = context.tally.requests_of(name)
+            context.watch(Progress(name, tally.read, tally.pending, requests))
+
+        copy = StreamCopy(context, stream, note)
         api = StreamApi(self._context, stream, copy)
         return api, copy, stream.resource, await self._context.bookmark(stream)
 
-    async def _pull_child_stream(
-        self, stream: Stream, tally: ResourceTally, verification_requests: int
+    async def _pull_item_stream(
+        self, stream: Stream, tally: ResourceTally, scrubs: int
     ) -> PullResult:
         """Pull a stream. If its list does not exist, pull the parents to check its parent."""
         try:
-            return await self._pull_stream(stream, tally, verification_requests)
+            return await self._pull_stream(stream, tally, scrubs)
         except UnusableId as error:
             if stream.parent is None:
                 raise
@@ -360,9 +329,7 @@ class _PullRun:
                 raise
             parents = Stream(declaration(stream.resource.parent))
             await self._pull_stream(parents, ResourceTally(), 0)
-            if stream.parent in {
-                each.parent for each in await self._streams_to_pull(stream.resource)
-            }:
+            if stream in await self._streams(stream.resource):
                 raise
         return PullResult(True, None, 0)
 
@@ -373,7 +340,8 @@ class _PullRun:
         for stream in streams:
             ids = wanted
             if stream.parent is not None:
-                landed = await StreamCopy(self._context, stream).live(None, None)
+                _, copy, *_ = await self._ports(stream, tally)
+                landed = await copy.live(None, None)
                 ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:
@@ -386,13 +354,13 @@ class _PullRun:
             reasons.append(f"not loaded, so the parent record is unknown: {named}")
         tally.reason = "; ".join(reasons) or pulls.ONLY_THESE
 
-    async def _earliest_verified_time(self, streams: tuple[Stream, ...]) -> datetime | None:
-        """Return the time up to which all of the streams are verified; None if one never was."""
-        moments = [(await self._context.bookmark(stream)).proven_at for stream in streams]
-        known = [each for each in moments if each is not None]
-        return min(known) if known and len(known) == len(moments) else None
+    # -- Records -----------------------------------------------------------------------------------
 
-    async def _record_resource_end(
+    def _state(self, name: str) -> ResourceState:
+        """Return the loaded state of a resource."""
+        return self._context.warehouse.read(queries.resource_state, name)
+
+    def _record(
         self,
         name: str,
         before: datetime | None,
@@ -401,7 +369,7 @@ class _PullRun:
         tally: ResourceTally,
     ) -> ResourceRun:
         """Record the outcome and return it. Raises an error of recording if `error` is None."""
-        counts, spent = tally.counts, self._context.tally
+        counts, spent, run_id = tally.counts, self._context.tally, self._context.run.run_id
         result = ResourceRun(
             resource=name,
             outcome=outcome,
@@ -427,40 +395,65 @@ class _PullRun:
             month_share=self._share_of_month(spent.requests_of(name)),
         )
         try:
-            result = _add_state(result, await self._read_state(name))
+            state = self._state(name)
+            result = replace(
+                result,
+                live=state.live,
+                pending=state.pending,
+                bookmark_after=state.proven_at,
+                lateness_seconds=state.lateness_seconds,
+                oldest_read_at=state.oldest_read_at,
+            )
             if outcome == "done" and not self._ids:
-                unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
-                result = _add_outcome(result, unread, is_proven=tally.is_proven)
-                result = await self._check_counts(result)
+                unread = self._context.warehouse.read(queries.unread_records, name)
+                result = _with_outcome(result, unread, is_proven=tally.is_proven)
+                result = self._with_checked_counts(result)
             elif outcome == "done" and tally.reason != pulls.ONLY_THESE:
                 result = replace(result, outcome="partial")
-            run_id = self._context.run.run_id
-            result = await asyncio.to_thread(
-                self._warehouse.write, runs.finish_resource_run, run_id, result
-            )
-            events = await asyncio.to_thread(self._warehouse.read, current_events, name, run_id)
-            self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
+            self._note_twins(name)
+            seen = self._context.runs.events(resource=name, run_id=run_id)
+            kinds = Counter(each.kind for each in seen if each.kind != "deleted")
+            result = replace(result, anomalies=dict(kinds))
+            self._context.runs.add_resource(run_id, result)
+            self._anomalies[name] = self._present_anomalies(name)
         except WarehouseError:
             if error is None:
                 raise
         return result
 
-    async def _read_state(self, name: str) -> ResourceState:
-        """Return the loaded state of a resource, without its last run."""
-        return await asyncio.to_thread(
-            self._warehouse.read, read_resource_state, name, with_last_run=False
+    def _note_twins(self, name: str) -> None:
+        """Record an event for each record that a repeated request of a push has made."""
+        database, runs = self._context.database, self._context.runs
+        made = database.rows(
+            "SELECT record_id FROM rows WHERE resource = ? AND operation = 'create'"
+            " AND record_id IS NOT NULL",
+            name,
         )
+        if made:
+            pushed = [row["record_id"] for row in made]
+            found = self._context.warehouse.read(queries.twins, declaration(name), pushed)
+            known = {each.id for each in runs.events(resource=name) if each.kind == "twin"}
+            events = [Event("twin", TWIN, id) for id in found if id not in known]
+            at, run_id = self._context.now(), self._context.run.run_id
+            runs.add_events(events, at, run_id=run_id, resource=name)  # type: ignore[arg-type]
 
-    async def _check_counts(self, result: ResourceRun) -> ResourceRun:
-        """Mark the resource as not verified if the counts differ for the second time in a row.
+    def _present_anomalies(self, name: str) -> tuple[Event, ...]:
+        """Return the events of this run, and earlier ones of a kind that is reported once."""
+        run_id, found = self._context.run.run_id, dict[tuple[str, str], Event]()
+        for each in self._context.runs.events(resource=name):
+            is_quiet = each.kind in QUIET_KINDS or each.kind == "deleted"
+            if not is_quiet and (each.run_id == run_id or each.kind in ONCE):
+                found[each.kind, each.detail] = Event(each.kind, each.detail, each.id)
+        return tuple(found.values())
+
+    def _with_checked_counts(self, result: ResourceRun) -> ResourceRun:
+        """Return the result as not verified if the counts differ for the second time in a row.
 
         The first time, a record may have been created or deleted while the lists were read.
         """
         if not result.proven or result.total is None or result.live == result.total:
             return result
-        name = result.resource
-        found = await asyncio.to_thread(self._warehouse.read, runs.last_resource_runs, name)
-        last = found[name][1] if name in found else None
+        _, last = self._context.runs.latest_of_resources().get(result.resource, ("", None))
         if (
             last is None
             or last.total is None
@@ -469,43 +462,54 @@ class _PullRun:
             return result
         message = (
             f"in two pulls in a row, the API counted {result.total} records, but {result.live} are "
-            f"loaded"
+            "loaded"
         )
         return replace(result, outcome="partial", proven=False, message=message)
 
-    @staticmethod
-    def _run_outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
-        """Return the outcome of the run from the outcomes of its resources."""
-        if isinstance(fatal, Stopped):
-            return "stopped"
-        outcomes = {each.outcome for each in results.values()}
-        if outcomes == {"done"} and fatal is None:
-            return "done"
-        # A resource that needed no request, such as content items without a type, is no success.
-        answered = {each.outcome for each in results.values() if each.requests}
-        return "partial" if fatal is None and answered & {"done", "partial"} else "failed"
+    def _record_end(
+        self,
+        outcome: RunOutcome,
+        fatal: ConnectorError | None,
+        unpublished: ConnectorError | None = None,
+    ) -> tuple[RunOutcome, ConnectorError | None]:
+        """Record the end of the run. Return its outcome and error, which recording may change."""
+        messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
+        tally = self._context.tally
+        ended = replace(
+            self._context.run,
+            ended_at=self._context.now(),
+            outcome=outcome,
+            seconds=time.monotonic() - self._started,
+            waited_seconds=tally.waited_seconds,
+            requests=tally.requests,
+            rate_limited=tally.rate_limited,
+            error_code=fatal.code if fatal else None,
+            message="; ".join(messages) or None,
+            month_share=self._share_of_month(tally.requests),
+        )
+        try:
+            self._context.runs.end(ended)
+        except WarehouseError as error:
+            return "failed", fatal or error
+        return outcome, fatal
+
+    def _share_of_month(self, requests: int) -> float | None:
+        """Return the requests as a share of the monthly quota; None if the quota is unknown."""
+        return requests / self._monthly_requests if self._monthly_requests else None
 
 
-def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
-    """Return "skipped" for a missing scope, "stopped" at a limit, else "failed"."""
-    if isinstance(error, Forbidden):
-        return "skipped"
-    return "stopped" if isinstance(error, Stopped) else "failed"
+def _run_outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
+    """Return the outcome of the run from the outcomes of its resources."""
+    if isinstance(fatal, Stopped):
+        return "stopped"
+    if fatal is None and {each.outcome for each in results.values()} == {"done"}:
+        return "done"
+    # A resource that needed no request, such as content items without a type, is no success.
+    answered = {each.outcome for each in results.values() if each.requests}
+    return "partial" if fatal is None and answered & {"done", "partial"} else "failed"
 
 
-def _add_state(result: ResourceRun, state: ResourceState) -> ResourceRun:
-    """Return the result with the counts and times of the loaded state."""
-    return replace(
-        result,
-        live=state.live,
-        pending=state.pending,
-        bookmark_after=state.proven_at,
-        lateness_seconds=state.lateness_seconds,
-        oldest_read_at=state.oldest_read_at,
-    )
-
-
-def _add_outcome(
+def _with_outcome(
     result: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
 ) -> ResourceRun:
     """Return the result as verified if the queue is empty, else as "partial" with the reason."""
@@ -531,26 +535,18 @@ def _least_recently_verified_first(
 
     A budget that is too small for all resources is then not spent on the same ones each time.
     """
-
-    def need(name: str) -> datetime:
-        return states[name].proven_at or datetime.min.replace(tzinfo=UTC)
-
-    ordered: list[str] = []
-    for name in sorted(names, key=need):
-        parent = CATALOG[name].parent
-        if parent in names and parent not in ordered:
-            ordered.append(parent)
-        if name not in ordered:
-            ordered.append(name)
+    never = datetime.min.replace(tzinfo=UTC)
+    ordered = dict[str, None]()
+    for name in sorted(names, key=lambda name: states[name].proven_at or never):
+        if (parent := CATALOG[name].parent) in names and parent is not None:
+            ordered[parent] = None
+        ordered[name] = None
     return tuple(ordered)
-
-
-K = TypeVar("K")
 
 
 def _split_by_size(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
     """Return shares of the whole, proportional to the sizes; 0 for all if there are no sizes."""
-    remaining, remaining_size, shares = whole, sum(sizes.values()), {}
+    remaining, remaining_size, shares = whole, sum(sizes.values()), dict[K, int]()
     for each, size in sizes.items():
         shares[each] = round(remaining * size / remaining_size) if remaining_size else 0
         remaining, remaining_size = remaining - shares[each], remaining_size - size

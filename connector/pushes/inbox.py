@@ -35,7 +35,7 @@ from connector.errors import (
     file_error,
 )
 from connector.log import compact_timestamp
-from connector.pulls.outcome import Watch, explain
+from connector.pulls.report import Watch, explain
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.preview import PushFile
 from connector.pushes.report import ORDER, PushReport, PushRunOptions, push

@@ -18,7 +18,7 @@ from connector.settings.folders import MAPS_FOLDER, SEEDS_FOLDER
 from connector.spreadsheet.headings import normalized_heading
 from connector.spreadsheet.mapping import ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
-from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.file import make_folder
 
 _SEEDS = {
     "people": (("assigned_to", "account_manager_id"), "team"),

@@ -33,7 +33,7 @@ from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal, Plan
 from connector.state.quota import MonthUse, quota_status
 from connector.state.row import Mode, Operation, Row, fingerprint
-from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 

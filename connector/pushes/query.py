@@ -26,9 +26,9 @@ from connector.settings.folders import PUSHES_FOLDER
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.targets import comparison_text
-from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
-from connector.warehouse.runs import read_own_publication
+from connector.warehouse.publish import own_publication
 from connector.warehouse.user_query import open_query
 from connector.warehouse.warehouse import Warehouse
 
@@ -124,7 +124,7 @@ def _reject_hashes(
     settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[Sequence[str]]:
     """Yield the rows. Raises `Misused` if a cell is the hash of a personal field."""
-    published = read_own_publication(Warehouse(settings.folder).published)
+    published = own_publication(Warehouse(settings.folder).published)
     has_hashes = published is not None and published.personal == "hash"
     for row in rows:
         if has_hashes:

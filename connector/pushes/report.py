@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, UnknownName, count_noun
-from connector.pulls.outcome import Progress, PullReport, Watch
+from connector.pulls.report import Progress, PullReport, Watch
 from connector.pushes.mappings import remember
 from connector.pushes.preview import Preview, PushFile, preview
 from connector.pushes.run import BatchReport, publish_results, send
@@ -30,7 +30,7 @@ from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
 from connector.state.lock import WAIT_SECONDS, Holder, hold
 from connector.state.row import Outcome, Policy, Problem, Row
-from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.file import make_folder
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Resources that can be pushed: those that others refer to come first."""

@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -20,28 +20,17 @@ from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
 from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError, count_noun
 from connector.models.publish import publish
-from connector.pulls.outcome import RunOutcome, Watch
-from connector.pulls.run_context import RunContext, open_run
+from connector.pulls.account import RunContext, open_run
+from connector.pulls.report import RunOutcome, Watch
 from connector.pushes.row import push_row
 from connector.pushes.session import PushStopped, Session, Sleep
 from connector.settings import Settings
-from connector.state.database import Database, columns
+from connector.state.database import Database
 from connector.state.journal import Batch, Journal, Plan, is_good
 from connector.state.quota import MonthUse, format_moment
-from connector.state.row import (
-    Outcome,
-    Policy,
-    Problem,
-    Row,
-    RowKey,
-    fold,
-    settle_seconds,
-    subject,
-    to_columns,
-)
+from connector.state.row import Outcome, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
 from connector.state.runs import latest_restore
-from connector.warehouse.state import read_resource_state, replace_pushes
-from connector.warehouse.warehouse import Warehouse
+from connector.warehouse.queries import resource_state
 
 ROWS_A_CONNECTION = 3
 """Rows in progress for each connection: one is being sent, and the others wait for their turn."""
@@ -217,11 +206,7 @@ async def look_up_unconfirmed(
         for name in dict.fromkeys(row.batch for row in found):
             batch = session.stored.batch(name)
             await _run_rows(session, batch, [row for row in found if row.batch == name])
-        unpublished = None
-        if publishes:
-            unpublished = await publish_results(settings)
-        else:
-            await asyncio.to_thread(copy_journal, settings)
+        unpublished = await publish_results(settings) if publishes else None
     counts = Counter(row.outcome for row in found)
     result = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     why = "; ".join(str(each) for each in (session.error, unpublished) if each is not None)
@@ -241,23 +226,10 @@ def has_unconfirmed(settings: Settings) -> bool:
 async def publish_results(settings: Settings) -> ConnectorError | None:
     """Publish what was written. Returns the error that prevented it: the rows are sent anyway."""
     try:
-        await asyncio.to_thread(copy_journal, settings)
         await asyncio.to_thread(publish, settings)
     except ConnectorError as error:
         return error
     return None
-
-
-def copy_journal(settings: Settings) -> None:
-    """Copy the journal to the local copy, for analysts. Raises `WarehouseError`."""
-    with Database(settings.folder) as database:
-        journal = Journal(database)
-        batches = journal.batches()
-        tables = {
-            "batches": [columns(each) | {"policy": asdict(each.policy)} for each in batches],
-            "rows": [to_columns(row) for each in batches for row in journal.rows(each.batch)],
-        }
-    Warehouse(settings.folder).write(replace_pushes, tables)
 
 
 # -- Batch -----------------------------------------------------------------------------------------
@@ -518,7 +490,7 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
     if restored is None:
         return
     before = restored.proven.get(resource)
-    state = context.warehouse.read(read_resource_state, resource, with_last_run=False)
+    state = context.warehouse.read(resource_state, resource)
     if state.proven_at is not None and (before is None or state.proven_at > before):
         return
     raise ConnectorError(
@@ -537,6 +509,6 @@ def _recently_created(session: Session, plan: Plan) -> Collection[str]:
     for row in creates.values():
         if (stream := session.stream_of(row)) is not None:
             found |= session.context.warehouse.query(
-                stream, lambda rows: rows.created_between(server_now - lately, None)
+                stream, lambda rows: rows.live(server_now - lately, None)
             )
     return found

@@ -23,12 +23,12 @@ from connector.errors import (
     UnreadableAnswer,
     WarehouseError,
 )
-from connector.pulls.outcome import Progress
-from connector.pulls.run_context import RunContext
+from connector.pulls.account import RunContext
+from connector.pulls.report import Progress
 from connector.pushes.row import Accepted, Answer, Lost, Unsent, answer_from_error
 from connector.state.journal import Journal
 from connector.state.row import Row, RowKey
-from connector.warehouse.state import find_by_slug_or_id
+from connector.warehouse.queries import find_by_slug_or_id
 from connector.warehouse.stream import (
     Commit,
     DeletionProof,

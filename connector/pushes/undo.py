@@ -23,8 +23,8 @@ from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
 from connector.client.client import Client
 from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.errors import ConnectorError, InDoubt, Misused, NotFound, Stopped
-from connector.pulls.outcome import Watch
-from connector.pulls.run_context import open_run
+from connector.pulls.account import open_run
+from connector.pulls.report import Watch
 from connector.pushes.row import (
     Accepted,
     Answer,

@@ -25,8 +25,8 @@ from connector.log import escape_control_characters
 from connector.report.charts import draw_chart
 from connector.report.figures import SECTIONS, TILES, Card, Tile
 from connector.report.period import PERIOD_DEFAULT, Period, parse_period
-from connector.warehouse.duckdb_file import convert_errors
-from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot, require_published
+from connector.warehouse.file import convert_errors
+from connector.warehouse.user_query import ABSENT, QueryResult, open_snapshot, require_published
 
 REPORT_FILE = "recruitment.html"
 """Default name of the page, next to the published file."""

@@ -20,6 +20,9 @@ BACKUPS_KEPT = 50
 ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are only reported once for a resource."""
 
+RUNS_READ, PUBLICATIONS_READ = 100, 10
+"""Number of runs and publications that `Runs.health` reads."""
+
 T = TypeVar("T")
 
 
@@ -123,6 +126,26 @@ class Publication:
     seconds: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RunHealth:
+    """Latest runs and publications of an account, newest first, to judge its health.
+
+    Attributes:
+        first_run_at: Start of the first recorded run.
+        resources: Id and result of the latest run, by resource.
+    """
+
+    runs: tuple[Run, ...] = ()
+    first_run_at: datetime | None = None
+    resources: Mapping[str, tuple[str, ResourceRun]] = field(default_factory=dict)
+    publications: tuple[Publication, ...] = ()
+
+    @property
+    def proven_at(self) -> dict[str, datetime | None]:
+        """Time up to which the latest run of each resource verified it; None if it is not."""
+        return {name: result.bookmark_after for name, (_, result) in self.resources.items()}
+
+
 class AnEvent(Protocol):
     """Event of a pull. `detail` contains no personal data."""
 
@@ -191,6 +214,23 @@ class Runs:
         sql = "SELECT * FROM run_resources WHERE run_id = ? ORDER BY resource"
         return tuple(_without(ResourceRun, row) for row in self._database.rows(sql, run_id))
 
+    def not_started(self) -> frozenset[str]:
+        """Return the resources that the latest run did not reach."""
+        rows = self._database.rows(
+            "SELECT resource FROM run_resources WHERE outcome = 'not_started' AND run_id ="
+            " (SELECT run_id FROM runs ORDER BY started_at DESC, run_id DESC LIMIT 1)"
+        )
+        return frozenset(row["resource"] for row in rows)
+
+    def health(self) -> RunHealth:
+        """Return the latest runs and publications."""
+        return RunHealth(
+            self.latest(RUNS_READ),
+            self.first_started_at(),
+            self.latest_of_resources(),
+            self.publications(PUBLICATIONS_READ),
+        )
+
     # -- events -----------------------------------------------------------------------------------
 
     def add_events(
@@ -224,6 +264,23 @@ class Runs:
         return [_without(SeenEvent, row) for row in rows]
 
     # -- publications -----------------------------------------------------------------------------
+
+    def begin_publication(self, publication: Publication, shown: Publication | None) -> None:
+        """Record a publication that begins now, and the end of earlier ones without a record of it.
+
+        `shown` is the publication in the published file: its process ended after the file was
+        replaced. Any other one was interrupted.
+        """
+        with self._database.transaction():
+            if shown is not None and self._database.rows(
+                "SELECT 1 FROM publications WHERE publication = ? AND outcome IS NULL",
+                shown.publication,
+            ):
+                self.put_publication(shown)
+            self._database.write(
+                "UPDATE publications SET outcome = 'interrupted' WHERE outcome IS NULL"
+            )
+            self.put_publication(publication)
 
     def put_publication(self, publication: Publication) -> None:
         """Record a publication, or replace its record."""

@@ -1,6 +1,5 @@
-"""Tables of the loaded rows, and the DuckDB files that contain them.
+"""Local copy of one account in DuckDB.
 
-Only the connector uses `work.duckdb`. It is opened, committed and closed per batch, and never kept
-open while waiting for the network. `recruitment.duckdb` is the copy for analysts and is replaced as
-a whole.
+`work.duckdb` belongs to the process that holds the account's lock. `recruitment.duckdb` is for
+analysts, and each publication replaces it as a whole.
 """

@@ -1,9 +1,9 @@
-"""Tables of a work file, created and completed from their declarations.
+"""Tables of a work file, created and completed from the catalog, and rows for them.
 
 `landing` has one table per resource: every field in responses, typed and commented, followed by the
-connector's own columns, which begin with an underscore. There is no primary key: staged deletes and
-inserts are faster, and uniqueness is asserted. `history` has a table for each resource, with the
-same name, the same documented columns and one row for every observed version.
+connector's own columns, which begin with an underscore. `history` has a table with the same name
+and the same documented columns, and one row for every version. There is no primary key: staged
+deletes and inserts are faster, and the tests assert uniqueness.
 """
 
 from __future__ import annotations
@@ -11,27 +11,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind
-from connector.catalog.resource import Declaration, Record
+from connector.catalog.resource import Declaration, Record, Resource
 from connector.errors import WarehouseError
-from connector.warehouse.duckdb_file import literal, quoted, staged_table, transaction
-from connector.warehouse.internal_tables import OWN_TABLES
+from connector.warehouse.file import Connection, literal, quoted, staged, transaction
 
-# -- Rows -----------------------------------------------------------------------------------------
-# Conversion of responses to rows: one Arrow table per batch, typed by the declaration.
-#
-# No received data is lost: a value that does not fit its column stays in `_record` and is reported
-# once.
+SCHEMA_VERSION = 2
+"""Layout of a work file. An older version of the connector refuses a newer layout.
 
+A new table or column needs no new number: `complete_tables` adds it.
+"""
+
+PARTS_TABLE = "content_type_fields"
+"""Table for the parts of a content type."""
+
+TYPES = {
+    Kind.STRING: "VARCHAR",
+    Kind.UUID: "VARCHAR",
+    Kind.NUMBER: "DOUBLE",
+    Kind.INTEGER: "BIGINT",
+    Kind.BOOL: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.DATETIME: "TIMESTAMPTZ",
+    Kind.OBJECT: "JSON",
+}
+"""Column type of each kind; an array of parts has a separate table."""
 
 ARROW_TYPES = {
     "VARCHAR": pa.string(),
@@ -41,13 +54,12 @@ ARROW_TYPES = {
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
+    "VARCHAR[]": pa.list_(pa.string()),
+    "BIGINT[]": pa.list_(pa.int64()),
 }
-HALF_PAIR_MARK = "\ufffd"
-"""Replacement of half a surrogate pair."""
 
-_VALUE_CHARACTERS_MAX = 60
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+# -- Tables ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,238 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Table of a work file: its name with the schema, its columns in order, and its comment."""
+
+    name: str
+    columns: tuple[Column, ...]
+    about: str
+
+
+def columns(texts: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return columns from texts such as `{"seen_at TIMESTAMPTZ": "Comment."}`."""
+    named = (each.split(" ", maxsplit=1) for each in texts)
+    pairs = zip(named, texts.values(), strict=True)
+    return tuple(Column(name, type, comment) for (name, type), comment in pairs)
+
+
+_PARENT = Column("_content_type_id", "VARCHAR", "The content type (`content_types.id`).")
+
+OWN_COLUMNS = columns({
+    "_record JSON": "The record as received, with fields that have no column.",
+    "_hydrated_at TIMESTAMPTZ": "Server time at which the record was last read; null if it was "
+    "only listed.",
+    "_deleted_at TIMESTAMPTZ": "Server time at which the API first reported the record as deleted; "
+    "null if it is live.",
+    "_run_id VARCHAR": "Run that loaded the row (`sync.runs.run_id`).",
+})  # fmt: skip
+
+HISTORY_COLUMNS = columns({
+    "_record JSON": "The record as received.",
+    "_version BIGINT": "Number of the version, from 1.",
+    "_valid_from TIMESTAMPTZ": "Start of the version: `updated_at`, or the nearest time at which "
+    "it can have begun.",
+    "_valid_to TIMESTAMPTZ": "End of the version: `_valid_from` of the next version, or the time "
+    "when the deletion was found. Null for the current version.",
+    "_began_after TIMESTAMPTZ": "The version began after this time, when the record was last read "
+    "with other values (first version: the record's creation).",
+    "_changed VARCHAR[]": "Names of the fields that changed from the previous version, "
+    "`_deleted_at` first if the record had been deleted; null for the first version.",
+    "_hydrated_at TIMESTAMPTZ": "Server time at which the version was first read.",
+    "_run_id VARCHAR": "Run that read the version (`sync.runs.run_id`).",
+})  # fmt: skip
+
+_STREAM = {
+    "resource VARCHAR": "The resource, by the name of its table in `landing`.",
+    "parent VARCHAR": "Content type of the items; empty for other resources.",
+}
+
+SYNC_TABLES = (
+    Table("sync.schema_version", columns({
+        "version BIGINT": "Format of the file. An older version of the connector cannot open it.",
+    }), "Format of the file: one row."),
+    Table("sync.folder", columns({
+        "folder VARCHAR": "Random name of the data folder; `state.sqlite` has the same.",
+        "address VARCHAR": "Address of the workspace whose records are in the file.",
+        "written_by VARCHAR": "Version of the connector that wrote the file last.",
+    }), "Data folder of the file: one row."),
+    Table("sync.bookmarks", columns({
+        **_STREAM,
+        "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
+        "proven_at TIMESTAMPTZ": "Server time until which the stream is verified (R); null if "
+        "never.",
+        "lateness_seconds DOUBLE": "Lateness (L): records with `updated_at` up to `proven_at` less "
+        "this time are verified.",
+        "opened_at TIMESTAMPTZ": "Server time at which an unfinished pull of the stream started.",
+        "load_page BIGINT": "Pages that a first load has loaded; null if there is no first load.",
+        "is_listed BOOLEAN DEFAULT FALSE": "True if a first load has read all pages once.",
+        "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
+        "ended.",
+        "closed_floor TIMESTAMPTZ": "`updated_at` down to which the last verified reading of the "
+        "list went.",
+        "clock_ahead_seconds DOUBLE": "Difference of the server's clock to this machine's clock.",
+        "alarms BIGINT DEFAULT 0": "Number of pulls in a row that found the list unsorted.",
+        "unsorted_at TIMESTAMPTZ": "Server time at which the API last did not sort the list; null "
+        "if it sorts.",
+        "deletions BIGINT DEFAULT 0": "Deletions since the stream was last verified.",
+        "is_total_exact BOOLEAN DEFAULT FALSE": "True if the list's total agreed with its rows "
+        "when its end was last read.",
+    }), "One row per stream (a resource or the items of a content type): until when it is "
+    "verified."),
+    Table("sync.queue", columns({
+        **_STREAM,
+        "id VARCHAR": "Record that must be read.",
+        "reason VARCHAR": "Reason for reading it.",
+        "created_at TIMESTAMPTZ": "The record's `created_at`.",
+        "error_code VARCHAR": "Error code of the last failed attempt; null if no attempt failed.",
+        "error VARCHAR": "Error message of the last failed attempt.",
+        "failed_runs BIGINT DEFAULT 0": "Number of runs in which the reading failed.",
+        "failed_since TIMESTAMPTZ": "Time of the first failed attempt.",
+        "run_id VARCHAR": "Last run in which the reading failed (`sync.runs.run_id`).",
+    }), "Records that must be read or read again, with the reason."),
+)  # fmt: skip
+
+
+def _field_columns(fields: Iterable[Field]) -> Iterator[Column]:
+    """Yield a column for each field, except arrays of parts, which have a table of their own."""
+    for each in fields:
+        if each.kind is not Kind.ARRAY:
+            yield Column(each.name, TYPES[each.kind], each.about, each)
+
+
+@cache
+def landing_columns(name: str) -> tuple[Column, ...]:
+    """Return the columns of a resource's landing table, in order."""
+    resource = CATALOG[name]
+    own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
+    return (*_field_columns(resource.detail_fields), *own)
+
+
+@cache
+def history_columns(name: str) -> tuple[Column, ...]:
+    """Return the columns of a resource's history table, in order."""
+    resource = CATALOG[name]
+    own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
+    return (*_field_columns(resource.detail_fields), *own)
+
+
+PARTS_COLUMNS = (*_field_columns(ContentTypeField.fields_declared.values()), _PARENT, *OWN_COLUMNS)
+
+
+def declared_tables() -> Iterator[Table]:
+    """Yield every table of a work file."""
+    yield from SYNC_TABLES
+    for name, resource in CATALOG.items():
+        yield Table(f"landing.{name}", landing_columns(name), resource.about)
+        if any(each.kind is Kind.ARRAY for each in resource.detail_fields):
+            about = "The fields of each content type."
+            yield Table(f"landing.{PARTS_TABLE}", PARTS_COLUMNS, about)
+        about = f"Every observed version of the {name.replace('_', ' ')}, one row each."
+        yield Table(f"history.{name}", history_columns(name), about)
+
+
+def complete_tables(connection: Connection, path: str) -> None:
+    """Create the tables and columns that the file lacks; write nothing if it is complete.
+
+    `path` is for errors. Raises `WarehouseError` if the file belongs to another program or to a
+    newer version.
+    """
+    existing: dict[str, set[str]] = {}
+    for table, column in connection.execute(
+        "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
+        "WHERE NOT internal AND database_name = current_database()"
+    ).fetchall():
+        existing.setdefault(table, set()).add(column)
+    if existing and "sync.schema_version" not in existing:
+        raise WarehouseError(
+            f"{path} is a DuckDB database of another program", code="not_a_warehouse"
+        )
+    version = schema_version(connection) if existing else None
+    if version is not None and version > SCHEMA_VERSION:
+        raise WarehouseError(
+            f"{path} was written by a newer version of the connector",
+            action="Install that version, or restore a backup of this version.",
+            code="not_a_warehouse",
+        )
+    incomplete = [
+        table
+        for table in declared_tables()
+        if {each.name for each in table.columns} - existing.get(table.name, set())
+    ]
+    if not incomplete and version is not None:
+        return
+    with transaction(connection):
+        for table in incomplete:
+            _complete_table(connection, table, existing.get(table.name))
+        if version is None:
+            connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
+    # Schema changes left in the log have made files unreadable; a checkpoint removes them.
+    connection.execute("CHECKPOINT")
+
+
+def schema_version(connection: Connection) -> int | None:
+    """Return the layout version of the file; None if no table was created yet."""
+    ((version,),) = connection.execute("SELECT max(version) FROM sync.schema_version").fetchall()
+    return None if version is None else int(version)
+
+
+def create_table(connection: Connection, table: Table) -> None:
+    """Create a table with its comments, and its schema if it is missing."""
+    name = quoted(table.name)
+    defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in table.columns)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.name.split('.')[0]}")
+    connection.execute(f"CREATE TABLE {name} ({defined})")
+    connection.execute(f"COMMENT ON TABLE {name} IS {literal(table.about)}")
+    for each in table.columns:
+        _comment(connection, name, each)
+
+
+def _comment(connection: Connection, table: str, column: Column) -> None:
+    """Write the comment of a column."""
+    name = f"{table}.{quoted(column.name)}"
+    connection.execute(f"COMMENT ON COLUMN {name} IS {literal(column.comment)}")
+
+
+def _complete_table(connection: Connection, table: Table, existing: set[str] | None) -> None:
+    """Create the table, or add and fill its missing columns."""
+    if existing is None:
+        create_table(connection, table)
+        return
+    name = quoted(table.name)
+    for each in table.columns:
+        if each.name not in existing:
+            connection.execute(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
+            _comment(connection, name, each)
+            if each.field is not None:
+                _fill_column(connection, name, each)
+
+
+def _fill_column(connection: Connection, table: str, column: Column) -> None:
+    """Set a new column from the field in `_record`, in rows that were loaded before it existed."""
+    assert column.field is not None
+    value = f"(_record -> {literal(column.name)})"
+    rows = connection.execute(
+        f"SELECT rowid, {value} FROM {table} WHERE {value} IS NOT NULL"
+    ).fetchall()
+    values = [column_value(column.field, json.loads(text))[0] for _, text in rows]
+    places = pa.array([place for place, _ in rows], pa.int64())
+    stage = pa.table({"place": places, "value": pa.array(values, ARROW_TYPES[column.type])})
+    with staged(connection, stage):
+        connection.execute(
+            f"UPDATE {table} AS held SET {quoted(column.name)} = stage.value FROM stage "
+            "WHERE held.rowid = stage.place"
+        )
+
+
+# -- Rows ------------------------------------------------------------------------------------------
+# No received data is lost: a value that does not fit its column stays in `_record`.
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_SHOWN_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
 class Anomaly:
     """Undeclared field or value in a response, described without personal data."""
 
@@ -68,53 +312,52 @@ class Anomaly:
     detail: str
 
 
-@dataclass(slots=True)
 class RowBatch:
     """Rows to insert: by column name, a list with the value of each row."""
 
-    columns: tuple[Column, ...]
-    values: dict[str, list[Any]] = field(init=False)
-    anomalies: dict[Anomaly, None] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.values = {column.name: [] for column in self.columns}
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self._columns = columns
+        self.values: dict[str, list[Any]] = {column.name: [] for column in columns}
+        self.anomalies: dict[Anomaly, str] = {}
 
     def add(self, record: Record, own_values: Mapping[str, Any]) -> None:
-        """Add a record; `own_values` are the values of the connector's own columns.
-
-        They may contain `_record`, the record's JSON, if it is known already.
-        """
-        for column in self.columns:
-            value: Any
-            if column.name == "_record":
-                value = own_values.get("_record") or as_json(record.raw)
-            elif column.field is None:
+        """Add a record; `own_values` are the values of the connector's own columns."""
+        for column in self._columns:
+            if column.field is None:
                 value = own_values.get(column.name)
+                if column.name == "_record" and value is None:
+                    value = as_json(record.raw)
             elif (value := record.raw.get(column.name)) is not None:
                 value, problem = column_value(column.field, value)
-                if problem is not None:
-                    self._add_anomaly(column, value, problem)
+                if problem is not None and not _is_converted(record, column.name, value):
+                    self._note_anomaly(record, column.field, value, problem)
             self.values[column.name].append(value)
         for name in record.undeclared_fields:
-            self.anomalies[
-                Anomaly("unknown_field", replace_surrogates(name)[:_VALUE_CHARACTERS_MAX])
-            ] = None
+            shown = replace_surrogates(name)[:_SHOWN_MAX]
+            self.anomalies.setdefault(Anomaly("unknown_field", shown), str(record.raw.get("id")))
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
     def table(self) -> pa.Table:
         """Return the batch as an Arrow table."""
-        types = {column.name: ARROW_TYPES[column.type] for column in self.columns}
+        types = {column.name: ARROW_TYPES[column.type] for column in self._columns}
         return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
 
-    def _add_anomaly(self, column: Column, value: Any, problem: str) -> None:
-        """Add an anomaly for an undeclared value, or (None) one that cannot be stored."""
-        assert column.field is not None
+    def _note_anomaly(self, record: Record, field: Field, value: Any, problem: str) -> None:
+        """Note an anomaly for an undeclared value, or (None) one that cannot be stored."""
         # A choice is a value of the platform and may be shown; other values may be personal.
-        shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
+        shown = f" {value[:_SHOWN_MAX]!r}" if field.values and value else ""
         kind = "unknown_value" if value is not None else "unreadable_value"
-        self.anomalies[Anomaly(kind, f"{column.name}{shown} {problem}")] = None
+        anomaly = Anomaly(kind, f"{field.name}{shown} {problem}")
+        self.anomalies.setdefault(anomaly, str(record.raw.get("id")))
+
+
+def _is_converted(record: Record, name: str, value: Any) -> bool:
+    """Return True for the documented status that only a converted record has (API 3.5)."""
+    if not isinstance(record, Resource):
+        return False
+    return name == "status" and value is not None and value == record.declaration.converted_status
 
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
@@ -132,34 +375,24 @@ def as_json(value: Any) -> str:
 
 def replace_surrogates(text: str) -> str:
     """Return the text with a mark for each half surrogate pair, which columns cannot store."""
-    return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
+    return _HALF_PAIR.sub("\ufffd", text)
 
 
-def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
-    """Return an Arrow table with the ids as the column `id`, and further columns."""
-    return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
-
-
-def rowids_table(rowids: Iterable[int], **columns: pa.Array) -> pa.Table:
-    """Return an Arrow table with DuckDB's row ids as the column `place`, and further columns."""
-    return pa.table({"place": pa.array(list(rowids), pa.int64()), **columns})
-
-
-def timestamp_array(values: Iterable[datetime | None]) -> pa.Array:
+def timestamps(values: Iterable[datetime | None]) -> pa.Array:
     """Return an Arrow array of UTC timestamps in microseconds."""
     return pa.array(list(values), pa.timestamp("us", tz="UTC"))
 
 
+def ids_table(ids: Iterable[str], **more: pa.Array) -> pa.Table:
+    """Return an Arrow table with the ids as the column `id`, and further columns."""
+    return pa.table({"id": pa.array(list(ids), pa.string()), **more})
+
+
 # -- Differences -----------------------------------------------------------------------------------
-# The rules for what counts as a change between two responses for one record.
-#
 # Two details differ in a field if its JSON differs, ignoring the order of keys. A list item and a
 # detail are compared in the fields that both contain, by their parsed values, because lists may
 # format a value differently. Lists document fewer values than details for some fields
-# (`Field.item_values`). If the detail has a value that a list cannot show, there is no difference.
-
-
-_SCALARS = (str, int, float, bool, type(None))
+# (`Field.item_values`): if the detail has a value that a list cannot show, they do not differ.
 
 
 def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
@@ -168,33 +401,23 @@ def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tupl
     return tuple(name for name in names if not _is_same(before, after, name))
 
 
-def differing_listed_names(
-    declaration: Declaration, item: Mapping[str, Any], record: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Return the names of listed fields whose value in a list item differs from the record.
-
-    Values of the record that a list cannot show are ignored.
-    """
-    return tuple(
-        field.name
-        for field in declaration.item_fields
-        if field.name in item
-        and field.name in record
-        and not _is_same(item, record, field.name)
-        and can_appear_in_list(field, record[field.name])
-        and parsed_value(field, item[field.name]) != parsed_value(field, record[field.name])
+def differs_from_item(
+    resource: Declaration, item: Mapping[str, Any], record: Mapping[str, Any]
+) -> bool:
+    """Return True if a list item shows another value than the record, which a list can show."""
+    return any(
+        each.name in item
+        and each.name in record
+        and not _is_same(item, record, each.name)
+        and (not each.item_values or record[each.name] in each.item_values)
+        and _parsed(each, item[each.name]) != _parsed(each, record[each.name])
+        for each in resource.item_fields
     )
 
 
-def can_appear_in_list(field: Field, value: Any) -> bool:
-    """Return True if a list contains the field and can show this value."""
-    return field.listed and (not field.item_values or value in field.item_values)
-
-
-def parsed_value(field: Field, value: Any) -> Any:
+def _parsed(field: Field, value: Any) -> Any:
     """Return the value as its column stores it; None if it cannot be read."""
     read = field.parse(value)[0]
-    # The loaded value comes from a column, which contains no half surrogates.
     return replace_surrogates(read) if isinstance(read, str) else read
 
 
@@ -205,246 +428,6 @@ def _is_same(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> 
     one, other = before[name], after[name]
     if type(one) is not type(other):
         return False
-    if isinstance(one, _SCALARS):
-        return bool(one == other)
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
-# -- Schema ---------------------------------------------------------------------------------------
-
-
-SCHEMA_VERSION = 1
-"""Layout version of a work file. An older version of the connector refuses a newer layout.
-
-A new table or column needs no new number: `complete_tables` adds it.
-"""
-
-TYPES = {
-    Kind.STRING: "VARCHAR",
-    Kind.UUID: "VARCHAR",
-    Kind.NUMBER: "DOUBLE",
-    Kind.INTEGER: "BIGINT",
-    Kind.BOOL: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.DATETIME: "TIMESTAMPTZ",
-    Kind.OBJECT: "JSON",
-}
-"""Column type of each kind; an array of parts has a separate table."""
-
-PARTS_TABLE = "content_type_fields"
-"""Table for the parts of a content type."""
-
-
-def _parse_columns(texts: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return columns from texts such as `{"seen_at TIMESTAMPTZ": "Comment."}`."""
-    named = (each.split(" ", maxsplit=1) for each in texts)
-    pairs = zip(named, texts.values(), strict=True)
-    return tuple(Column(name, type, comment) for (name, type), comment in pairs)
-
-
-_PARENT = Column("_content_type_id", "VARCHAR", "The content type (`content_types.id`).")
-
-OWN_COLUMNS = _parse_columns(
-    {
-        "_record JSON": "The record as received, with fields that have no column.",
-        "_hydrated_at TIMESTAMPTZ": "Server time at which the record was read; null if it "
-        "was only listed.",
-        "_seen_at TIMESTAMPTZ": "Server time of the last answer with the record.",
-        "_deleted_at TIMESTAMPTZ": (
-            "Time when the API first reported the record as deleted; null if it is live."
-        ),
-        "_run_id VARCHAR": "Run that loaded the row (`sync.runs.run_id`).",
-    }
-)
-
-HISTORY_COLUMNS = _parse_columns(
-    {
-        "_record JSON": "The record as received. If the version was only listed, the list item.",
-        "_version BIGINT": "Number of the version, from 1.",
-        "_valid_from TIMESTAMPTZ": "Best estimate of the version's start: `updated_at` if it "
-        "is between `_began_after` and `_began_before`, else the "
-        "nearest observed time.",
-        "_valid_to TIMESTAMPTZ": "Best estimate of the version's end: `_valid_from` of the "
-        "next version, or the time when the deletion was found. "
-        "Null for the current version.",
-        "_observed_from TIMESTAMPTZ": "Server time (whole seconds) of the first answer with "
-        "this version.",
-        "_observed_to TIMESTAMPTZ": "Server time (whole seconds) of the last answer with "
-        "this version.",
-        "_began_after TIMESTAMPTZ": "The version began after this time, when the record was "
-        "last read with other values (first version: the "
-        "record's creation).",
-        "_began_before TIMESTAMPTZ": (
-            "The version began before this time, the end of the second of the first answer with it."
-        ),
-        "_ended_after TIMESTAMPTZ": "The version ended after this time, when it was last "
-        "read; null for the current version.",
-        "_ended_before TIMESTAMPTZ": "The version ended before this time; null for the "
-        "current version.",
-        "_ended_by VARCHAR": (
-            "End of the version: `change` or `deletion`; null for the current version."
-        ),
-        "_changed VARCHAR[]": "Names of the fields that changed from the previous version, "
-        "`_deleted_at` first if the record had been deleted; null for "
-        "the first version.",
-        "_hydrated_at TIMESTAMPTZ": "Time when the version was first read in full. Null if "
-        "it was only listed; fields that lists do not contain "
-        "are then null.",
-        "_run_id VARCHAR": "Run that read the row (`sync.runs.run_id`).",
-    }
-)
-
-
-def landing_columns(resource: Declaration) -> tuple[Column, ...]:
-    """Return the columns of a resource's landing table, in order."""
-    own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
-    return (*_field_columns(resource.detail_fields), *own)
-
-
-def history_columns(resource: Declaration) -> tuple[Column, ...]:
-    """Return the columns of a resource's history table, in order."""
-    own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
-    return (*_field_columns(resource.detail_fields), *own)
-
-
-def content_type_field_columns() -> tuple[Column, ...]:
-    """Return the columns of the table of content type fields."""
-    declared = tuple(ContentTypeField.fields_declared.values())
-    return (*_field_columns(declared), _PARENT, *OWN_COLUMNS)
-
-
-def _field_columns(fields: tuple[Field, ...]) -> Iterator[Column]:
-    """Yield a column for each field, except arrays of parts, which have a table of their own."""
-    for each in fields:
-        if each.kind is not Kind.ARRAY:
-            yield Column(each.name, TYPES[each.kind], each.about, each)
-
-
-@dataclass(frozen=True, slots=True)
-class TableSchema:
-    """Definition of a table: its columns in order, and its comment."""
-
-    schema: str
-    name: str
-    columns: tuple[Column, ...]
-    about: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def quoted(self) -> str:
-        """Schema and name, quoted for SQL."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
-
-
-def declared_tables() -> Iterator[TableSchema]:
-    """Yield every table of a work file: the connector's own tables, landing and history tables."""
-    for table, (about, texts) in OWN_TABLES.items():
-        schema, _, name = table.partition(".")
-        yield TableSchema(schema, name, _parse_columns(texts), about)
-    for resource in CATALOG.values():
-        yield TableSchema("landing", resource.name, landing_columns(resource), resource.about)
-        if any(each.kind is Kind.ARRAY for each in resource.detail_fields):
-            about = "The fields of each content type."
-            yield TableSchema("landing", PARTS_TABLE, content_type_field_columns(), about)
-        # The history of a content type has its parts in `_record`.
-        about = f"Every observed version of the {resource.name.replace('_', ' ')}, one row each."
-        yield TableSchema("history", resource.name, history_columns(resource), about)
-
-
-def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Create the tables and columns that the file lacks; write nothing if it is complete.
-
-    `path` is for errors. Raises `WarehouseError` if the file belongs to another program or to a
-    newer version.
-    """
-    existing: dict[tuple[str, str], dict[str, str | None]] = {}
-    for schema, table, column, comment in connection.execute(
-        "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns() "
-        "WHERE NOT internal AND database_name = current_database()"
-    ).fetchall():
-        existing.setdefault((schema, table), {})[column] = comment
-    if existing and ("sync", "schema_version") not in existing:
-        raise WarehouseError(
-            f"{path} is a DuckDB database of another program", code="not_a_warehouse"
-        )
-    version = schema_version(connection) if existing else None
-    if version is not None and version > SCHEMA_VERSION:
-        raise WarehouseError(
-            f"{path} was written by a newer version of the connector",
-            action="Install that version, or restore a backup of this version.",
-            code="not_a_warehouse",
-        )
-    declared = tuple(declared_tables())
-    if version is not None and all(
-        column.name in existing.get((table.schema, table.name), {})
-        for table in declared
-        for column in table.columns
-    ):
-        return
-    with transaction(connection):
-        for table in declared:
-            _complete_table(connection, table, existing.get((table.schema, table.name)))
-        if version is None:
-            connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
-    # Schema changes left in the log have made files unreadable; a checkpoint removes them.
-    connection.execute("CHECKPOINT")
-
-
-def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """Return the layout version of the file; None if no table was created yet."""
-    try:
-        rows = connection.execute("SELECT max(version) FROM sync.schema_version").fetchall()
-    except duckdb.CatalogException:
-        return None
-    ((version,),) = rows
-    return None if version is None else int(version)
-
-
-def _complete_table(
-    connection: duckdb.DuckDBPyConnection,
-    table: TableSchema,
-    existing: Mapping[str, str | None] | None,
-) -> None:
-    """Create the table, or add its missing columns, and write the comments.
-
-    `existing` has the comment of each existing column; None if there is no table yet.
-    """
-    name = table.quoted
-    missing = (
-        [] if existing is None else [each for each in table.columns if each.name not in existing]
-    )
-    statements = [f"CREATE SCHEMA IF NOT EXISTS {table.schema}"]
-    if existing is None:
-        defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in table.columns)
-        statements.append(f"CREATE TABLE {name} ({defined})")
-    statements.append(f"COMMENT ON TABLE {name} IS {literal(table.about)}")
-    for each in table.columns:
-        if each in missing:
-            statements.append(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
-        if existing is None or existing.get(each.name) != each.comment:
-            comment = literal(each.comment)
-            statements.append(f"COMMENT ON COLUMN {name}.{quoted(each.name)} IS {comment}")
-    connection.execute(";".join(statements))
-    for each in missing:
-        if each.field is not None:
-            _fill_column(connection, table, each)
-
-
-def _fill_column(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
-    """Set a new column from the field in `_record`, in rows that were loaded before it existed."""
-    assert column.field is not None
-    name, value = quoted(column.name), f"(_record->{literal(column.name)})"
-    rows = connection.execute(
-        f"SELECT rowid, {value} FROM {table.quoted} WHERE {value} IS NOT NULL"
-    ).fetchall()
-    values = [column_value(column.field, json.loads(text))[0] for _, text in rows]
-    stage = rowids_table(
-        (place for place, _ in rows), value=pa.array(values, ARROW_TYPES[column.type])
-    )
-    with staged_table(connection, stage):
-        connection.execute(
-            f"UPDATE {table.quoted} AS held SET {name} = stage.value FROM stage "
-            "WHERE held.rowid = stage.place"
-        )
+    if isinstance(one, dict | list):
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return bool(one == other)

@@ -1,14 +1,14 @@
-"""Queries of users: read-only, confined to the published file, with rows as cells."""
+"""Queries of the published file: read-only, and confined to the file if a user wrote them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
@@ -17,9 +17,133 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused
-from connector.warehouse.duckdb_file import literal
-from connector.warehouse.published_file import open_restricted, require_published
+from connector.errors import Misused, UnknownName, WarehouseError
+from connector.warehouse.file import literal, open_read_only, quoted
+from connector.warehouse.queries import verified_at
+
+_SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
+
+ABSENT = (duckdb.CatalogException, duckdb.BinderException)
+"""Errors of a query that reads a table or column that the file does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Result of a query: the names of its columns, and its rows."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def require_published(path: Path) -> Path:
+    """Return the path of a published file. Raises `WarehouseError` if it does not exist."""
+    if not path.exists():
+        raise WarehouseError(
+            f"{path} does not exist: nothing has been published yet", code="nothing_published"
+        )
+    return path
+
+
+_RESTRICTED = """
+SET threads = 1;
+SET errors_as_json = true;
+SET python_enable_replacements = false;
+SET enable_external_access = false;
+SET lock_configuration = true;
+"""
+"""Settings of `restricted`. With one thread a query returns its rows in the same order."""
+
+
+@contextmanager
+def open_restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the file for a user's query, which can read no other file and write nothing.
+
+    DuckDB's messages are JSON. Raises a `WarehouseError` if the file cannot be read.
+    """
+    with open_read_only(path) as connection:
+        connection.execute(_RESTRICTED)
+        yield connection
+
+
+def query(path: Path, sql: str) -> QueryResult:
+    """Run one query. Raises a `WarehouseError` if the file cannot be read."""
+    with open_snapshot(path) as ask:
+        return ask(sql)
+
+
+@contextmanager
+def open_snapshot(path: Path) -> Iterator[Callable[..., QueryResult]]:
+    """Yield a function that runs queries on the file; later publications are not visible to it.
+
+    The function takes a query and the values of its parameters by name.
+
+    Raises a `WarehouseError` if the file is missing or cannot be read.
+    """
+    with open_read_only(path) as connection:
+
+        def ask(sql: str, values: Mapping[str, Any] | None = None) -> QueryResult:
+            cursor = connection.execute(sql, values)
+            columns = tuple(str(each[0]) for each in cursor.description or ())
+            return QueryResult(columns, tuple(cursor.fetchall()))
+
+        yield ask
+
+
+def read_verified_times(path: Path) -> dict[str, datetime | None]:
+    """Return the time up to which each resource of the published file is verified, None if never.
+
+    Empty if the file was published without the schema `sync`. Raises a `WarehouseError`.
+    """
+    with open_read_only(path) as connection:
+        return verified_at(connection) if "sync.bookmarks" in tables_in(connection) else {}
+
+
+def list_tables(path: Path) -> tuple[str, ...]:
+    """Return the file's `schema.table` names, those for analysts first."""
+    with open_read_only(path) as connection:
+        return tables_in(connection)
+
+
+def to_arrow(path: Path, sql: str) -> pa.Table:
+    """Return a query's result as an Arrow table. Raises `Misused` and a `WarehouseError`."""
+    with open_read_only(path) as connection:
+        try:
+            return connection.execute(sql).to_arrow_table()
+        except (duckdb.ProgrammingError, duckdb.DataError) as error:
+            raise Misused(f"the query cannot be run: {error}") from None
+
+
+def read_table(path: Path, table: str) -> pa.Table:
+    """Return a whole table or view. Raises `UnknownName` and a `WarehouseError`."""
+    with open_read_only(path) as connection:
+        known = tables_in(connection)
+        if table not in known:
+            raise UnknownName("table of the published file", table, known)
+        return connection.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
+
+
+def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
+    """Write tables of one snapshot to Parquet files. Raises a `WarehouseError`."""
+    with open_read_only(path) as connection:
+        for table, target in targets.items():
+            connection.execute(
+                f"COPY (SELECT * FROM {quoted(table)}) TO {literal(str(target))} "
+                "(FORMAT parquet, COMPRESSION zstd)"
+            )
+
+
+def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """Return tables and views of an open file as `schema.table`, those for analysts first."""
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+    ).fetchall()
+    order = {schema: place for place, schema in enumerate(_SCHEMAS_FIRST)}
+    found.sort(key=lambda each: (order.get(each[0], len(order)), each[1]))
+    return tuple(f"{schema}.{table}" for schema, table in found)
+
+
+# -- Queries of users ------------------------------------------------------------------------------
 
 _BATCH_ROWS = 10_000
 _OF_VALUES = ("Conversion", "Invalid Input", "Out of Range")

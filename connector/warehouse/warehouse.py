@@ -1,42 +1,44 @@
-"""Interface to the files of one account.
+"""Interface to the two files of one account.
 
-Every method opens the work file, runs one operation and closes it, so that a pull, a push and a
-status can run at the same time. A pull keeps the file open, and closes it when another process
-waits for it.
+The process that holds the account's lock opens the work file; `keep_open` keeps it open for a run.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import duckdb
-from duckdb import DuckDBPyConnection as Connection
 
+from connector.atomic_files import sync_folder
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.state.runs import Identity
-from connector.warehouse import runs, state
-from connector.warehouse.duckdb_file import (
+from connector.errors import WarehouseError
+from connector.warehouse.file import (
     KEEP_METADATA,
+    ROW_GROUP_ROWS,
+    STORAGE_VERSION,
+    Connection,
     convert_errors,
-    has_waiting_process,
+    copy_file,
+    literal,
     make_folder,
+    move_logs,
     open_file,
     quoted,
+    remove_file,
+    replace_file,
     transaction,
 )
-from connector.warehouse.landing import LandedCounts, LandingTable
-from connector.warehouse.queries import StreamQueries
-from connector.warehouse.runs import RunHealth
-from connector.warehouse.schema import complete_tables
-from connector.warehouse.state import ResourceState
+from connector.warehouse.landing import Counts, Landing
+from connector.warehouse.queries import ResourceState, StreamQueries, resource_state
+from connector.warehouse.schema import complete_tables, schema_version
 from connector.warehouse.stream import Commit, Event, Stream
-from connector.warehouse.work_file import compact, create_work_file, is_missing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,23 +46,17 @@ T = TypeVar("T")
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
 
-LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists"
-LOST_ACTION = f"Run 'connector pull', which restores the history from {PUBLISHED_FILE} first."
-
-COMPACTED = "compacted"
-"""Kind of the event for a compaction of the work file."""
-
-RUNS_UNTIL_COMPACTION = 50
-"""Number of runs with changes before a compaction; each run leaves separate row groups."""
+LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists. The history is in {WORK_FILE}"
+LOST_ACTION = WarehouseError.codes["work_lost"]
 
 ROWS_WRITTEN_MAX = 5_000
-"""Number of rows after which the file is closed; until then DuckDB keeps replaced rows."""
+"""Rows after which the file is closed: until then DuckDB keeps replaced rows in memory."""
 
 
 class Warehouse:
     """Work file and published file of one account, in `folder`.
 
-    Every method raises a `WarehouseError` that names the file and the next step.
+    Every method raises a `WarehouseError` that names the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,113 +65,56 @@ class Warehouse:
         self.published = folder / PUBLISHED_FILE
         self._open = ExitStack()
         self._connection: Connection | None = None
-        self._keeps = self._has_yielded = self._is_complete = False
+        self._keeps = self._is_complete = False
         self._rows_written = 0
-        # One thread may run a query while another closes the file.
         self._lock = threading.RLock()
 
     @property
     def exists(self) -> bool:
         """Return True if the work file exists."""
-        return not is_missing(self.work)
+        return self.work.exists()
 
     @property
     def is_lost(self) -> bool:
         """Return True if the work file is missing although there is a published file."""
         return self.published.exists() and not self.exists
 
-    def prepare(self, identity: Identity | None = None) -> None:
+    def prepare(self, *, loads_again: bool = False) -> None:
         """Create the folder and the work file, or add missing tables and columns.
 
-        A file that many runs have changed is compacted.
-
-        A lost work file is restored from the published file, if that file belongs to the folder
-        with this `identity` (None: unknown). Raises a `WarehouseError` if this is impossible.
+        The file is created under another name, so that a full disk leaves no partial file. A lost
+        file is only created with `loads_again`, because the history is in it.
         """
         make_folder(self.folder)
+        if self.is_lost and not loads_again:
+            raise WarehouseError(
+                f"{self.work} is missing, and the history is in it", code="work_lost"
+            )
         if not self.exists:
-            create_work_file(self.work, self.published, identity)
-        self._is_complete = False
-        with self.open_connection() as connection:
-            is_due = runs.count_runs_with_changes(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
-        if is_due:
-            self.release()
-            compact(self.work)
-            with self._open_transaction() as connection:
-                event = Event(COMPACTED, "work file compacted")
-                state.write_notice(connection, event, datetime.now(UTC), run_id="")
-
-    def read(
-        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
-        """Call a function with a connection to the work file as its first argument."""
-        with self.open_connection() as connection:
-            return query(connection, *args, **options)
-
-    def write(
-        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
-        """Call a function with a connection as its first argument, in one transaction."""
-        with self._open_transaction() as connection:
-            return change(connection, *args, **options)
-
-    def health(self) -> RunHealth:
-        """Return the health of runs and publications."""
-        return self.read(state.read_health)
-
-    def status(self) -> tuple[ResourceState, ...]:
-        """Return the state of every resource, in the API's order."""
-        with self.open_connection() as connection:
-            return tuple(state.read_resource_state(connection, name) for name in CATALOG)
-
-    def commit(self, stream: Stream, commit: Commit, run_id: str, at: datetime) -> LandedCounts:
-        """Write a commit and its bookmark in one transaction; return the row counts.
-
-        An empty commit does not open the file.
-        """
-        if commit == Commit():
-            return LandedCounts()
-        with self._open_transaction() as connection:
-            counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
-            state.write_events(connection, stream, events, run_id, at)
-            if commit.bookmark is not None:
-                state.write_bookmark(connection, stream, commit.bookmark, run_id)
-            if commit.ends_stream:
-                state.remove_bookmark(connection, stream)
-        self._rows_written += len(commit.items) + len(commit.records)
-        if self._rows_written >= ROWS_WRITTEN_MAX:
-            self._close()
-        return counts
-
-    def query(self, stream: Stream, query: Callable[[StreamQueries], T]) -> T:
-        """Call a function with the queries of one stream."""
-        with self.open_connection() as connection:
-            return query(StreamQueries(connection, stream, self.folder))
-
-    def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
-        """Return the number of live records for each value of the field, most frequent first."""
-        name = quoted(resource.field(field).name)
-        with self.open_connection() as connection:
-            counts = connection.execute(
-                f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
-                "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
-            ).fetchall()
-        return dict(counts)
+            draft = self.work.with_name(f"{WORK_FILE}.making")
+            remove_file(draft)
+            try:
+                with open_file(draft) as connection:
+                    complete_tables(connection, str(draft))
+                move_logs(self.work)
+                replace_file(draft, self.work)
+            except BaseException:
+                remove_file(draft)
+                raise
+        with self.connection():
+            pass
 
     @contextmanager
     def keep_open(self) -> Iterator[None]:
-        """Keep the file open from its first use until `release`.
-
-        The caller must call `release_if_requested` between its steps and while it waits.
-        """
+        """Keep the file open between operations, until the end of the context."""
         self._keeps = True
         try:
             yield
         finally:
             self._keeps = False
-            self.release()
+            self.close()
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Close the file if it is open; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
@@ -185,26 +124,19 @@ class Warehouse:
 
     def _close(self) -> None:
         """Close the file without resetting its settings."""
-        with self._lock:
-            self._open.close()
-            self._connection, self._rows_written = None, 0
-
-    def release_if_requested(self) -> None:
-        """Close the file if another process waits; the next use waits for that process."""
-        if self._connection is not None and has_waiting_process(self.work):
-            self.release()
-            self._has_yielded = True
+        self._open.close()
+        self._connection, self._rows_written = None, 0
 
     @contextmanager
-    def open_connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Connection]:
         """Open a connection to the work file, or use the one that is kept open."""
         with self._lock:
             if self._connection is None:
-                opening = open_file(self.work, waits_in_turn=self._has_yielded)
-                self._connection = self._open.enter_context(opening)
+                if not self.exists:
+                    raise WarehouseError(f"{self.work} does not exist", code="work_lost")
+                self._connection = self._open.enter_context(open_file(self.work))
                 if self._keeps:
                     self._connection.execute(f"{KEEP_METADATA} = true")
-                self._has_yielded = False
             try:
                 with convert_errors(self.work):
                     if not self._is_complete:
@@ -213,13 +145,93 @@ class Warehouse:
                     yield self._connection
             except BaseException:
                 # A connection that failed may not work for another statement.
-                self.release()
+                self.close()
                 raise
             if not self._keeps:
-                self.release()
+                self.close()
+            elif self._rows_written >= ROWS_WRITTEN_MAX:
+                self._close()
 
-    @contextmanager
-    def _open_transaction(self) -> Iterator[Connection]:
-        """Open a connection, and commit at the end or roll back after an error."""
-        with self.open_connection() as connection, transaction(connection):
-            yield connection
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call a function with a connection to the work file as its first argument."""
+        with self.connection() as connection:
+            return query(connection, *args, **options)
+
+    def write(
+        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call a function with a connection as its first argument, in one transaction."""
+        with self.connection() as connection, transaction(connection):
+            return change(connection, *args, **options)
+
+    def commit(
+        self, stream: Stream, commit: Commit, run_id: str, at: datetime
+    ) -> tuple[Counts, tuple[Event, ...]]:
+        """Write a commit in one transaction; return the row counts and the events.
+
+        An empty commit does not open the file.
+        """
+        if commit == Commit():
+            return Counts(), ()
+        with self.connection() as connection, transaction(connection):
+            self._rows_written += len(commit.items) + len(commit.records)
+            return Landing(connection, stream, run_id, at).apply(commit)
+
+    def query(self, stream: Stream, query: Callable[[StreamQueries], T]) -> T:
+        """Call a function with the queries of one stream."""
+        with self.connection() as connection:
+            return query(StreamQueries(connection, stream))
+
+    def status(self) -> tuple[ResourceState, ...]:
+        """Return the state of every resource, in the API's order."""
+        with self.connection() as connection:
+            return tuple(resource_state(connection, name) for name in CATALOG)
+
+    def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
+        """Return the number of live records for each value of the field, most frequent first."""
+        name = quoted(resource.field(field).name)
+        with self.connection() as connection:
+            counts = connection.execute(
+                f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
+                "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+            ).fetchall()
+        return dict(counts)
+
+    def copy_to(self, target: Path) -> int | None:
+        """Copy the file to the new file `target`; return its layout version.
+
+        No other process has the file open meanwhile.
+        """
+        with self.connection() as connection:
+            version = schema_version(connection)
+            # After a checkpoint all data is in the file and none in a log next to it.
+            connection.execute("CHECKPOINT")
+            with convert_errors(target):
+                copy_file(self.work, target)
+        return version
+
+    def compact(self) -> None:
+        """Write the file again without the bytes of deleted rows; it is unchanged after an error.
+
+        DuckDB marks deleted rows and reuses their blocks later; until then their bytes stay.
+        """
+        self.close()
+        fresh = self.work.with_name(f"{WORK_FILE}.compacting")
+        remove_file(fresh)
+        with open_file(self.work) as connection, convert_errors(self.work):
+            # The log must be empty, or it would be applied to the new file.
+            connection.execute("CHECKPOINT")
+            ((name,),) = connection.execute("SELECT current_database()").fetchall()
+            connection.execute(
+                f"ATTACH {literal(str(fresh))} AS fresh "
+                f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+            )
+            fresh.chmod(0o600)
+            connection.execute(f'COPY FROM DATABASE "{name}" TO fresh')
+            connection.execute("CHECKPOINT fresh; DETACH fresh")
+            with fresh.open("rb") as written:
+                os.fsync(written.fileno())
+            fresh.replace(self.work)
+            sync_folder(self.folder)

@@ -1,27 +1,11 @@
 with
 
--- If only a list showed a version and the list cannot show the status, the status is unchanged.
-known as (
-    select
-        candidate_id, version, created_at, valid_from, valid_to, began_after, began_before,
-        ended_after, ended_before, ended_by,
-        not is_fully_read and observed_to > observed_from as is_list_watched,
-        case
-            when is_fully_read then status
-            else last_value(status ignore nulls) over (
-                partition by candidate_id order by version
-                rows between unbounded preceding and current row
-            )
-        end as status
-    from {{ ref('stg_candidate_versions') }}
-),
-
 versions as (
     select
         *,
         lag(status) over history as status_before,
         lag(ended_by) over history as ended_before_by
-    from known
+    from {{ ref('stg_candidate_versions') }}
     where status is not null
     window history as (partition by candidate_id order by version)
 ),
@@ -49,8 +33,8 @@ visits as (
         max(valid_to) as left_at,
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
-        -- Another status is possible between two versions or two lists with the same status.
-        count(*) > 1 or bool_or(is_list_watched) as may_contain_gap,
+        -- Another status is possible between two versions with the same status.
+        count(*) > 1 as may_contain_gap,
         min(created_at) as created_at
     from numbered
     group by candidate_id, visit_number
@@ -63,7 +47,7 @@ proven as (
 ),
 
 begun as (
-    select min(observed_from) as mirror_began_at from {{ ref('stg_candidate_versions') }}
+    select min(began_before) as mirror_began_at from {{ ref('stg_candidate_versions') }}
 ),
 
 ordered as (
@@ -77,8 +61,6 @@ ordered as (
         max(stages.stage_order) over (
             in_order rows between 1 following and unbounded following
         ) as furthest_stage_order,
-        -- A list may have shown the status after the last detail of the version.
-        greatest(visits.left_after, lead(visits.entered_after) over in_order) as changed_after,
         visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed,
         row_number() over (
             partition by visits.candidate_id, visits.stage order by visits.visit_number
@@ -98,8 +80,7 @@ ordered as (
 ended as (
     select
         * exclude (left_after, left_at, left_before),
-        case when is_current then null when is_deletion then left_after else changed_after end
-            as left_after,
+        case when not is_current then left_after end as left_after,
         case when not is_current then left_at end as left_at,
         case when not is_current then left_before end as left_before,
         case when is_current then null when is_deletion then 'deletion' else 'change' end as left_by

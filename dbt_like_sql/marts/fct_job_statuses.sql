@@ -33,15 +33,14 @@ visits as (
         max(valid_to) as left_at,
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
-        count(*) > 1 or bool_or(not is_fully_read and observed_to > observed_from)
-            as may_contain_gap,
+        count(*) > 1 as may_contain_gap,
         min(created_at) as created_at
     from numbered
     group by job_id, visit_number
 ),
 
 begun as (
-    select min(observed_from) as mirror_began_at from {{ ref('stg_job_versions') }}
+    select min(began_before) as mirror_began_at from {{ ref('stg_job_versions') }}
 )
 
 select

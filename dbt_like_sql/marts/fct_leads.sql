@@ -3,14 +3,14 @@ with
 versions as (
     select
         versions.*,
-        min(versions.observed_from) over () as mirror_began_at,
+        min(versions.began_before) over () as mirror_began_at,
         versions.status = 'active' or coalesce(statuses.outcome = 'won', false) as is_won
     from {{ ref('stg_lead_versions') }} as versions
     left join {{ ref('lead_statuses') }} as statuses on statuses.id = versions.lead_status_id
 ),
 
--- Lists do not contain every field, so these come from the last detail. The first version that is
--- won dates the conversion, unless the lead was won before the first pull.
+-- The first version that is won dates the conversion, unless the lead was won before the first
+-- pull.
 leads as (
     select
         lead_id,
@@ -18,10 +18,10 @@ leads as (
         arg_max_null(status, version) as lead_state,
         arg_max(source_key, version) as source_key,
         arg_max_null(ended_by, version) is not distinct from 'deletion' as is_deleted,
-        arg_max_null(lead_status_id, version) filter (where is_fully_read) as lead_status_id,
-        arg_max_null(customer_type, version) filter (where is_fully_read) as customer_type,
-        arg_max_null(assigned_to, version) filter (where is_fully_read) as assigned_to,
-        arg_max_null(last_contacted_at, version) filter (where is_fully_read) as last_contacted_at,
+        arg_max_null(lead_status_id, version) as lead_status_id,
+        arg_max_null(customer_type, version) as customer_type,
+        arg_max_null(assigned_to, version) as assigned_to,
+        arg_max_null(last_contacted_at, version) as last_contacted_at,
         min(converted_at) as stated_at,
         min(version) filter (where is_won) as won_version,
         min(valid_from) filter (where is_won) as won_at,
@@ -35,11 +35,8 @@ leads as (
 pushed as (
     select
         rows.record_id as lead_id,
-        min(coalesce(attempts.ended_at, rows.moved_at)) as pushed_at
+        min(rows.moved_at) as pushed_at
     from {{ source('push', 'rows') }} as rows
-    left join {{ source('push', 'attempts') }} as attempts
-        on attempts.batch = rows.batch and attempts.number = rows.number
-        and attempts.fate = 'accepted'
     where rows.operation = 'convert' and rows.outcome = 'converted'
     group by rows.record_id
 ),

@@ -3,7 +3,18 @@
 with
 
 source as (
-    select * from {{ source('history', 'bookings') }}
+    select
+        *,
+        lead(_version) over record is null as is_last,
+        lead(_changed[1] = '_deleted_at') over record as is_revived,
+        lead(_began_after) over record as next_began_after,
+        lead(_hydrated_at) over record as next_read_at
+    from {{ source('history', 'bookings') }}
+    window record as (partition by id order by _version)
+),
+
+records as (
+    select id, _hydrated_at as read_at from {{ source('landing', 'bookings') }}
 )
 
 select
@@ -14,13 +25,19 @@ select
     _version as version,
     _valid_from as valid_from,
     _valid_to as valid_to,
-    _observed_from as observed_from,
-    _observed_to as observed_to,
     _began_after as began_after,
-    _began_before as began_before,
-    _ended_after as ended_after,
-    _ended_before as ended_before,
-    _ended_by as ended_by,
-    _hydrated_at is not null as is_fully_read,
+    _hydrated_at as began_before,
+    case
+        when _valid_to is null then null when is_last or is_revived then 'deletion' else 'change'
+    end as ended_by,
+    -- An earlier version was last read just before its successor, the last one with the record.
+    case ended_by
+        when 'change' then next_began_after
+        when 'deletion' then greatest(_hydrated_at, if(is_last, records.read_at, null))
+    end as ended_after,
+    case ended_by when 'change' then next_read_at when 'deletion' then _valid_to end
+        as ended_before,
+    _changed as changed,
     _run_id as run_id
 from source
+left join records using (id)

@@ -13,6 +13,5 @@ select
     -- end of columns of content_type_fields
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
-    _seen_at as seen_at,
     _run_id as run_id
 from source

@@ -13,7 +13,7 @@ from connector.errors import WarehouseError
 from connector.ledger.backups import Backups
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.operations.backup import check_backup, find_backups, make_backup, restore
-from connector.pulls.workspace import check_files, claim_folder
+from connector.pulls.account import check_files, claim_folder
 from connector.settings import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED

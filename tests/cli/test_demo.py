@@ -16,7 +16,7 @@ import pytest
 
 from connector.cli.demo import COUNTS, MARKER, QUESTIONS, create_demo_folder, run_sandbox
 from connector.errors import SettingsError
-from connector.warehouse.published_file import query
+from connector.warehouse.user_query import query
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
 from tests.support.command import call, check_fields, start

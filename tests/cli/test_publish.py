@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from connector.warehouse.published_file import query
+from connector.warehouse.user_query import query
 from tests.models.agency import LONG, PublishingAccount
 from tests.support.command import KEY, call, variables
 

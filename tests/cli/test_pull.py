@@ -15,8 +15,8 @@ from connector.catalog import CATALOG
 from connector.sandbox.faults import HtmlPage, TotalHuge
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.published_file import query
-from connector.warehouse.runs import last_runs
+from connector.warehouse.user_query import query
+from connector.state.runs import last_runs
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, call, start, variables
 

@@ -12,8 +12,8 @@ from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.runs import Run, write_run
+from connector.warehouse.file import open_file
+from connector.state.runs import Run, write_run
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, CommandResult, call, start, variables
 

@@ -9,7 +9,7 @@ import pytest
 from connector.cli.session import RunProgress
 from connector.cli.terminal import ProgressMeter
 from connector.models.runner import BuiltModel
-from connector.pulls.outcome import Progress
+from connector.pulls.report import Progress
 from connector.sandbox.server import Sandbox
 from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.reading import PullOptions
+from connector.pulls.ports import PullOptions
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.support.agency import differences, published

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.outcome import Progress
+from connector.pulls.report import Progress
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.seeds import SEED, seeded_random

@@ -15,8 +15,8 @@ from connector.models import publish as publishing
 from connector.models.project import load_project
 from connector.models.publish import PublishResult, publish
 from connector.settings import Settings, load_settings
-from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.runs import Publication, last_publications
+from connector.warehouse.file import open_file
+from connector.state.runs import Publication, last_publications
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 

@@ -19,7 +19,7 @@ from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings import Settings, load_settings
 from connector.settings.folders import SEEDS_FOLDER
-from connector.warehouse.runs import Run, begin_run, write_run
+from connector.state.runs import Run, begin_run, write_run
 from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.cli.demo import COUNTS
-from connector.warehouse.published_file import query
+from connector.warehouse.user_query import query
 from tests.models.demonstration import publish_generated_records
 
 PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"

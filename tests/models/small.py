@@ -11,7 +11,7 @@ import duckdb
 
 from connector.models.project import Project, load_project
 from connector.models.runner import BuildResult, BuiltModel, CheckResult, Watch, build
-from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.file import open_file
 
 SOURCES = """\
 sources:

@@ -12,7 +12,7 @@ import pytest
 
 from connector.models.project import load_project
 from connector.models.runner import CheckResult
-from connector.warehouse.duckdb_file import open_file, quoted
+from connector.warehouse.file import open_file, quoted
 from connector.warehouse.warehouse import Warehouse
 from tests.models.small import build_file
 

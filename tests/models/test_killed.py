@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.warehouse.runs import last_publications
+from connector.state.runs import last_publications
 from tests.models.agency import PublishingAccount
 from tests.models.killable_publisher import PublisherForkServer
 from tests.seeds import SEED

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.file import open_file
 from tests.support.agency import published, rows
 from tests.support.command import COUNTS, KEY, call, variables
 

@@ -13,7 +13,7 @@ import pytest
 from connector.errors import ModelFailed, PublishingRefused, WarehouseError
 from connector.models.publish import publication_lock, publish
 from connector.settings import load_settings
-from connector.warehouse.runs import last_publications, read_own_publication
+from connector.state.runs import last_publications, read_own_publication
 from tests.models.agency import LONG, PublishingAccount, list_columns
 from tests.support.errors import has_code
 

@@ -15,8 +15,8 @@ import pytest
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
-from connector.warehouse.duckdb_file import open_file, transaction
-from connector.warehouse.runs import last_publications, read_own_publication
+from connector.warehouse.file import open_file, transaction
+from connector.state.runs import last_publications, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 from tests.models.agency import PublishingAccount
 from tests.models.killable_publisher import PublishedFileReader, PublisherForkServer

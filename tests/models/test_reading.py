@@ -20,7 +20,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 import connector
 from connector.errors import Misused, UnknownName, WarehouseError
 from connector.models.exports import MANIFEST, export
-from connector.warehouse.published_file import query
+from connector.warehouse.user_query import query
 from tests.models.agency import PublishingAccount
 from tests.support.errors import has_code
 

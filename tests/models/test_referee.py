@@ -25,7 +25,7 @@ from connector.models.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
-from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.file import open_file
 from connector.warehouse.warehouse import Warehouse
 from tests.models.demonstration import FEW
 from tests.models.small import build_file

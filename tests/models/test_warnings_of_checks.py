@@ -10,7 +10,7 @@ import pytest
 from connector.models.publish import publish
 from connector.models.seeds import AUDIT
 from connector.settings import load_settings
-from connector.warehouse.runs import Publication
+from connector.state.runs import Publication
 from tests.models.marts import jobs_and_placements
 from tests.models.marts.world import NOW, ModelWorld
 

@@ -17,7 +17,7 @@ import pytest
 from connector.ledger.journal_writer import PUSH_LEASE
 from connector.page import imports
 from connector.pulls.run import pull
-from connector.pulls.run_context import open_run
+from connector.pulls.account import open_run
 from connector.pushes import batch
 from connector.pushes.report import push
 from connector.sandbox.faults import Drop

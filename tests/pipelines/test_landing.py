@@ -10,7 +10,7 @@ import dagster as dg
 from connector.catalog import CATALOG
 from connector.sandbox.faults import TotalHuge
 from connector.sandbox.server import Sandbox
-from connector.warehouse.published_file import query
+from connector.warehouse.user_query import query
 from connector.warehouse.schema import landing_columns
 from connector.warehouse.warehouse import Warehouse
 from pipelines.graph import KEYS

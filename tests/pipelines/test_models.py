@@ -9,7 +9,7 @@ import dagster as dg
 import duckdb
 import pytest
 
-from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.file import open_file
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED

@@ -10,8 +10,8 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
-from connector.warehouse.published_file import query
-from connector.warehouse.runs import last_publications
+from connector.warehouse.user_query import query
+from connector.state.runs import last_publications
 from connector.warehouse.warehouse import Warehouse
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED

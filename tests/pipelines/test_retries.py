@@ -17,11 +17,11 @@ from dagster._core.instance.runs.run_domain import RunDomain
 from connector.catalog import CATALOG
 from connector.client.client import Client
 from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.pulls.outcome import PullReport
+from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from connector.warehouse.runs import last_publications
+from connector.state.runs import last_publications
 from connector.warehouse.warehouse import Warehouse
 from pipelines import landing as module
 from pipelines.accounts import Account

@@ -12,8 +12,8 @@ from connector.catalog import CATALOG
 from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowance_of
 from connector.state.quota import utc_day
 from connector.settings import Settings, load_settings
-from connector.warehouse.duckdb_file import open_file, transaction
-from connector.warehouse.runs import ResourceRun, Run, begin_run, write_resource_run
+from connector.warehouse.file import open_file, transaction
+from connector.state.runs import ResourceRun, Run, begin_run, write_resource_run
 from connector.warehouse.state import write_bookmark
 from connector.warehouse.stream import Bookmark, Stream
 from connector.warehouse.warehouse import Warehouse

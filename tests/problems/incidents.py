@@ -21,8 +21,8 @@ from connector.pulls import run
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.runs import Publication, Run, begin_run, write_publication
+from connector.warehouse.file import open_file
+from connector.state.runs import Publication, Run, begin_run, write_publication
 from tests.problems.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
 from tests.support.command import CommandResult
 

@@ -12,7 +12,7 @@ from connector.ledger.backups import Backup
 from connector.ledger.journal_records import PushHealth, UnknownRows
 from connector.operations.problems import AccountState, find_problems
 from connector.settings.values import parse_age
-from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
+from connector.state.runs import Publication, ResourceRun, Run, RunHealth
 from tests.problems.agency import DONE
 
 NOW = datetime(2026, 12, 10, 9, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ import pytest
 
 from connector.client.client import Client
 from connector.errors import Misused
-from connector.pulls.outcome import PullReport
+from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox

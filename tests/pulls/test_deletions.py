@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.reading import PullOptions
+from connector.pulls.ports import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, NotJson
 from connector.sandbox.server import Sandbox
-from connector.warehouse.runs import ResourceRun
+from connector.state.runs import ResourceRun
 from tests.support.agency import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 130, "jobs": 8}

@@ -12,7 +12,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from connector.pulls.outcome import PullReport
+from connector.pulls.report import PullReport
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.server import Sandbox
 from tests.support.agency import COUNTS, SMALL, differences, published, pulled

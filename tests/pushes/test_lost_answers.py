@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from connector.pulls.outcome import Progress
+from connector.pulls.report import Progress
 from connector.pulls.run import pull
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status, Truncated

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from connector.sandbox.server import Sandbox
-from connector.warehouse.runs import Publication
+from connector.state.runs import Publication
 from tests.support.command import CommandResult, call, check_fields, variables
 
 IDS = "select id from landing.candidates order by id limit {}"

@@ -12,7 +12,7 @@ from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.ledger.quota import MonthUse
 
 from connector.errors import LeaseHeld, Misused
-from connector.pulls.outcome import Progress
+from connector.pulls.report import Progress
 from connector.pushes.run import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox

@@ -15,7 +15,7 @@ from connector.models.publish import publish
 from connector.report.figures import SECTIONS, TILES
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings import load_settings
-from connector.warehouse.published_file import query
+from connector.warehouse.user_query import query
 from tests.models.marts import jobs_and_placements, people
 from tests.models.marts.world import NOW, ModelWorld
 from tests.support.command import call, variables

@@ -18,7 +18,7 @@ from connector.ledger.ledger import Ledger
 from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, diagnose
 from connector.settings import Settings, load_settings
-from connector.warehouse.runs import Run, begin_run, write_run
+from connector.state.runs import Run, begin_run, write_run
 from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call, variables

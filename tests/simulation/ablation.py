@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from connector.client.limiter import RateLimiter
-from connector.pulls_new import pull as pulls
-from connector.pulls_new.pull import Pull, Scan
-from connector.warehouse_new.stream import Bookmark, Commit, DeletionProof
+from connector.pulls import pull as pulls
+from connector.pulls.pull import Pull, Scan
+from connector.warehouse.stream import Bookmark, Commit, DeletionProof
 from tests.simulation import world
 from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror, PullEnd

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from connector.pulls_new.pull import floor_of
-from connector.warehouse_new.stream import Bookmark, Commit
+from connector.pulls.pull import floor_of
+from connector.warehouse.stream import Bookmark, Commit
 from tests.simulation.harness import BrokenPromise
 from tests.simulation.mirror import Mirror, parse_timestamp
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from connector.warehouse_new.landing import SECOND, StoredRow, Version, next_version, read_bookmark
-from connector.warehouse_new.schema import as_json
-from connector.warehouse_new.stream import Bookmark, Commit, Stream
-from connector.warehouse_new.warehouse import Warehouse
+from connector.warehouse.landing import SECOND, StoredRow, Version, next_version, read_bookmark
+from connector.warehouse.schema import as_json
+from connector.warehouse.stream import Bookmark, Commit, Stream
+from connector.warehouse.warehouse import Warehouse
 from tests.simulation.twin import SimulatedServer, TwinServer
 from tests.support.agency import rows
 

@@ -17,16 +17,10 @@ from typing import Any, TypeVar
 from connector.catalog.field import parse_datetime
 from connector.catalog.resource import Order, Page, Resource
 from connector.errors import ConnectorError, NoAnswer
-from connector.pulls_new import pull
-from connector.pulls_new.ports import (
-    BATCH_SECONDS_MAX,
-    UNREAD_AMONG,
-    UNREAD_MAX,
-    PullOptions,
-    PullResult,
-    Purpose,
-)
-from connector.warehouse_new.stream import (
+from connector.pulls import pull
+from connector.pulls.ports import PullOptions, PullResult, Purpose
+from connector.pulls.streams import BATCH_SECONDS_MAX, UNREAD_AMONG, UNREAD_MAX
+from connector.warehouse.stream import (
     Bookmark,
     Commit,
     DeletionProof,

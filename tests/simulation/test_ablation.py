@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.pulls_new.pull import Listing
+from connector.pulls.pull import Listing
 from tests.simulation import ablation
 from tests.simulation.planted import PLANTED, PLANTED_FILE, PlantedFault
 from tests.simulation.push import ablation as push_ablation

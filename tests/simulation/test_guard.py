@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from connector.catalog.resource import Page, Resource
-from connector.pulls_new.ports import PullOptions, PullResult
-from connector.warehouse_new.stream import DeletionProof, Outcome
+from connector.pulls.ports import PullOptions, PullResult
+from connector.warehouse.stream import DeletionProof, Outcome
 from tests.simulation.checkers import check_commit, find_differences, find_not_deleted
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import ORDINARY, PullScenario

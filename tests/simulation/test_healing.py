@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from connector.catalog.resource import Page, Resource
-from connector.warehouse_new.stream import DeletionProof, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, Outcome, UnreadableDetail
 from tests.simulation.checkers import find_differences
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import PullScenario

@@ -10,9 +10,9 @@ from datetime import datetime
 
 import pytest
 
-from connector.warehouse_new import landing
-from connector.warehouse_new.landing import StoredRow, Version
-from connector.warehouse_new.stream import FoundDetail
+from connector.warehouse import landing
+from connector.warehouse.landing import StoredRow, Version
+from connector.warehouse.stream import FoundDetail
 from tests.seeds import seeds
 from tests.simulation import history
 from tests.simulation.run import run

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.pulls_new import pull as pulls
+from connector.pulls import pull as pulls
 from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import KillPoint, Mirror
 from tests.simulation.scenario import PullScenario, get_scenario

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from connector.pulls_new.pull import ATTEMPTS_MAX
+from connector.pulls.pull import ATTEMPTS_MAX
 from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import Mirror, PullKilled
 from tests.simulation.run import run

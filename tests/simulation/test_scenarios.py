@@ -16,7 +16,7 @@ from operator import itemgetter
 import pytest
 
 from connector.catalog.resource import Page, Resource
-from connector.warehouse_new.stream import Outcome, UnreadableDetail
+from connector.warehouse.stream import Outcome, UnreadableDetail
 from tests.repository import ROOT
 from tests.seeds import seeds
 from tests.simulation.checkers import check_commit, find_differences

@@ -15,7 +15,7 @@ from typing import Literal
 from connector.catalog.resource import Page, Resource
 from connector.client.fit import misfit_of_id
 from connector.errors import NoAnswer, ServerFailed, UnreadableAnswer
-from connector.warehouse_new.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
 from tests.simulation.churn import RandomChanges
 from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.scenario import PullScenario

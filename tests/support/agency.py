@@ -20,15 +20,15 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.pulls.outcome import PullReport
+from connector.pulls.report import PullReport
 from connector.pulls.run import pull
-from connector.pulls.workspace import read_folder_identity, write_identity
+from connector.pulls.account import read_folder_identity, write_identity
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
-from connector.warehouse.duckdb_file import literal
+from connector.warehouse.file import literal
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import CommandResult, call, variables
 

@@ -18,14 +18,14 @@ from connector.catalog import CATALOG
 from connector.catalog.job import Job
 from connector.errors import WarehouseError
 from connector.warehouse import warehouse as warehouse_module
-from connector.warehouse.duckdb_file import (
+from connector.warehouse.file import (
     BLOCK_BYTES,
     has_waiting_process,
     open_file,
     transaction,
     wal_path,
 )
-from connector.warehouse.runs import Run, begin_run, finish_resource_run, last_runs
+from connector.state.runs import Run, begin_run, finish_resource_run, last_runs
 from connector.warehouse.state import report_notices, write_notice
 from connector.warehouse.stream import Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
@@ -50,8 +50,8 @@ def test_duckdb_draws_no_progress_bar_into_the_output_of_a_program(work_file: Pa
     program = f"""
 from pathlib import Path
 import duckdb
-from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.published_file import open_read_only
+from connector.warehouse.file import open_file
+from connector.warehouse.user_query import open_read_only
 setting = "SELECT current_setting('enable_progress_bar')"
 path = Path({str(work_file)!r})
 for session in (duckdb.connect(), open_file(path), open_read_only(path)):
@@ -213,7 +213,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.errors import WarehouseError
-from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.file import open_file
 try:
     with open_file(Path(sys.argv[1]), wait_seconds=float(sys.argv[2])) as connection:
         connection.execute("INSERT INTO sync.runs (run_id, started_at) VALUES ('theirs', now())")

@@ -7,7 +7,7 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
-from connector.warehouse.landing import LandedCounts
+from connector.warehouse.landing import Counts
 from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
@@ -25,7 +25,7 @@ from tests.warehouse.versions import (
 
 def commit_and_check(
     warehouse: Warehouse, *found: FoundDetail, at: float = 0, **rest: Any
-) -> LandedCounts:
+) -> Counts:
     """Commit these details and fields of `Commit`, and assert that the history is consistent."""
     fates = warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", timestamp_at(at))
     assert [] == find_violations(warehouse)
@@ -76,7 +76,7 @@ def test_an_unchanged_detail_adds_no_version(warehouse: Warehouse) -> None:
     fates = commit_and_check(warehouse, make_detail("1", 50, -500, skills="SQL", city="Bath"))
     commit_and_check(warehouse, items=(make_item("1", 70),))
 
-    assert LandedCounts(unchanged=1) == fates
+    assert Counts(unchanged=1) == fates
     assert [
         (CREATED, timestamp_at(-500), timestamp_at(0), timestamp_at(50), None)
     ] == list_validity(warehouse)
@@ -181,7 +181,7 @@ def test_a_status_listed_between_two_details_is_kept(warehouse: Warehouse) -> No
         ("rejected", True),
         ("placed", False),
     ] == kept
-    assert LandedCounts(unchanged=1) == fates
+    assert Counts(unchanged=1) == fates
 
 
 def test_a_detail_status_that_lists_cannot_show_is_not_a_change(warehouse: Warehouse) -> None:

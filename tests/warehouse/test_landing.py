@@ -16,8 +16,8 @@ from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.job import Job
 from connector.errors import WarehouseError
-from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.landing import LandedCounts
+from connector.warehouse.file import open_file
+from connector.warehouse.landing import Counts
 from connector.warehouse.state import read_bookmark, read_resource_state
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
@@ -35,7 +35,7 @@ def make_candidate(id: str, **fields: Any) -> FoundDetail:
     return FoundDetail(Candidate({"id": id, **stamps, **fields}), NOW)
 
 
-def commit_records(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> LandedCounts:
+def commit_records(warehouse: Warehouse, *found: FoundDetail, **rest: Any) -> Counts:
     """Commit these details and other fields of `Commit`."""
     return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
 
@@ -69,22 +69,22 @@ def test_unexpected_values_are_kept_and_reported_once(warehouse: Warehouse) -> N
 def test_new_changed_and_deleted_records_are_counted_with_one_row_per_id(
     warehouse: Warehouse,
 ) -> None:
-    assert LandedCounts(new=2) == commit_records(
+    assert Counts(new=2) == commit_records(
         warehouse, make_candidate("1"), make_candidate("2")
     )
     again = commit_records(
         warehouse, make_candidate("1"), make_candidate("2", city="Bath"), make_candidate("3")
     )
 
-    assert LandedCounts(new=1, changed=1, unchanged=1) == again
-    assert LandedCounts(deleted=1) == commit_records(
+    assert Counts(new=1, changed=1, unchanged=1) == again
+    assert Counts(deleted=1) == commit_records(
         warehouse, gone={"1": DeletionProof(NOW), "unknown": DeletionProof(NOW)}
     )
-    assert LandedCounts() == commit_records(warehouse, gone={"1": DeletionProof(NOW)})
+    assert Counts() == commit_records(warehouse, gone={"1": DeletionProof(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
     assert 2 == warehouse.query(CANDIDATES, lambda rows: rows.count_live())
     # A record that is read again after it was held for deleted lives again.
-    assert LandedCounts(changed=1) == commit_records(warehouse, make_candidate("1"))
+    assert Counts(changed=1) == commit_records(warehouse, make_candidate("1"))
     assert 3 == warehouse.query(CANDIDATES, lambda rows: rows.count_live())
 
 
@@ -97,7 +97,7 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
     )
     fates = warehouse.commit(JOBS, Commit(items=items), "run-1", NOW)
 
-    assert LandedCounts(listed=3) == fates
+    assert Counts(listed=3) == fates
     assert ("j3", "j2") == warehouse.query(JOBS, lambda rows: rows.queued(2, frozenset()))
     assert ("j2", "j1") == warehouse.query(JOBS, lambda rows: rows.queued(5, frozenset({"j3"})))
     first, last = items[0].created_at, items[2].created_at
@@ -105,7 +105,7 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
         JOBS, lambda rows: rows.created_between(first, last)
     )
     detail = FoundDetail(Job({**items[2].raw, "description": "d"}), NOW)
-    assert LandedCounts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
+    assert Counts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
     assert 2 == warehouse.read(read_resource_state, "jobs").pending
 
 

@@ -16,7 +16,7 @@ import pytest
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
-from connector.warehouse.runs import Run, last_runs, write_run
+from connector.state.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled

@@ -17,7 +17,7 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.models.project import Project, load_project
 from connector.models.runner import BuildResult
-from connector.warehouse.runs import Run, begin_run
+from connector.state.runs import Run, begin_run
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.models.small import build_file

@@ -6,27 +6,41 @@ open keeps reading it, a new reader opens the new one, and a crash leaves one of
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 
-from connector.warehouse_new.file import (
+from connector.catalog.field import parse_datetime
+from connector.errors import WarehouseError
+from connector.state.database import Database
+from connector.state.database import columns as columns_of
+from connector.state.journal import Journal
+from connector.state.quota import billing_period, request_uses
+from connector.state.row import to_columns
+from connector.state.runs import Publication
+from connector.warehouse.file import (
     Connection,
-    convert_errors,
-    copy_file,
     from_microseconds,
     open_file,
+    open_read_only,
     quoted,
     remove_file,
     staged,
     transaction,
 )
-from connector.warehouse_new.schema import ARROW_TYPES, Table, as_json, columns, create_table
-from connector.warehouse_new.warehouse import Warehouse
+from connector.warehouse.schema import (
+    ARROW_TYPES,
+    Table,
+    as_json,
+    columns,
+    create_table,
+    replace_surrogates,
+)
+from connector.warehouse.warehouse import Warehouse
 
 _RUN = "The run (`sync.runs.run_id`)."
 _RESOURCE = "The resource, by the name of its table in `landing`."
@@ -146,57 +160,57 @@ STATE_TABLES = (
         "outcome VARCHAR": "Outcome in the report.",
         "code VARCHAR": "Code of the problem (docs/PUSH.md), or empty.",
         "record_id VARCHAR": "Created or changed record.",
-        "updated_at VARCHAR": "The record's `updated_at` after the row's last write.",
+        "updated_at TIMESTAMPTZ": "The record's `updated_at` after the row's last write.",
         "same_batch VARCHAR": "Batch of the row whose values this row repeats.",
         "same_number BIGINT": "Number of the row whose values this row repeats.",
         "moved_at TIMESTAMPTZ": "Time of the last change of state.",
         "undone_at TIMESTAMPTZ": "Time of the undo, or null.",
-        "before JSON": "The record before the write; null for a create.",
-        "after JSON": "The values that were sent.",
-        "answer JSON": "Answers to the row's requests.",
+        "before JSON": "The record before an update, or as the create made it.",
+        "after JSON": "Values that the row writes, with personal data.",
+        "answer JSON": "Problems, warnings, and the attempts to send the row: each with its "
+        "exact body, its time and its end.",
     }), "One row per row of a pushed file, with its state and its record."),
 )  # fmt: skip
 """Tables of the state that are copied as a whole, with the columns for analysts."""
 
 
-class State(Protocol):
-    """The state of the account, which returns rows by column name."""
-
-    def rows(self, sql: str, *values: Any) -> Iterable[Any]:
-        """Return the rows of a query."""
-
-
-def make_draft(
-    warehouse: Warehouse, draft: Path, state: State, cycle_of: Mapping[str, date]
-) -> None:
+def make_draft(warehouse: Warehouse, draft: Path, database: Database, billing_day: int) -> None:
     """Copy the work file and the tables of the state to a new file `draft`.
 
-    `cycle_of` has the first day of the billing cycle of each day with requests. The caller holds
-    the account's lock. Raises a `WarehouseError`.
+    The caller holds the account's lock. Raises a `WarehouseError`.
     """
     remove_file(draft)
-    with warehouse.connection() as connection:
-        # After a checkpoint all data is in the file and none in a log next to it.
-        connection.execute("CHECKPOINT")
-        with convert_errors(draft):
-            copy_file(warehouse.work, draft)
+    warehouse.copy_to(draft)
+    journal = Journal(database)
+    rows: dict[str, list[Mapping[str, Any]]] = {
+        "sync.quota": [
+            {**columns_of(each), "cycle_begins": billing_period(each.day, billing_day).begins}
+            for each in request_uses(database)
+        ],
+        # A row that follows another one is shown with the outcome of that row.
+        "push.rows": [
+            to_columns(row) for each in journal.batches() for row in journal.rows(each.batch)
+        ],
+    }
     with open_file(draft) as connection, transaction(connection):
         for table in STATE_TABLES:
-            name = "requests" if table.name == "sync.quota" else table.name.split(".")[1]
-            rows = [dict(row) for row in state.rows(f"SELECT * FROM {name}")]
-            if table.name == "sync.quota":
-                rows = [{**row, "cycle_begins": cycle_of[row["day"]]} for row in rows]
-            copy_rows(connection, table, rows)
+            stored = f"SELECT * FROM {table.name.split('.')[1]}"
+            found = rows[table.name] if table.name in rows else map(dict, database.rows(stored))
+            copy_rows(connection, table, found)
 
 
 def copy_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace a table by rows of the state; columns that analysts do not need are left out."""
     connection.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
     create_table(connection, table)
-    listed = list(rows)
+    _insert(connection, table, list(rows))
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows of the state into their table."""
     stage = pa.table({
         column.name: pa.array(
-            [_value(row[column.name], column.type) for row in listed], ARROW_TYPES[column.type]
+            [_value(row[column.name], column.type) for row in rows], ARROW_TYPES[column.type]
         )
         for column in table.columns
     })  # fmt: skip
@@ -206,14 +220,72 @@ def copy_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, 
 
 def _value(value: Any, type: str) -> Any:
     """Return a value of the state for a column of this type."""
+    if value is None:
+        return None
     if type == "JSON":
-        return None if value is None else as_json(value)
-    if type.endswith("[]") and value is not None:
-        return json.loads(value) if isinstance(value, str) else list(value)
-    return date.fromisoformat(value) if type == "DATE" and isinstance(value, str) else value
+        return as_json(value)
+    if type.endswith("[]"):
+        return list(value)
+    if not isinstance(value, str):
+        return value
+    return _parse_timestamp(value) if type == "TIMESTAMPTZ" else replace_surrogates(value)
+
+
+def _parse_timestamp(text: str) -> datetime | None:
+    """Return a timestamp of the API; None if the text is no timestamp."""
+    try:
+        return parse_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+_PUBLICATIONS = next(each for each in STATE_TABLES if each.name == "sync.publications")
+
+
+def own_publication(path: Path) -> Publication | None:
+    """Return the publication that a published file contains, with the file's size.
+
+    None if there is no file, or if it was published without the schema `sync`.
+    """
+    if not path.exists():
+        return None
+    selected = ", ".join(
+        f"epoch_us({each.name})" if each.type == "TIMESTAMPTZ" else each.name
+        for each in _PUBLICATIONS.columns
+    )
+    try:
+        with open_read_only(path) as connection:
+            found = connection.execute(
+                f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+            ).fetchall()
+    except (WarehouseError, duckdb.Error):
+        return None
+    for row in found:
+        values: dict[str, Any] = {}
+        for column, value in zip(_PUBLICATIONS.columns, row, strict=True):
+            is_time = column.type == "TIMESTAMPTZ"
+            values[column.name] = from_microseconds(value) if is_time else value
+        lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+        return Publication(**{**values, **lists, "bytes": path.stat().st_size})
+    return None
+
+
+def write_publication(connection: Connection, publication: Publication) -> None:
+    """Replace the record of a publication in its draft."""
+    connection.execute(
+        "DELETE FROM sync.publications WHERE publication = ?", [publication.publication]
+    )
+    _insert(connection, _PUBLICATIONS, [columns_of(publication)])
 
 
 def data_time(connection: Connection) -> datetime | None:
-    """Return the latest time up to which a resource is verified: the models' "now"."""
-    ((at,),) = connection.execute("SELECT epoch_us(max(proven_at)) FROM sync.bookmarks").fetchall()
+    """Return the time of the data in a draft, which the models use as "now".
+
+    It is the latest time up to which a resource is verified, or the time of the last run before
+    the first verification.
+    """
+    ((at,),) = connection.execute(
+        "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
+        "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs)))"
+    ).fetchall()
     return from_microseconds(at)

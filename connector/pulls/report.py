@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from connector.catalog import declaration
 from connector.errors import ConnectorError, Forbidden, TryAgain, codes_of, count_noun
 from connector.log import shorten_name
-from connector.pulls_new.ports import PullResult
-from connector.pulls_new.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED
+from connector.pulls.ports import PullResult
+from connector.pulls.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED
 from connector.state.quota import MonthUse
 from connector.state.runs import ResourceRun
-from connector.warehouse_new.landing import Counts
-from connector.warehouse_new.queries import UnreadRecord
-from connector.warehouse_new.stream import Commit, Event
+from connector.warehouse.landing import Counts
+from connector.warehouse.queries import UnreadRecord
+from connector.warehouse.stream import Commit, Event
 
 if TYPE_CHECKING:
     # The type only: importing this module must not load the runner of models.

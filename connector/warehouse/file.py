@@ -14,6 +14,7 @@ import re
 import shutil
 import stat
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +30,7 @@ import pyarrow as pa
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import ConnectorError, WarehouseError, file_error
 from connector.log import compact_timestamp
+from connector.state.lock import WAIT_SECONDS, no_locks_error
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -39,17 +41,30 @@ ROW_GROUP_ROWS = 8_192
 
 SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
 
+MEMORY_MAX = "160MB"
+"""Memory limit of DuckDB; larger data spills to a folder next to the file."""
+
+KEEP_METADATA = "SET GLOBAL experimental_metadata_reuse"
+"""Setting that keeps the metadata of unchanged parts at checkpoints. It is on during a run, because
+otherwise checkpoints of a large file would mostly write metadata. The last checkpoint writes all.
+"""
+
+_RETRY_SECONDS = 0.05
+
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": STORAGE_VERSION,
     # Columns of small row groups do not fill larger blocks.
     "default_block_size": "16384",
-    "memory_limit": "160MB",
     # Commits are small: a second thread would slow them down.
     "threads": "1",
+    "allocator_background_threads": "true",
     # The log is applied when the file is closed, and not after some commits of a large load.
     "checkpoint_threshold": "1GB",
     # DuckDB merges row groups again and again while most of their rows are replaced.
     "max_vacuum_tasks": "0",
+    # Metadata kept by a checkpoint may point to blocks that are free now. DuckDB before 1.4.2
+    # follows such a pointer and cannot load the table.
+    "experimental_metadata_reuse": "false",
 }
 
 LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
@@ -79,16 +94,20 @@ _instances: defaultdict[Path, _Instance] = defaultdict(_Instance)
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[Connection]:
+def open_file(
+    path: Path, *, memory: str = MEMORY_MAX, wait_seconds: float = WAIT_SECONDS
+) -> Iterator[Connection]:
     """Open a connection to a DuckDB file, in UTC, and create the file if it is missing.
 
-    Raises a `WarehouseError`; if another program has the file open, it names the process.
+    No other process can open the file at the same time. Threads share one instance of DuckDB, with
+    the `memory` limit of the first one. Raises a `WarehouseError`: after `wait_seconds`, it names
+    the process that has the file open.
     """
     shared, name = _instances[path.absolute()], quoted(path.name.partition(".")[0])
     with convert_errors(path):
         with shared.lock:
             if shared.duckdb is None:
-                shared.duckdb = _attach(path, name)
+                shared.duckdb = _attach(path, name, memory, time.monotonic() + wait_seconds)
             connection = shared.duckdb.cursor()
             shared.users += 1
         try:
@@ -106,17 +125,25 @@ def open_file(path: Path) -> Iterator[Connection]:
                     instance.close()
 
 
-def _attach(path: Path, name: str) -> Connection:
+def _attach(path: Path, name: str, memory: str, until: float) -> Connection:
     """Return a new DuckDB instance with the file attached. Raises errors of DuckDB."""
     is_new = not path.exists()
     # Otherwise DuckDB would spill to the current directory of the process.
-    config = _CONFIG | {"temp_directory": f"{path.absolute()}.tmp"}
+    config = _CONFIG | {"memory_limit": memory, "temp_directory": f"{path.absolute()}.tmp"}
     instance = duckdb.connect(":memory:", config=config)
+    attach = (
+        f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
+        f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+    )
     try:
-        instance.execute(
-            f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
-            f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-        )
+        while True:
+            try:
+                instance.execute(attach)
+                break
+            except duckdb.Error as error:
+                if not _means_file_in_use(str(error)) or time.monotonic() >= until:
+                    raise
+            time.sleep(_RETRY_SECONDS)
         if is_new:
             path.chmod(FILE_MODE)
     except BaseException:
@@ -132,11 +159,23 @@ def open_read_only(path: Path) -> Iterator[Connection]:
     `duckdb.connect(path)` would return a file that this process already has open, although it may
     have been replaced since.
     """
-    with convert_errors(path), duckdb.connect(":memory:") as connection:
-        name = quoted(path.name.partition(".")[0])
-        connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
-        connection.execute(f"USE {name}; {SESSION}")
-        yield connection
+    try:
+        with convert_errors(path), duckdb.connect(":memory:") as connection:
+            name = quoted(path.name.partition(".")[0])
+            connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+            connection.execute(f"USE {name}; {SESSION}")
+            yield connection
+    except WarehouseError as error:
+        if error.code != "not_a_warehouse":
+            raise
+        raise WarehouseError(str(error), code=error.code, action=_REPLACE) from error
+
+
+_REPLACE = (
+    "Run 'connector publish', which replaces this file. If the work file is missing or damaged too,"
+    " restore a backup with 'connector restore FROM'."
+)
+"""Action for a damaged published file: nothing in it is lost while the work file exists."""
 
 
 @contextmanager
@@ -166,9 +205,9 @@ def staged(connection: Connection, table: pa.Table) -> Iterator[None]:
 # -- Files -----------------------------------------------------------------------------------------
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, action: str | None = None) -> None:
     """Create the folder, accessible only to its owner. Raises `WarehouseError`."""
-    with convert_errors(folder):
+    with convert_errors(folder, action):
         # One by one: otherwise the umask would determine the permissions of the parents.
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
@@ -242,8 +281,11 @@ def move_logs(path: Path) -> None:
 
 
 @contextmanager
-def convert_errors(path: Path) -> Iterator[None]:
-    """Raise errors of DuckDB and of the file system as `WarehouseError`."""
+def convert_errors(path: Path, action: str | None = None) -> Iterator[None]:
+    """Raise errors of DuckDB and of the file system as `WarehouseError`.
+
+    `action` replaces the action for a file in the data folder.
+    """
     try:
         yield
     except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
@@ -251,7 +293,25 @@ def convert_errors(path: Path) -> Iterator[None]:
     except duckdb.Error as error:
         raise _to_warehouse_error(path, str(error)) from error
     except OSError as error:
-        raise file_error(path, error) from error
+        raise file_error(path, error, action) from error
+
+
+def _means_file_in_use(message: str) -> bool:
+    """Return True if DuckDB's message means that another process or thread has the file open."""
+    is_locked = "Could not set lock" in message and not _means_no_locks(message)
+    return is_locked or "Unique file handle conflict" in message
+
+
+def _means_no_locks(message: str) -> bool:
+    """Return True if DuckDB's message means that the file system has no locks."""
+    lowered = message.lower()
+    return any(each in lowered for each in _LOCKLESS)
+
+
+_LOCKLESS = (
+    "locks are not supported",
+    *(os.strerror(each).lower() for each in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)),
+)
 
 
 def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
@@ -262,10 +322,8 @@ def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
         return WarehouseError(f"the log {path}.wal is damaged", code="damaged_log")
-    if "could not set lock" in lowered or "unique file handle conflict" in lowered:
-        holder = re.search(r"PID (\d+)", text)
-        name = f"process {holder.group(1)}" if holder else "another process"
-        return WarehouseError(f"{path} is used by {name}", code="warehouse_busy")
+    if "could not set lock" in lowered or _means_file_in_use(text):
+        return _to_lock_error(path, text)
     if any(each in lowered for each in ("not a valid duckdb", "serialization")):
         return WarehouseError(
             f"{path} is not a DuckDB database that this version can read", code="not_a_warehouse"
@@ -273,6 +331,15 @@ def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
     if "could not read enough bytes" in lowered or "corrupt" in lowered:
         return WarehouseError(f"{path} is incomplete or damaged", code="not_a_warehouse")
     return WarehouseError(f"{path} cannot be used: {text}")
+
+
+def _to_lock_error(path: Path, text: str) -> WarehouseError:
+    """Return the error for DuckDB's message that the file is locked or cannot be locked."""
+    if _means_no_locks(text):
+        return no_locks_error(path)
+    holder = re.search(r"PID (\d+)", text)
+    name = f"process {holder.group(1)}" if holder else "another process"
+    return WarehouseError(f"{path} is used by {name}", code="warehouse_busy")
 
 
 # -- Time ------------------------------------------------------------------------------------------

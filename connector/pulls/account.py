@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,10 +21,10 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.client.messages import Observer, Request
-from connector.errors import Misused, SettingsError, WarehouseError
+from connector.errors import Forbidden, Misused, NotFound, SettingsError, WarehouseError
 from connector.log import new_id
-from connector.pulls_new.ports import Purpose
-from connector.pulls_new.report import Progress, Watch
+from connector.pulls.ports import Purpose
+from connector.pulls.report import Progress, Watch
 from connector.settings import Settings
 from connector.state import runs as state_runs
 from connector.state.database import Database
@@ -32,11 +32,11 @@ from connector.state.lock import WAIT_SECONDS, Holder, hold
 from connector.state.quota import Quota
 from connector.state.runs import Identity, Run, Runs
 from connector.version import program_version
-from connector.warehouse_new import queries
-from connector.warehouse_new.file import make_folder
-from connector.warehouse_new.landing import read_bookmark
-from connector.warehouse_new.stream import Bookmark, Stream
-from connector.warehouse_new.warehouse import Warehouse
+from connector.warehouse import queries
+from connector.warehouse.file import make_folder
+from connector.warehouse.landing import read_bookmark
+from connector.warehouse.stream import Bookmark, Stream
+from connector.warehouse.warehouse import Warehouse
 
 WAIT_TOLD_SECONDS_MIN = 1.0
 """Shortest wait that is reported, in seconds."""
@@ -231,14 +231,8 @@ def claim_folder(
     if found is None:
         found = Identity(secrets.token_hex(8), address, "")
     check_address(found, address, warehouse)
-    warehouse.prepare()
-    current = replace(found, written_by=program_version())
-    # The state first: a state with an identity and a new work file is no loss.
-    if state_runs.read_identity(database) != current:
-        state_runs.write_identity(database, current)
-    if warehouse.read(queries.read_identity) != astuple(current):
-        warehouse.write(queries.write_identity, astuple(current))
-    return current
+    warehouse.prepare(loads_again=loads_again)
+    return write_identity(database, warehouse, found)
 
 
 def check_folder(
@@ -254,33 +248,75 @@ def check_folder(
         raise WarehouseError(
             f"{database.path} is missing or empty, so nothing is pulled or pushed. Lost with it: "
             f"{LOST_WITH_STATE}",
-            code="ledger_lost",
+            code="state_lost",
         )
-    if known is not None and landed is None and warehouse.published.exists() and not loads_again:
+    if landed is None and warehouse.published.exists() and not loads_again:
         raise WarehouseError(
-            f"{warehouse.work} is missing, and the history is in it",
-            action="Restore a backup with 'connector restore', or run 'connector pull --full', "
-            "which loads all records again and starts the history again.",
-            code="work_lost",
+            f"{warehouse.work} is missing, and the history is in it", code="work_lost"
         )
     if known is not None and landed is not None and known.folder != landed[0]:
+        origins = f"the state to one of {known.address}, the records to one of {landed[1]}"
+        if known.address == landed[1]:
+            origins = f"both are of {known.address}, but one was copied from another folder"
         raise WarehouseError(
-            f"{database.path} and {warehouse.work} belong to different data folders: the state to"
-            f" one of {known.address}, the records to one of {landed[1]}",
+            f"{database.path} and {warehouse.work} belong to different data folders: {origins}",
             code="folder_mixed",
         )
     return known
 
 
+def write_identity(database: Database, warehouse: Warehouse, identity: Identity) -> Identity:
+    """Write the identity, with the connector's current version, to both files and return it."""
+    current = replace(identity, written_by=program_version())
+    # The state first: a state with an identity and a new work file is no loss.
+    if state_runs.read_identity(database) != current:
+        state_runs.write_identity(database, current)
+    if warehouse.exists and warehouse.read(queries.read_identity) != astuple(current):
+        warehouse.write(queries.write_identity, astuple(current))
+    return current
+
+
+def check_files(settings: Settings) -> None:
+    """Raise `WarehouseError` if a file is lost or the files do not belong together.
+
+    Creates no file. Other errors of the files are raised as well.
+    """
+    with Database(settings.folder) as database:
+        check_folder(database, Warehouse(settings.folder))
+
+
 def check_address(identity: Identity, address: str, warehouse: Warehouse) -> None:
     """Raise `SettingsError` if the folder has the records of another address."""
-    if identity.address != address:
-        raise SettingsError(
-            f"base_url is {address}, but {warehouse.folder} contains the records of "
-            f"{identity.address}. Nothing was read, because records of two workspaces must not be "
-            "mixed",
-            action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR"
-            " to an empty folder. If the same workspace has moved, run 'connector doctor"
-            " --accept-move'.",
-            code="other_workspace",
-        )
+    if identity.address == address:
+        return
+    raise SettingsError(
+        f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
+        f"{address}. Nothing was read, because records of two workspaces must not be mixed",
+        action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR to"
+        " an empty folder. If the same workspace has moved, run 'connector doctor --accept-move'.",
+        code="other_workspace",
+    )
+
+
+async def find_first_existing(
+    client: Client, known: Iterable[tuple[str, str]]
+) -> tuple[str, str] | None:
+    """Return the first of these records (resource, id) that the API has; None if it has none.
+
+    Records that the key may not read are skipped. Raises `Forbidden` if it may read none of them.
+    """
+    is_checked, forbidden = False, None
+    for resource, id in known:
+        try:
+            if (await client.detail(resource, id)).id == id:
+                return resource, id
+            is_checked = True
+        except NotFound as error:
+            if not error.is_api_error:
+                raise
+            is_checked = True
+        except Forbidden as error:
+            forbidden = error
+    if forbidden is not None and not is_checked:
+        raise forbidden
+    return None

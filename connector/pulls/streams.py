@@ -1,8 +1,6 @@
-"""The two sides of a pull: the API and the local copy of one stream.
+"""One stream over HTTP and in the work file.
 
-`Api` and `Copy` are what the algorithm expects. `StreamApi` and `StreamCopy` are HTTP and the work
-file, and the simulator passes its world. The work file is queried in a thread, so that requests in
-progress do not wait for the disk.
+The work file is queried in a thread, so that requests in progress do not wait for the disk.
 """
 
 from __future__ import annotations
@@ -12,9 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TypeVar
 
 from connector.catalog.resource import Order, Page, Resource
 from connector.errors import (
@@ -30,9 +28,11 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.log import shorten_name
-from connector.warehouse_new.landing import Counts
-from connector.warehouse_new.queries import StreamQueries
-from connector.warehouse_new.stream import (
+from connector.pulls.account import RunContext
+from connector.pulls.ports import Purpose
+from connector.warehouse.landing import Counts
+from connector.warehouse.queries import StreamQueries
+from connector.warehouse.stream import (
     Commit,
     DeletionProof,
     FoundDetail,
@@ -41,9 +41,6 @@ from connector.warehouse_new.stream import (
     Stream,
     UnreadableDetail,
 )
-
-if TYPE_CHECKING:
-    from connector.pulls_new.account import RunContext
 
 T = TypeVar("T")
 
@@ -58,93 +55,11 @@ UNREAD_MAX, UNREAD_AMONG = 5, 100
 _UNREAD = (ServerFailed, NoAnswer, UnreadableAnswer, AnswerTooLarge, UnexpectedStatus)
 """Errors of one detail that do not affect other records."""
 
-Purpose = Literal["pull", "sweep", "scrub"]
-
-
-class Api(Protocol):
-    """Reads of one stream from the API. `purpose` is what the requests are counted as."""
-
-    purpose: Purpose
-
-    async def page(self, number: int, sort: str | None, order: Order) -> Page[Resource]:
-        """Return one page of the list."""
-
-    async def details(self, ids: Sequence[str]) -> dict[str, Outcome]:
-        """Return the details of at least one of these records; the others are asked for again."""
-
-
-class Copy(Protocol):
-    """Rows and queue of one stream in the local copy. Live rows are those that are not deleted."""
-
-    async def commit(self, commit: Commit) -> None:
-        """Write everything in one transaction."""
-
-    async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
-        """Return the rows with these ids, by id."""
-
-    async def differing(self, items: Collection[Resource]) -> set[str]:
-        """Return the ids of list items that differ from the loaded details."""
-
-    async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
-        """Return live ids created strictly between two times (None: no bound)."""
-
-    async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
-        """Return live ids, not queued, whose `updated_at` is strictly between two times."""
-
-    async def undated(self, after: datetime) -> tuple[str, ...]:
-        """Return live ids whose detail has no `updated_at`, or one after this time."""
-
-    async def oldest(self, count: int) -> tuple[str, ...]:
-        """Return the live ids whose details were read longest ago."""
-
-    async def count(self, before: datetime | None = None) -> int:
-        """Return the number of live rows, optionally of those created before a time."""
-
-    async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
-        """Return at most `count` queued ids, newest first, except `skip`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PullOptions:
-    """Options of a pull beyond the minimum number of requests.
-
-    Attributes:
-        is_full: Read every record again.
-        sweeps: Compare every page of the list, and read records that differ or are absent.
-        accepts_deletes: Accept all deletions, because the user has confirmed them.
-        verification_requests: Number of records to read again, those read longest ago first.
-    """
-
-    is_full: bool = False
-    sweeps: bool = False
-    accepts_deletes: bool = False
-    verification_requests: int = 0
-
-
-FEWEST_REQUESTS = PullOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class PullResult:
-    """Result of a stream's pull.
-
-    Attributes:
-        is_proven: True if the local copy is verified up to the bookmark's time.
-        reason: Reason why it is not verified.
-        total: Number of records according to the last list.
-        code: Error code that describes the next step, if deletions are held.
-    """
-
-    is_proven: bool
-    reason: str | None
-    total: int
-    code: str | None = None
-
 
 class StreamApi:
-    """Reads one stream over HTTP. Committed details go to `copy` even if the reading fails."""
+    """Reads one stream over HTTP. Details go to `copy`, if given, even if the reading fails."""
 
-    def __init__(self, context: RunContext, stream: Stream, copy: StreamCopy) -> None:
+    def __init__(self, context: RunContext, stream: Stream, copy: StreamCopy | None) -> None:
         self._context, self._stream, self._copy = context, stream, copy
         # A batch ends by time, so it could be too short to give up on details that fail slowly.
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
@@ -192,9 +107,10 @@ class StreamApi:
                 for each in workers:
                     each.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
-            with suppress(WarehouseError):
-                await self._copy.commit(Commit(records=found))
+            if self._copy is not None:
+                found = tuple(each for each in outcomes.values() if isinstance(each, FoundDetail))
+                with suppress(WarehouseError):
+                    await self._copy.commit(Commit(records=found))
             raise
         return outcomes
 

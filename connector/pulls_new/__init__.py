@@ -1,1 +1,0 @@
-"""Pulls: the algorithm, its two ports, and the run over several resources."""

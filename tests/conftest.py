@@ -19,7 +19,6 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
-from connector.state.runs import Identity
 from connector.warehouse.file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
@@ -118,13 +117,13 @@ class WarehouseTemplate:
         self._bytes = made.work.read_bytes()
         self.is_off = False
 
-    def prepare(self, warehouse: Warehouse, identity: Identity | None = None) -> None:
+    def prepare(self, warehouse: Warehouse, *, loads_again: bool) -> None:
         """Prepare the warehouse like `Warehouse.prepare`, from a copy if it has no files yet."""
         make_folder(warehouse.folder)
         if not self.is_off and not warehouse.published.exists():
             with convert_errors(warehouse.work):
                 self._copy_to(warehouse.work)
-        _prepare(warehouse, identity)
+        _prepare(warehouse, loads_again=loads_again)
 
     def _copy_to(self, work: Path) -> None:
         """Write the template to this path, unless a file exists there."""
@@ -165,8 +164,8 @@ def _warehouse_template(
     with pytest.MonkeyPatch.context() as patch:
         template = WarehouseTemplate(tmp_path_factory.mktemp("template"))
 
-        def prepare(warehouse: Warehouse, identity: Identity | None = None) -> None:
-            template.prepare(warehouse, identity)
+        def prepare(warehouse: Warehouse, *, loads_again: bool = False) -> None:
+            template.prepare(warehouse, loads_again=loads_again)
 
         patch.setattr(Warehouse, "prepare", prepare)
         yield template

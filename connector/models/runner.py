@@ -18,7 +18,8 @@ from connector.errors import ModelError
 from connector.models.project import Check, Kind, Node, Project, sql_errors
 from connector.models.seeds import create_seed_table
 from connector.warehouse.file import literal, quoted, transaction
-from connector.warehouse.schema import Column, complete_tables
+from connector.warehouse.publish import create_published_tables
+from connector.warehouse.schema import Column
 
 MEMORY_MAX = "1GB"
 """Memory limit of DuckDB while models are built; larger data spills to the disk."""
@@ -83,7 +84,7 @@ def describe(project: Project) -> TableColumns:
     """
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        complete_tables(connection, "memory")
+        create_published_tables(connection)
         for node in project.nodes.values():
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
             # Tables, because DuckDB would expand a view again in each model that reads it.

@@ -37,6 +37,7 @@ from connector.warehouse.schema import (
     Table,
     as_json,
     columns,
+    complete_tables,
     create_table,
     replace_surrogates,
 )
@@ -197,6 +198,13 @@ def make_draft(warehouse: Warehouse, draft: Path, database: Database, billing_da
             stored = f"SELECT * FROM {table.name.split('.')[1]}"
             found = rows[table.name] if table.name in rows else map(dict, database.rows(stored))
             copy_rows(connection, table, found)
+
+
+def create_published_tables(connection: Connection) -> None:
+    """Create all tables that a published file has before the models, without rows."""
+    complete_tables(connection, "the new file")
+    for table in STATE_TABLES:
+        create_table(connection, table)
 
 
 def copy_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:

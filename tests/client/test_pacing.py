@@ -11,7 +11,7 @@ from connector.client.client import Client, Limits
 from connector.client.limiter import RateLimiter
 from connector.client.messages import Request
 from connector.errors import RateLimited, ServerFailed, Stopped
-from connector.pulls.report import RequestTally
+from connector.pulls.account import RequestTally
 from connector.sandbox.server import Sandbox
 from tests.client.calls import KEY, RecordingObserver, make_client
 from tests.client.peer import RECORD, Peer, Reply, found, reply_after, send_json, send_nothing

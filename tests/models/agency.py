@@ -16,7 +16,9 @@ from connector.models.project import load_project
 from connector.models.publish import PublishResult, publish
 from connector.settings import Settings, load_settings
 from connector.warehouse.file import open_file
-from connector.state.runs import Publication, last_publications
+from connector.state.database import Database
+from connector.state.runs import Publication, Runs
+from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 
@@ -102,7 +104,12 @@ class PublishingAccount:
         return load_settings({}, {**self.environ, **more}, self.folder)
 
     def insert_rows(self, table: str, *rows: Mapping[str, Any]) -> None:
-        """Insert rows into a landing table of the work file, or into `schema.table`."""
+        """Insert rows into a landing table of the work file, `schema.table`, or the state."""
+        if table in {each.name for each in STATE_TABLES}:
+            with Database(self.warehouse.folder) as database:
+                for row in rows:
+                    database.put(table.split(".")[1], row)
+            return
         insert_rows(self.warehouse.work, table, *rows)
 
     def run_sql(self, *statements: str) -> None:
@@ -125,12 +132,13 @@ class PublishingAccount:
 
     @property
     def last_publication(self) -> Publication:
-        """Latest publication recorded in the work file."""
-        return self.warehouse.read(last_publications, 1)[0]
+        """Latest publication recorded in the state."""
+        with Database(self.warehouse.folder) as database:
+            return Runs(database).publications(1)[0]
 
     def list_leftover_files(self) -> list[str]:
         """Return names of files in the data folder that a publication must not leave behind."""
-        kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
+        kept = ("work.duckdb", "recruitment.duckdb", "state.sqlite", "lock")
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
 
 

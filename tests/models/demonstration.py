@@ -19,7 +19,8 @@ from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings import Settings, load_settings
 from connector.settings.folders import SEEDS_FOLDER
-from connector.state.runs import Run, begin_run, write_run
+from connector.state.database import Database
+from connector.state.runs import Run, Runs
 from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 
@@ -51,7 +52,8 @@ def load_generated_records(folder: Path, counts: Mapping[str, int]) -> Warehouse
     warehouse = Warehouse(folder)
     warehouse.prepare()
     run = Run("the-run", "pull", started_at=AT)
-    warehouse.write(begin_run, run)
+    with Database(folder) as database:
+        Runs(database).begin(run)
     with Store(clock=lambda: AT, random=random.Random(SEED)) as store:
         seed_store(store, counts, seed=SEED)
         types = tuple(store.records("content_types"))
@@ -63,7 +65,8 @@ def load_generated_records(folder: Path, counts: Mapping[str, int]) -> Warehouse
                 )
                 what = Commit(records=found, bookmark=Bookmark(proven_at=AT))
                 warehouse.commit(Stream(resource, parent), what, run.run_id, AT)
-    warehouse.write(write_run, Run("the-run", "pull", started_at=AT, ended_at=AT, outcome="done"))
+    with Database(folder) as database:
+        Runs(database).end(Run("the-run", "pull", started_at=AT, ended_at=AT, outcome="done"))
     return warehouse
 
 

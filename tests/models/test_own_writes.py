@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from connector.warehouse.file import open_file
+from connector.state.database import Database
 from tests.support.agency import published, rows
 from tests.support.command import COUNTS, KEY, call, variables
 
@@ -36,9 +36,9 @@ def test_a_push_and_its_undo_do_not_fail_the_comparison_with_the_api(tmp_path: P
         assert 0 == call(["undo", "last", "--apply"], environ).status
         undone = read_check_state()
         # The same audit still sees a list that does not count what is landed.
-        counts = "UPDATE sync.run_resources SET total = total + 1 WHERE resource = 'candidates'"
-        with open_file(tmp_path / "data" / "work.duckdb") as connection:
-            connection.execute(counts)
+        counts = "UPDATE run_resources SET total = total + 1 WHERE resource = 'candidates'"
+        with Database(tmp_path / "data") as database:
+            database.write(counts)
         assert 0 == call(["publish"], environ).status
         differing = read_check_state()
 

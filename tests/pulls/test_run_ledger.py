@@ -8,7 +8,7 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.client.messages import build_list_request
-from connector.pulls.report import RequestTally
+from connector.pulls.account import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings

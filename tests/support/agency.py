@@ -22,7 +22,7 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.pulls.report import PullReport
 from connector.pulls.run import pull
-from connector.pulls.account import read_folder_identity, write_identity
+from connector.pulls.account import check_folder, write_identity
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
@@ -173,7 +173,7 @@ def set_address(folder: Path, address: str) -> None:
     """Change the server's address that a copied data folder belongs to."""
     with Database(folder) as database:
         warehouse = Warehouse(folder)
-        found = read_folder_identity(database, warehouse)
+        found = check_folder(database, warehouse)
         assert found is not None
         write_identity(database, warehouse, replace(found, address=address))
 

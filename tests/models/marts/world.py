@@ -17,7 +17,8 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.models.project import Project, load_project
 from connector.models.runner import BuildResult
-from connector.state.runs import Run, begin_run
+from connector.warehouse.publish import STATE_TABLES
+from connector.warehouse.schema import create_table
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.models.small import build_file
@@ -38,6 +39,10 @@ class ModelWorld:
     def __init__(self, folder: Path) -> None:
         self.warehouse = Warehouse(folder)
         self.warehouse.prepare()
+        # A publication copies these tables from the state.
+        with self.warehouse.connection() as connection:
+            for table in STATE_TABLES:
+                create_table(connection, table)
         self.seeds = folder / "seeds"
         self.seeds.mkdir()
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
@@ -87,8 +92,9 @@ class ModelWorld:
         """Mark every resource as verified at `at`, which the models then use as the present."""
         for name in ("jobs", "candidates", "companies", "bookings", "leads"):
             self._commit(name, at, Commit(bookmark=Bookmark(proven_at=parse_timestamp(at))))
-        self.warehouse.write(
-            begin_run, Run(RUN, "pull", parse_timestamp(at), parse_timestamp(at), "done")
+        self.run_sql(
+            "INSERT INTO sync.runs (run_id, command, started_at, ended_at, outcome) VALUES "
+            f"('{RUN}', 'pull', '{at}:00Z', '{at}:00Z', 'done')"
         )
 
     def set_time_zone(self, name: str) -> None:
@@ -99,14 +105,14 @@ class ModelWorld:
 
     def run_sql(self, statement: str) -> None:
         """Run a statement in the work file."""
-        self.warehouse.release()
+        self.warehouse.close()
         with duckdb.connect(str(self.warehouse.work)) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(statement)
 
     def build(self, *models: str) -> BuiltWorld:
         """Build the named models with their parents, or all models if none is named."""
-        self.warehouse.release()
+        self.warehouse.close()
         project = load_project(seeds=self.seeds)
         select = [f"+{name}" for name in models]
         return BuiltWorld(

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
-from connector.errors import ConnectorError, Misused, SettingsError, file_error
+from connector.errors import CHOOSE_PATH, ConnectorError, Misused, SettingsError, file_error
 from connector.log import compact_timestamp
 from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
@@ -196,7 +196,7 @@ def find_backups(to: Path, account: str | None) -> list[Path]:
     try:
         return sorted(each for each in to.iterdir() if name.fullmatch(each.name))
     except OSError as error:
-        raise file_error(to, error) from error
+        raise file_error(to, error, CHOOSE_PATH) from error
 
 
 def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
@@ -206,7 +206,7 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
     staging = to / f".{_prefix(settings.account)}partial"
     partial = staging.with_suffix(".tar")
     try:
-        make_folder(to)
+        make_folder(to, CHOOSE_PATH)
         shutil.rmtree(staging, ignore_errors=True)
         partial.unlink(missing_ok=True)
         make_folder(staging)
@@ -216,7 +216,7 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
         partial.rename(to / name)
         sync_folder(to)
     except OSError as error:
-        raise file_error(to, error) from error
+        raise file_error(to, error, CHOOSE_PATH) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         with suppress(OSError):
@@ -326,7 +326,7 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
                 if digest.hexdigest() != unread.pop(member.name):
                     raise _damaged(path, f"{member.name} was changed")
     except (tarfile.TarError, EOFError, UnicodeDecodeError):
-        raise _damaged(path, "it is no tar file, or is cut off") from None
+        raise _damaged(path, "it is not a tar file, or its end is missing") from None
     except OSError as error:
         if folder is not None and path.exists():
             raise file_error(folder, error) from error
@@ -385,7 +385,7 @@ def _json_digest(values: Mapping[str, Any]) -> str:
 
 def _damaged(path: Path, reason: str) -> ConnectorError:
     """Return the error for a backup that cannot be used."""
-    return ConnectorError(f"{path} is damaged or no backup: {reason}", code="backup_damaged")
+    return ConnectorError(f"{path} is damaged, or is not a backup: {reason}", code="backup_damaged")
 
 
 # -- Restore ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ an interrupted undo is run again and finds the remaining rows.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.errors import ConnectorError, InDoubt, Misused, NotFound, Stopped
 from connector.pulls.outcome import Watch
 from connector.pulls.run_context import open_run
+from connector.pulls.workspace import check_files
 from connector.pushes.row import (
     Accepted,
     Answer,
@@ -225,6 +227,7 @@ async def undo(
         WarehouseError: A file of the data folder cannot be read or written.
     """
     started = time.monotonic()
+    await asyncio.to_thread(check_files, settings)
     batch = _batch_to_undo(settings, batch)
     async with open_run(
         settings, "undo", budget=budget, ignores_quota=ignores_quota, watch=watch, now=now,

@@ -1,17 +1,15 @@
 """Publication of the loaded rows: copy, build, check and replace the published file.
 
 The work file is only locked during the copy. A crash leaves the old file or the new one: the draft
-is invisible until the rename, and a leftover draft is overwritten. Two publishers run one after the
-other, so that the later one publishes the later state.
+is invisible until the rename, and a leftover draft is overwritten. The lock of the account makes
+publishers run one after the other, so that the later one publishes the later state.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +25,8 @@ from connector.models.runner import MEMORY_MAX, BuildResult, Watch, build
 from connector.models.seeds import AUDIT, find_unmapped, maps_any_value
 from connector.settings import Settings
 from connector.settings.folders import SEEDS_FOLDER
-from connector.warehouse.duckdb_file import convert_errors, hold_lock, open_file, transaction
+from connector.state.lock import hold
+from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import Publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import (
@@ -38,33 +37,6 @@ from connector.warehouse.work_file import (
 )
 
 _LOGGER = logging.getLogger(__name__)
-
-LOCK_FILE = "publishing.lock"
-
-WAIT_SECONDS = 900.0
-"""Seconds that a publisher waits for another; longer than any normal build."""
-
-
-@contextmanager
-def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the folder's exclusive lock for publications, which ends with the process.
-
-    Raises `WarehouseError` after `wait_seconds`, and another `WarehouseError` if the folder cannot
-    be written to.
-    """
-    path = folder / LOCK_FILE
-    with convert_errors(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(hold_lock(path, time.monotonic() + wait_seconds))
-        except TimeoutError:
-            raise WarehouseError(
-                f"another process has been publishing {path} for {wait_seconds:.0f} s",
-                action="Wait for the process or stop it. Then run 'connector publish'.",
-                code="warehouse_busy",
-            ) from None
-        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +97,7 @@ def publish(
     Raises:
         PublishingRefused: Checks of severity error have failed.
         ModelError: A model cannot be built.
+        LeaseHeld: Another process uses the account.
         WarehouseError: A file cannot be written. After every error the published file is unchanged,
             and `sync.publications` has the reason.
     """
@@ -133,7 +106,7 @@ def publish(
             f"no records are loaded in {settings.folder}",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
-    with publication_lock(settings.folder):
+    with hold(settings.folder, "publish"):
         return _Publishing(settings, run_id, now).run(watch)
 
 

@@ -15,6 +15,7 @@ from connector.models import publish as publishing
 from connector.models.project import load_project
 from connector.models.publish import PublishResult, publish
 from connector.settings import Settings, load_settings
+from connector.state.lock import LOCK_FILE
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Publication, last_publications
 from connector.warehouse.warehouse import Warehouse
@@ -130,7 +131,7 @@ class PublishingAccount:
 
     def list_leftover_files(self) -> list[str]:
         """Return names of files in the data folder that a publication must not leave behind."""
-        kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
+        kept = ("work.duckdb", "recruitment.duckdb", LOCK_FILE)
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import openpyxl
 import pytest
-
 from connector.ledger.journal_writer import PUSH_LEASE
+
 from connector.page import imports
 from connector.pulls.run import pull
 from connector.pulls.run_context import open_run

@@ -13,9 +13,9 @@ from connector.pushes.preview import PushFile
 from connector.pushes.report import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import Pusher
-from tests.state.test_lock import OtherProcess
 from tests.support.agency import settings_at
 from tests.support.command import call, variables
+from tests.support.processes import OtherProcess
 
 PEOPLE = (
     "first_name,last_name,email,employment_type\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-
 from connector.ledger.ledger import Ledger
+
 from connector.sandbox.server import Sandbox
 from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.state import read_identity

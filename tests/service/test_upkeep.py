@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from connector.ledger.ledger import Ledger
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import Ledger
 from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, diagnose
 from connector.settings import Settings, load_settings

@@ -6,6 +6,7 @@ import re
 import tomllib
 
 from connector.ledger.ledger_schema import LEDGER_VERSION
+
 from connector.operations.backup import FORMAT
 from connector.warehouse.duckdb_file import STORAGE_VERSION
 from connector.warehouse.schema import SCHEMA_VERSION

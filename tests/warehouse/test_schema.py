@@ -12,9 +12,9 @@ from typing import Any
 
 import duckdb
 import pytest
+from connector.ledger.ledger import Ledger
 
 from connector.errors import ConnectorError, WarehouseError
-from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables

@@ -167,7 +167,7 @@ def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> No
         ("select 1; select 2", "is not one SELECT statement"),
         ("", "is not one SELECT statement"),
         ("from read_csv('/etc/passwd')", "a query can read only the published file"),
-        ("from read_blob('{folder}/ledger.sqlite')", "a query can read only the published file"),
+        ("from read_blob('{folder}/state.sqlite')", "a query can read only the published file"),
         ("from '/etc/passwd'", "Table with name /etc/passwd does not exist"),
         ("copy landing.jobs to '{folder}/x.csv'", "is not one SELECT statement"),
         ("attach ':memory:' as x", "is not one SELECT statement"),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector.errors import ConnectorError, LeaseHeld, TryAgain
+from connector.errors import ConnectorError, AccountBusy, TryAgain
 from connector.pulls.outcome import Watch, explain
 from connector.settings import (
     ConfiguredAccount,
@@ -87,7 +87,7 @@ def to_failure(error: ConnectorError, context: Context | None = None) -> dg.Fail
     Dagster retries the step if the same request may succeed later without a change. It does not
     wait again for a process that uses the account: that one does the same work, or ends late.
     """
-    is_worth_it = isinstance(error, TryAgain) and not isinstance(error, LeaseHeld)
+    is_worth_it = isinstance(error, TryAgain) and not isinstance(error, AccountBusy)
     return dg.Failure(
         description=explain(error),
         metadata={"code": error.code, "action": error.action},

@@ -97,7 +97,7 @@ def publish(
     Raises:
         PublishingRefused: Checks of severity error have failed.
         ModelError: A model cannot be built.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be written. After every error the published file is unchanged,
             and `sync.publications` has the reason.
     """

@@ -123,7 +123,7 @@ def make_backup(
         Misused: `to` is in the folder that is backed up.
         SettingsError: There is nothing to back up.
         ConnectorError: The written file is damaged.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be used.
     """
     if keep is not None and keep < 1:
@@ -408,7 +408,7 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     Raises:
         ConnectorError: The backup is damaged, or belongs to another account or a newer version.
         Misused: The folder has files of an account.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be read or written. The restore can be repeated.
     """
     make_folder(settings.folder)

@@ -104,7 +104,7 @@ async def pull(
         Misused: The budget is 0, or ids were given without exactly one resource.
         UnusableId: No path can contain an id.
         SettingsError: The address or the key is missing.
-        LeaseHeld: Another pull of the account is running.
+        AccountBusy: Another pull of the account is running.
         WarehouseError: The run could not be recorded. Other failures are in the report.
     """
     names = select_resources(tuple(ids) if isinstance(ids, Mapping) else resources)

@@ -108,7 +108,7 @@ async def open_run(
         Misused: The budget is 0.
         SettingsError: The address or the key is missing, or the account may have been renamed.
         SettingsError: The folder has the records of another workspace.
-        LeaseHeld: Another process uses the account, and has not ended after `wait_seconds`.
+        AccountBusy: Another process uses the account, and has not ended after `wait_seconds`.
         WarehouseError: The files cannot be used.
     """
     if budget is not None and budget < 1:

@@ -223,7 +223,7 @@ async def undo(
         UnknownName: The batch is not in the journal.
         Misused: The budget is 0, or nothing was pushed.
         SettingsError: The address or the key is missing.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file of the data folder cannot be read or written.
     """
     started = time.monotonic()

@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from connector.errors import LeaseHeld
+from connector.errors import AccountBusy
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.support.agency import pulled, settings_of
@@ -51,7 +51,7 @@ def test_a_pull_sends_nothing_while_another_pull_runs(
         runs = call(["status", "--json"], environ).object["runs"]
 
     error = second.object["error"]
-    assert (1, "lease_held") == (second.status, error["code"])
+    assert (1, "account_busy") == (second.status, error["code"])
     assert f"the account is in use: pull (process {first.pid}, since " in error["message"]
     assert "connector status" in error["action"]
     assert f"Running: pull (process {first.pid}, since " in shown.out
@@ -88,7 +88,7 @@ def test_a_library_pull_is_rejected_while_another_process_uses_the_account(
         folder = settings_of(sandbox, tmp_path).make_folder()
         other = OtherProcess(folder)
         shorten_wait(monkeypatch)
-        with pytest.raises(LeaseHeld, match=f"process {other.process.pid},"):
+        with pytest.raises(AccountBusy, match=f"process {other.process.pid},"):
             pulled(sandbox, tmp_path)
         other.kill()
         assert [] == sandbox.log

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LeaseHeld
+from connector.errors import AccountBusy
 from connector.state.lock import Holder, has_locks, hold, holder_of
 from tests.support.processes import OtherProcess
 
@@ -22,7 +22,7 @@ def test_a_second_process_names_the_holder_when_its_time_is_over(
     tmp_path: Path, other: OtherProcess
 ) -> None:
     with (
-        pytest.raises(LeaseHeld, match=f"pull .process {other.process.pid},"),
+        pytest.raises(AccountBusy, match=f"pull .process {other.process.pid},"),
         hold(tmp_path, "push", wait_seconds=0),
     ):
         pass

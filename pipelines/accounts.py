@@ -17,7 +17,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector.errors import ConnectorError, AccountBusy, TryAgain
+from connector.errors import AccountBusy, ConnectorError, TryAgain
 from connector.pulls.outcome import Watch, explain
 from connector.settings import (
     ConfiguredAccount,

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from connector.atomic_files import create_private_file, write_atomically
-from connector.errors import ConnectorError, AccountBusy, SpreadsheetError, convert_file_errors
+from connector.errors import AccountBusy, ConnectorError, SpreadsheetError, convert_file_errors
 from connector.page.access import PageError
 from connector.pulls.outcome import Progress
 from connector.pushes.mappings import load_remembered

@@ -36,8 +36,8 @@ class PushScenario:
     command. `lag_seconds_max` is how long a new record is missing from lists. Other users perform
     an action of `others` up to `others_per_minute` times a minute, and `others_max` times in all.
     `rows` limits the size of the file, `connections` the rows in progress. `identified` is the
-    share of rows with an identity. With `fewer_fields`, the rows of the other file lack a field. `pulls`: a pull searches for rows in doubt between two
-    processes.
+    share of rows with an identity. `fewer_fields`: the rows of the other file lack a field.
+    `pulls`: a pull searches for rows in doubt between two processes.
     """
 
     about: str

@@ -174,10 +174,10 @@ def test_a_failed_push_leaves_the_file_in_the_inbox(
 def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
     tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = inbox / "people.csv"
+    file, more = inbox / "people.csv", GOOD.replace("ann@", "eve@")
     file.write_text(GOOD, encoding="utf-8")
     run = partial(archive_file, monkeypatch, sandbox, tmp_path)
-    kept = run(lambda: file.write_text(BAD, encoding="utf-8"))
+    kept = run(lambda: file.write_text(more, encoding="utf-8"))
     (again,) = scan_twice(tmp_path).waiting
     gone = run(file.unlink)
 
@@ -187,7 +187,7 @@ def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
         "people.20260304T050607Z-2.report.csv",
     ]
     assert sorted((kept.report.name, gone.report.name)) == list_names(inbox / "done")
-    assert hashlib.sha256(BAD.encode()).hexdigest() == again.digest
+    assert hashlib.sha256(more.encode()).hexdigest() == again.digest
 
 
 def test_a_linked_done_folder_is_rejected_and_the_file_stays(

@@ -211,7 +211,7 @@ def test_a_query_is_rejected_if_nothing_is_published_or_values_are_hashed(
 ) -> None:
     new = Analyst(analyst.sandbox, tmp_path / "data").push(IDS.format(1))
     hashed = Publication("p", datetime.now(UTC), personal="hash")
-    monkeypatch.setattr("connector.pushes.query_file.read_own_publication", lambda _: hashed)
+    monkeypatch.setattr("connector.pushes.query.read_own_publication", lambda _: hashed)
     pushed = analyst.push("select id, city, md5(first_name) as first_name from landing.candidates")
 
     assert "nothing has been published yet" in new.err

@@ -287,11 +287,11 @@ class ServerFailed(TryAgain, Answered):
     """5xx for a read: the server failed (API 7)."""
 
 
-class LeaseHeld(TryAgain):
-    """Another run of this kind is in progress, so this run sent nothing."""
+class AccountBusy(TryAgain):
+    """Another process uses the account, so this one sent nothing."""
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
-    action = "Wait until that run ends ('connector status' shows its progress), or stop it."
+    action = "Wait until that process ends ('connector status' shows its progress), or stop it."
 
 
 class NotTheApi(ConnectorError):
@@ -368,10 +368,6 @@ def quota_spent(message: str, resets_at: str | None = None) -> Stopped:
     """Return the error for a used-up month; `resets_at` is the time in ISO 8601, if known."""
     action = f"Run the same command again after {resets_at}. Loaded records are kept."
     return Stopped(message, code="quota_spent", action=action if resets_at else None)
-
-
-class LeaseLost(Stopped):
-    """Another run took over, because this run was paused for too long."""
 
 
 # -- Files -----------------------------------------------------------------------------------------

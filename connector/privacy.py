@@ -420,7 +420,7 @@ async def purge(
 
     Raises:
         Misused: A record is unknown or the platform still has it, or pushed rows are unconfirmed.
-        LeaseHeld: A pull or a push is running.
+        AccountBusy: A pull or a push is running.
         PublishingRefused: The published file could not be built again. Run the purge again.
         WarehouseError: A file cannot be used. Run the purge again.
     """

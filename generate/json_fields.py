@@ -58,11 +58,11 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},
     "restore": {
         "": "made_at version files waiting purges published",
-        "--check": "whole made_at account version work ledger files format digest",
+        "--check": "whole made_at account version work state files format digest",
     },
     "status": {
         "": "folder resources runs problems is_lost? published? unpublished?"
-        " left? month? limit_per_minute? leases?",
+        " left? month? limit_per_minute? running?",
         "--all": "accounts exit_status?",
         "--check": "ok at accounts",
     },

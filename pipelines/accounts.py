@@ -17,7 +17,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector.errors import ConnectorError, LeaseHeld, TryAgain
+from connector.errors import AccountBusy, ConnectorError, TryAgain
 from connector.pulls.report import Watch, explain
 from connector.settings import (
     ConfiguredAccount,
@@ -81,16 +81,13 @@ Context = dg.AssetExecutionContext | dg.OpExecutionContext
 """Context of a step that may be retried."""
 
 
-def to_failure(
-    error: ConnectorError, context: Context | None = None, *, waits: bool = False
-) -> dg.Failure:
+def to_failure(error: ConnectorError, context: Context | None = None) -> dg.Failure:
     """Return the error as a failure that Dagster shows without a traceback.
 
     Dagster retries the step if the same request may succeed later without a change. It does not
-    wait for another run's lease, because that run does the same work. The exception is a run that
-    `waits`: it replaces a killed run whose lease may not have expired yet.
+    wait again for a process that uses the account: that one does the same work, or ends late.
     """
-    is_worth_it = isinstance(error, TryAgain) and (waits or not isinstance(error, LeaseHeld))
+    is_worth_it = isinstance(error, TryAgain) and not isinstance(error, AccountBusy)
     return dg.Failure(
         description=explain(error),
         metadata={"code": error.code, "action": error.action},

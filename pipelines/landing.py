@@ -52,9 +52,6 @@ RETRIES = dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL
 CHECK = "matches_api_total"
 """The check of each resource: the table has as many live rows as the API reports."""
 
-RETRY_TAG = "dagster/retry_number"
-"""Tag of a run that Dagster started to replace an interrupted one."""
-
 
 class PullConfig(dg.Config):
     """Options of the pull."""
@@ -157,7 +154,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         try:
             report = asyncio.run(_pull_and_resolve(pulling, settings, context.log))
         except ConnectorError as error:
-            raise to_failure(error, context, waits=RETRY_TAG in context.run.tags) from None
+            raise to_failure(error, context) from None
         warehouse = Warehouse(settings.folder)
         missing = [each for each in report.resources.values() if each.outcome not in LOADED]
         for name, result in report.resources.items():

@@ -135,9 +135,9 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     """Back up an account's folder to one file in the folder TO.
 
     Contains the work file with its history, state, published file, seeds, inbox and report. Does
-    not contain the API key. You can run it during a pull or a push. The backup is read again and
-    checked before it gets its name. Only its owner can read it. It contains personal data, also of
-    people who are purged later.
+    not contain the API key. It waits up to 60 seconds for a pull or a push. The backup is read
+    again and checked before it gets its name. Only its owner can read it. It contains personal
+    data, also of people who are purged later.
     """
     terminal, status, objects = session.terminal, 0, list[dict[str, Any]]()
 

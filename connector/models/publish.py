@@ -93,6 +93,7 @@ def publish(
     Raises:
         PublishingRefused: Checks of severity error have failed.
         ModelError: A model cannot be built.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be written. After every error the published file is unchanged,
             and `sync.publications` has the reason.
     """

@@ -7,7 +7,6 @@ the folder last: without it every command refuses the folder, and the restore ca
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import json
@@ -32,6 +31,7 @@ from connector.settings.folders import INBOX_FOLDER, MAPS_FOLDER, SEEDS_FOLDER, 
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.state import database as state
 from connector.state.database import STATE_FILE, Database
+from connector.state.lock import hold
 from connector.state.runs import Backup, Restore, note_restore, put_backup
 from connector.version import program_version
 from connector.warehouse.file import make_folder
@@ -45,7 +45,9 @@ FOLDERS = (SEEDS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 FILES = (PUBLISHED_FILE, REPORT_FILE)
 """Files in a backup in addition to the work file and the state."""
 
-BACKUP_LOCK = "backup.lock"
+BACKUP = "backup"
+"""What the holder of the account's lock does during a backup."""
+
 STAGING = ".restoring"
 """Folder in the account's folder to which a backup is unpacked."""
 
@@ -114,13 +116,13 @@ def make_backup(
 ) -> BackupResult:
     """Back up the account's folder to a new file in the folder `to`, which is created if missing.
 
-    With `keep`, remove older backups of the account in `to`, so that this number remains. A pull or
-    a push may run at the same time.
+    With `keep`, remove older backups of the account in `to`, so that this number remains.
 
     Raises:
         Misused: `to` is in the folder that is backed up.
         SettingsError: There is nothing to back up.
         ConnectorError: The written file is damaged.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be used.
     """
     if keep is not None and keep < 1:
@@ -136,9 +138,9 @@ def make_backup(
             f"no records are loaded in {folder}, so there is nothing to back up",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
-    # A backup without the journal of pushes must not replace older, complete backups.
-    check_files(settings)
-    with _hold_lock(folder):
+    with hold(folder, BACKUP):
+        # A backup without the journal of pushes must not replace older, complete backups.
+        check_files(settings)
         backup = Backup(now())
         _record(folder, backup)
         try:
@@ -152,29 +154,6 @@ def make_backup(
     for each in removed:
         each.unlink(missing_ok=True)
     return replace(result, removed=tuple(removed))
-
-
-@contextmanager
-def _hold_lock(folder: Path) -> Iterator[None]:
-    """Hold a lock that the system releases when the process ends, however it ends."""
-    with open(folder / BACKUP_LOCK, "w", opener=_open_private) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read."""
-    return os.open(path, flags, 0o600)
-
-
-def is_backup_running(folder: Path) -> bool:
-    """Return True if a process is making a backup of the folder."""
-    with suppress(FileNotFoundError), open(folder / BACKUP_LOCK) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _record(folder: Path, backup: Backup) -> None:
@@ -428,8 +407,16 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     Raises:
         ConnectorError: The backup is damaged, or belongs to another account or a newer version.
         Misused: The folder has files of an account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be read or written. The restore can be repeated.
     """
+    make_folder(settings.folder)
+    with hold(settings.folder, "restore"):
+        return _restore(settings, source, former)
+
+
+def _restore(settings: Settings, source: Path, former: Path | None) -> RestoreResult:
+    """Restore the folder, whose lock the caller holds."""
     folder, at = settings.folder, datetime.now(UTC)
     staging = folder / STAGING
     is_interrupted = staging.exists() and not (folder / STATE_FILE).exists()
@@ -438,7 +425,6 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
             f"{folder} is not empty: it contains {', '.join(there)}",
             action="Move these files to another folder, or set CONNECTOR_DATA_DIR to a new folder.",
         )
-    make_folder(folder)
     try:
         shutil.rmtree(staging, ignore_errors=True)
         make_folder(staging)

@@ -23,7 +23,7 @@ from connector.errors import (
     count_noun,
     end_sentence,
 )
-from connector.operations.backup import is_backup_running
+from connector.operations.backup import BACKUP
 from connector.pulls.account import check_address, check_folder
 from connector.pulls.report import can_retry, next_action
 from connector.settings import Settings
@@ -99,7 +99,6 @@ class AccountState:
         quota: Requests of the month; None if none was ever counted.
         holder: Process that uses the account now.
         backups: Latest backups, newest first.
-        is_backing_up: True while a process makes a backup.
         is_work_lost: True if the work file is missing although a file was published.
     """
 
@@ -112,7 +111,6 @@ class AccountState:
     holder: Holder | None = None
     pushes: PushHealth = field(default_factory=PushHealth)
     backups: Sequence[Backup] = ()
-    is_backing_up: bool = False
     is_work_lost: bool = False
 
     @property
@@ -158,7 +156,6 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                     holder=holder_of(settings.folder),
                     pushes=Journal(database).health(),
                     backups=latest_backups(database),
-                    is_backing_up=is_backup_running(settings.folder),
                 )
             if state.holder is None and not state.is_work_lost:
                 identity = check_folder(database, warehouse)
@@ -451,7 +448,8 @@ def _backup_failed(s: AccountState) -> Problem | None:
     if not s.backups:
         return None
     last = s.backups[0]
-    if last.file is None and not (last.ended_at is None and s.is_backing_up):
+    is_under_way = last.ended_at is None and s.holder is not None and s.holder.name == BACKUP
+    if last.file is None and not is_under_way:
         return Problem(
             "backup_failed",
             "the last backup failed",

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from connector.atomic_files import create_private_file, write_atomically
-from connector.errors import ConnectorError, LeaseHeld, SpreadsheetError, convert_file_errors
+from connector.errors import AccountBusy, ConnectorError, SpreadsheetError, convert_file_errors
 from connector.page.access import PageError
 from connector.pulls.report import Progress
 from connector.pushes.mappings import load_remembered
@@ -697,7 +697,7 @@ async def _when_free(run: Run, work: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await work()
-        except LeaseHeld as held:
+        except AccountBusy as held:
             run.phase, run.waits_for = "waits", str(held)
             await asyncio.sleep(_WAIT_SECONDS)
 

@@ -163,7 +163,7 @@ async def open_run(
         Misused: The budget is 0.
         SettingsError: The address or the key is missing, or the folder has the records of another
             address.
-        LeaseHeld: Another process still holds the lock.
+        AccountBusy: Another process still holds the lock.
         WarehouseError: The files cannot be used, or do not belong together.
     """
     if budget is not None and budget < 1:

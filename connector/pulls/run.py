@@ -109,7 +109,7 @@ async def pull(
         Misused: The budget is 0, or ids were given without exactly one resource.
         UnusableId: No path can contain an id.
         SettingsError: The address or the key is missing, or the folder has other records.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: The run could not be recorded. Other failures are in the report.
     """
     names = select_resources(tuple(ids) if isinstance(ids, Mapping) else resources)

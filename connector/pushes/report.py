@@ -198,7 +198,7 @@ async def push(
     Raises:
         Misused: Options do not fit each other. Nothing was sent; likewise for `UnknownName` and
             `SpreadsheetError`.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file of the data folder cannot be read or written.
     """
     if file.resource not in ORDER:

@@ -74,7 +74,10 @@ PAGES_MAX, STARTS_MAX, DETAILS_MAX = 20, 3, 10
 
 _RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
 
-_DOUBTS: Mapping[str, str] = {
+UNANSWERED = "not answered"
+"""What is known of an attempt without an answer."""
+
+DOUBTS: Mapping[str, str] = {
     "not_found": "the row was sent and {answered}, but its record is not found",
     "not_converted": "the conversion was sent and {answered}, but the lead is unchanged",
     "attempts_spent": "the row was sent several times, the last time {answered}",
@@ -250,8 +253,8 @@ class _Work:
     async def hold(self, code: str, ids: Sequence[str] = ()) -> None:
         """Leave the row to a person. `ids` are records that may be its own."""
         answers = [each.answer for each in self.row.current if each.is_lost]
-        answered = (answers[-1] if answers else None) or "not answered"
-        message = _DOUBTS[code].format(answered=answered)
+        answered = (answers[-1] if answers else None) or UNANSWERED
+        message = DOUBTS[code].format(answered=answered)
         problem = Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE)
         await self.end("held", "held", code, (*self.altered, problem))
 

@@ -131,7 +131,7 @@ async def send(
     Raises:
         Misused: The budget is 0.
         SettingsError: The address or the key is missing.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         ConnectorError: The folder was restored, and the resource not pulled since.
         WarehouseError: Nothing could be recorded. Every other error is in the report.
     """

@@ -8,6 +8,7 @@ an interrupted undo is run again and finds the remaining rows.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -23,7 +24,7 @@ from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
 from connector.client.client import Client
 from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.errors import ConnectorError, InDoubt, Misused, NotFound, Stopped
-from connector.pulls.account import open_run
+from connector.pulls.account import check_files, open_run
 from connector.pulls.report import Watch
 from connector.pushes.row import (
     Accepted,
@@ -221,10 +222,11 @@ async def undo(
         UnknownName: The batch is not in the journal.
         Misused: The budget is 0, or nothing was pushed.
         SettingsError: The address or the key is missing.
-        LeaseHeld: Another process uses the account.
+        AccountBusy: Another process uses the account.
         WarehouseError: A file of the data folder cannot be read or written.
     """
     started = time.monotonic()
+    await asyncio.to_thread(check_files, settings)
     batch = _batch_to_undo(settings, batch)
     async with open_run(
         settings, "undo", budget=budget, ignores_quota=ignores_quota, watch=watch, now=now,

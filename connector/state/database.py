@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, date, datetime
@@ -185,6 +185,11 @@ class Database:
         """Return the rows of a query."""
         with self.open() as connection:
             return connection.execute(sql, [to_column(each) for each in values]).fetchall()
+
+    def records(self, make: Callable[[Any], T], sql: str, *values: Any) -> list[T]:
+        """Return what `make` makes of each row of a query. A row that it cannot read is damage."""
+        with convert_errors(self.path):
+            return [make(each) for each in self.rows(sql, *values)]
 
     def write(self, sql: str, *values: Any) -> int:
         """Execute a statement in a transaction, and return the number of rows that it changed."""

@@ -111,15 +111,15 @@ class Journal:
 
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, the latest first."""
-        found = self._database.rows("SELECT * FROM batches ORDER BY begun_at DESC, batch DESC")
-        return tuple(map(_batch, found))
+        sql = "SELECT * FROM batches ORDER BY begun_at DESC, batch DESC"
+        return tuple(self._database.records(_batch, sql))
 
     def batch(self, name: str) -> Batch:
         """Return the batch with this name. Raises `UnknownName`."""
-        found = self._database.rows("SELECT * FROM batches WHERE batch = ?", name)
+        found = self._database.records(_batch, "SELECT * FROM batches WHERE batch = ?", name)
         if not found:
             raise UnknownName("batch", name, [each.batch for each in self.batches()])
-        return _batch(found[0])
+        return found[0]
 
     def has_batch(self, resource: str, digest: str | None = None) -> bool:
         """Return True if the resource was ever pushed; with a `digest`, from this very file."""
@@ -184,7 +184,8 @@ class Journal:
 
     def _unfinished_batch(self, plan: Plan, policy: Policy) -> Batch | None:
         """Return the latest unfinished batch of the same file, policy and rows."""
-        found = self._database.rows(
+        found = self._database.records(
+            _batch,
             "SELECT * FROM batches AS b WHERE digest = ? AND resource = ? AND mode = ?"
             " AND policy = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM rows"
             " WHERE batch = b.batch AND state IN ('planned', 'sent')))"
@@ -192,7 +193,7 @@ class Journal:
             *(plan.digest, plan.resource, plan.mode, _policy_text(policy)),
         )
         wanted = {row.number for row in plan.rows}
-        for each in map(_batch, found):
+        for each in found:
             numbers = self._database.rows("SELECT number FROM rows WHERE batch = ?", each.batch)
             if {number for (number,) in numbers} == wanted:
                 return each
@@ -260,13 +261,14 @@ class Journal:
 
     def rows(self, batch: str) -> list[Row]:
         """Return all rows of a batch by number. One that follows another has its outcome."""
-        found = self._database.rows("SELECT * FROM rows WHERE batch = ? ORDER BY number", batch)
-        return [self._resolved(from_columns(each)) for each in found]
+        sql = "SELECT * FROM rows WHERE batch = ? ORDER BY number"
+        return [self._resolved(row) for row in self._database.records(from_columns, sql, batch)]
 
     def row(self, key: RowKey) -> Row | None:
         """Return a row; None if it is missing."""
         sql = "SELECT * FROM rows WHERE batch = ? AND number = ?"
-        return next((self._resolved(from_columns(r)) for r in self._database.rows(sql, *key)), None)
+        found = self._database.records(from_columns, sql, *key)
+        return self._resolved(found[0]) if found else None
 
     def _resolved(self, row: Row) -> Row:
         """Return the row with the outcome, the record and the problems of the row it follows."""
@@ -284,20 +286,18 @@ class Journal:
 
         Before them come rows of earlier batches that rows of this batch follow.
         """
-        found = self._database.rows(
+        return self._database.records(
+            from_columns,
             "SELECT * FROM rows WHERE state IN ('planned', 'sent') AND (batch = ?1 OR is_open AND"
             " (batch, number) IN (SELECT same_batch, same_number FROM rows WHERE batch = ?1"
             " AND code = 'taken_over')) ORDER BY batch = ?1, batch, number",
             batch,
         )
-        return list(map(from_columns, found))
 
     def unconfirmed(self) -> list[Row]:
         """Return the rows of all batches that were sent and whose fate is unknown."""
-        found = self._database.rows(
-            "SELECT * FROM rows WHERE state IN ('sent', 'held') ORDER BY batch, number"
-        )
-        return list(map(from_columns, found))
+        sql = "SELECT * FROM rows WHERE state IN ('sent', 'held') ORDER BY batch, number"
+        return self._database.records(from_columns, sql)
 
     def save(self, row: Row) -> None:
         """Replace a row by its present form. A row that has ended never changes again."""
@@ -321,7 +321,8 @@ class Journal:
         """
         wanted, found = list(prints), dict[str, Row]()
         for start in range(0, len(wanted), _VALUES_AT_ONCE):
-            rows = self._database.rows(
+            rows = self._database.records(
+                lambda each: (each["fingerprint"], from_columns(each)),
                 "SELECT * FROM rows AS r WHERE fingerprint IN (SELECT value FROM json_each(?))"
                 " AND undone_at IS NULL AND batch <> ? AND (is_open OR outcome IN ('created',"
                 " 'converted') OR (outcome = 'not_applied' AND operation = 'create')"
@@ -331,9 +332,8 @@ class Journal:
                 " AND state <> 'refused' ORDER BY is_open DESC, moved_at DESC",
                 *(wanted[start : start + _VALUES_AT_ONCE], exclude_batch),
             )
-            for each in rows:
-                if each["fingerprint"] not in found:
-                    found[each["fingerprint"]] = from_columns(each)
+            for print_, row in rows:
+                found.setdefault(print_, row)
         return found
 
     def taken(self, key: RowKey, ids: Collection[str]) -> frozenset[str]:
@@ -352,16 +352,17 @@ class Journal:
 
     def rivals(self, row: Row) -> list[Row]:
         """Return other rows that may be creating a record of the same resource."""
-        found = self._database.rows(
+        found = self._database.records(
+            from_columns,
             "SELECT * FROM rows WHERE is_open AND operation = 'create' AND resource = ?"
             " AND NOT (batch = ? AND number = ?)",
             *(row.resource, *row.key),
         )
-        return [each for each in map(from_columns, found) if each.parent == row.parent]
+        return [each for each in found if each.parent == row.parent]
 
     def open_subjects(self) -> dict[str, RowKey]:
         """Return the row with an open write, by the record or identity that it writes."""
-        found = map(from_columns, self._database.rows("SELECT * FROM rows WHERE is_open"))
+        found = self._database.records(from_columns, "SELECT * FROM rows WHERE is_open")
         return {str(subject(row)): row.key for row in found if not row.is_nameless}
 
     def empty(self, keys: Iterable[RowKey]) -> None:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from connector.errors import LeaseHeld, WarehouseError, file_error
+from connector.errors import AccountBusy, WarehouseError, file_error
 
 LOCK_FILE = "lock"
 
@@ -61,7 +61,7 @@ def hold(
         on_wait: Called once, with the holder, if the lock is not free.
 
     Raises:
-        LeaseHeld: Another process still holds the lock. The message names it.
+        AccountBusy: Another process still holds the lock. The message names it.
         WarehouseError: The file system has no locks, or the file cannot be made.
     """
     return AccountLock(folder.absolute(), holder, wait_seconds, on_wait)
@@ -113,7 +113,7 @@ class AccountLock:
             while not _lock(file, fcntl.LOCK_EX, self._folder):
                 other = _read_holder(self._folder)
                 if until is not None and time.monotonic() >= until:
-                    raise LeaseHeld(f"the account is in use: {other or 'by another process'}")
+                    raise AccountBusy(f"the account is in use: {other or 'by another process'}")
                 if self._on_wait is not None and not is_told:
                     self._on_wait(other)
                 is_told = True

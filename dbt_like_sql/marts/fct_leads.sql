@@ -33,12 +33,10 @@ leads as (
 ),
 
 pushed as (
-    select
-        rows.record_id as lead_id,
-        min(rows.moved_at) as pushed_at
-    from {{ source('push', 'rows') }} as rows
-    where rows.operation = 'convert' and rows.outcome = 'converted'
-    group by rows.record_id
+    select record_id as lead_id, min(moved_at) as pushed_at
+    from {{ source('push', 'rows') }}
+    where operation = 'convert' and outcome = 'converted'
+    group by record_id
 ),
 
 consultations as (

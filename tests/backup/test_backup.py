@@ -15,8 +15,6 @@ import duckdb
 import pytest
 
 from connector.errors import ConnectorError, Misused, SettingsError
-from connector.ledger.backups import Backups
-from connector.ledger.ledger import Ledger
 from connector.operations.backup import (
     BackupResult,
     check_backup,
@@ -25,6 +23,9 @@ from connector.operations.backup import (
     restore,
 )
 from connector.settings import Settings, load_settings
+from connector.state.database import Database
+from connector.state.lock import LOCK_FILE
+from connector.state.runs import latest_backups
 from connector.warehouse import schema
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import KEY, call, variables
@@ -41,8 +42,8 @@ def settings(tmp_path: Path) -> Settings:
     folder = settings.folder
     Warehouse(folder).prepare()
     (folder / "recruitment.duckdb").write_bytes(b"published")
-    with Ledger(folder) as ledger:
-        ledger.read_uses()
+    with Database(folder) as database:
+        database.note("anything", 1)
     for name, text in {
         "seeds/seed_users.csv": "id,name\n1,Ann\n",
         "maps/candidates-1.toml": 'resource = "candidates"',
@@ -67,11 +68,11 @@ def make_backup_next_to_data(settings: Settings, hours: int = 0) -> BackupResult
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file below a folder, except the ledger's write-ahead log."""
+    """Return the content of every file below a folder, except the lock and the state's log."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith("ledger.sqlite-")
+        if path.is_file() and path.name != LOCK_FILE and not path.name.startswith("state.sqlite-")
     }
 
 
@@ -100,15 +101,15 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
         names = set(tar.getnames())
 
     assert {
-        *("manifest.json", "work.duckdb", "ledger.sqlite", "recruitment.duckdb"),
+        *("manifest.json", "work.duckdb", "state.sqlite", "recruitment.duckdb"),
         *("seeds/seed_users.csv", "maps/candidates-1.toml"),
         *("inbox/candidates/next.csv", "inbox/candidates/push.toml"),
         "inbox/candidates/done/last.csv",
     } == names
     assert KEY.encode() not in made.file.read_bytes()
-    with Ledger(settings.folder) as ledger:
-        (last,) = Backups(ledger).latest_backups()
-    assert (AT, made.file) == (last.began_at, last.file)
+    with Database(settings.folder) as database:
+        (last,) = latest_backups(database)
+    assert (AT, str(made.file)) == (last.began_at, last.file)
     assert last.ended_at is not None
 
 
@@ -169,7 +170,7 @@ def write_hostile_backup(
         "account": None,
         "version": "0.1.0",
         "work": None,
-        "ledger": None,
+        "state": None,
         "files": {member_name: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
         "format": 1,
     }

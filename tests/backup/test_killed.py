@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from connector.errors import WarehouseError
-from connector.ledger.backups import Backups
-from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.operations.backup import check_backup, find_backups, make_backup, restore
 from connector.pulls.account import check_files, claim_folder
 from connector.settings import Settings, load_settings
+from connector.state.database import STATE_FILE, Database
+from connector.state.lock import LOCK_FILE
+from connector.state.runs import latest_restore
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 from tests.support.command import variables
@@ -43,8 +44,8 @@ def settings(tmp_path: Path) -> Settings:
     """Settings of an account with both databases and other files."""
     found = load_settings({}, variables(ADDRESS, tmp_path / "data"), tmp_path)
     Warehouse(found.folder).prepare()
-    with Ledger(found.folder) as ledger:
-        claim_folder(ledger, Warehouse(found.folder), ADDRESS)
+    with Database(found.folder) as database:
+        claim_folder(database, Warehouse(found.folder), ADDRESS)
     (found.folder / "recruitment.duckdb").write_bytes(b"published" * 1000)
     for name in ("seeds/seed_users.csv", "maps/candidates-1.toml", "inbox/jobs/next.csv"):
         (found.folder / name).parent.mkdir(parents=True)
@@ -53,12 +54,12 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return the files of an account but for its ledger and locks."""
+    """Return the files of an account but for its state and lock."""
     return {
         # The name of the folder for files of the inbox has a time.
         path.relative_to(folder).as_posix().partition("Z/")[2] or path.name: path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.startswith(LEDGER_FILE) and path.suffix != ".lock"
+        if path.is_file() and not path.name.startswith(STATE_FILE) and path.name != LOCK_FILE
     }
 
 
@@ -97,7 +98,7 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
             status, _ = server.call(["restore", made.file], environ, step)
             assert -signal.SIGKILL == status, (step, steps)
             killed = load_settings({}, environ, tmp_path)
-            if (killed.folder / LEDGER_FILE).exists():
+            if (killed.folder / STATE_FILE).exists():
                 seen.add("complete")
             elif Warehouse(killed.folder).exists:
                 seen.add("refused")
@@ -106,11 +107,11 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
             else:
                 seen.add("empty")
                 found = killed.folder.iterdir() if killed.folder.exists() else ()
-                assert {".restoring"} >= {each.name for each in found}
-            if not (killed.folder / LEDGER_FILE).exists():
+                assert {".restoring", LOCK_FILE} >= {each.name for each in found}
+            if not (killed.folder / STATE_FILE).exists():
                 restore(killed, made.file)
             assert whole == read_files(killed.folder), f"killed at step {step} of {steps}"
-            with Ledger(killed.folder) as ledger:
-                assert Backups(ledger).latest_restore() is not None
+            with Database(killed.folder) as database:
+                assert latest_restore(database) is not None
             shutil.rmtree(killed.folder)
     assert {"complete", "refused", "empty"} == seen

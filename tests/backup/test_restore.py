@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError
-from connector.ledger.backups import Backups
-from connector.ledger.ledger import Ledger
 from connector.operations.backup import restore
 from connector.privacy import purge
 from connector.sandbox.server import Sandbox
-from connector.sandbox.store import Store
+from connector.state.database import Database
+from connector.state.runs import latest_backups, latest_restore
 from tests.backup.aged_backup import COUNTS, BackedUpAccount
 from tests.support.agency import differences, published
 from tests.support.errors import has_code
@@ -48,10 +47,10 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
     done = restore(account.settings, made.file)
 
     assert ((), 0, True) == (done.waiting, done.purges, done.is_published)
-    with Ledger(account.data) as ledger:
-        restored, (backup,) = Backups(ledger).latest_restore(), Backups(ledger).latest_backups()
+    with Database(account.data) as database:
+        restored, (backup,) = latest_restore(database), latest_backups(database)
     assert restored is not None
-    assert (made.manifest.made_at, made.file) == (restored.made_at, backup.file)
+    assert (made.manifest.made_at, str(made.file)) == (restored.made_at, backup.file)
     before, people = account.count_writes(), account.emails()
     with pytest.raises(
         ConnectorError,
@@ -92,28 +91,3 @@ def test_purges_after_the_backup_are_repeated_after_a_restore(account: BackedUpA
     assert (0, 0) == (waiting.status, purged.status)
     assert [] == account.find_texts(EMAIL)
     assert [] == differences(account.sandbox, published(account.folder))
-
-
-def test_a_pull_after_restoring_a_backup_made_during_a_pull_equals_the_server(
-    tmp_path: Path,
-) -> None:
-    with Sandbox(counts=COUNTS) as sandbox:
-        account = BackedUpAccount(sandbox, tmp_path)
-        made = []
-
-        def between(store: Store) -> None:
-            if len(sandbox.log) == 12:
-                made.append(account.make_backup())
-
-        sandbox.between = between
-        account.pull()
-        sandbox.between = None
-        account.edit_server_records()
-        shutil.rmtree(account.data)
-
-        restore(account.settings, made[0].file)
-        with Ledger(account.data) as ledger:
-            assert () == ledger.leases()
-        account.pull()
-
-        assert [] == differences(sandbox, published(tmp_path))

@@ -146,7 +146,7 @@ def test_status_says_that_no_action_is_needed(tmp_path: Path) -> None:
     )
     assert (spent, 2000, 100) == (month["used"], month["limit"], month["reserve"])
     assert 2000 - 100 - spent == month["left_for_pulls"]
-    assert (None, []) == (with_json.object["left"], with_json.object["leases"])
+    assert (None, None) == (with_json.object["left"], with_json.object["running"])
     assert date.fromisoformat(month["begins"]) <= datetime.now(UTC).date()
 
 

@@ -115,7 +115,6 @@ def test_every_problem_of_a_row_is_shown(account: Account) -> None:
     assert 3 <= len(preview.rows[0]["_problem"].splitlines())
 
 
-@pytest.mark.xfail(reason="a warning holds back the whole file today")
 def test_a_row_with_a_warning_is_held_back_and_the_others_are_sent(account: Account) -> None:
     rows = [candidate(1), candidate(2, first_name="Ren?e")]
     file = account.csv("a.csv", rows)

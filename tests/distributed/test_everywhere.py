@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from distributed import LocalCluster
 import tests.pipelines.unsynced  # noqa: F401
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.state.lock import holder_of
 from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_pull_everywhere
 from tests.pipelines.running import open_instance
@@ -65,10 +65,10 @@ class ProjectSandboxes:
             nonlocal seen
             seen += 1
             if seen == KILLED_AT:
-                with closing(sqlite3.connect(self.data_folder(name) / "ledger.sqlite")) as ledger:
-                    ((pid,),) = ledger.execute("SELECT pid FROM leases WHERE name = 'pull'")
-                self.killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
+                holder = holder_of(self.data_folder(name))
+                assert holder is not None
+                self.killed.append(holder.pid)
+                os.kill(holder.pid, signal.SIGKILL)
 
         self.sandboxes[name].between = kill_once
 

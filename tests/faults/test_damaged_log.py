@@ -38,7 +38,7 @@ class CrashImageRecorder:
             return
         image = self._folder / f"image-{len(self.images)}"
         (image / "data").mkdir(parents=True)
-        # Only the work file, because the ledger still has the lease of this process.
+        # The state is copied when the pulls have ended.
         for each in (self._folder / "taken" / "data").glob("work.duckdb*"):
             shutil.copy(each, image / "data")
         self.images.append(image)
@@ -55,7 +55,7 @@ def make_crash_images(sandbox: Sandbox, folder: Path) -> list[Path]:
     images = [each for each in photographer.images if get_log_path(each).exists()]
     assert len(images) >= 4
     for image in images:
-        for each in (folder / "taken" / "data").glob("ledger.sqlite*"):
+        for each in (folder / "taken" / "data").glob("state.sqlite*"):
             shutil.copy(each, image / "data")
     return images
 

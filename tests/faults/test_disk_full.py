@@ -46,7 +46,7 @@ def test_a_full_disk_at_any_write_ends_with_an_error_and_an_intact_copy(
                 starved += 1
                 assert 1 == ended.status, (point, ended)
                 # SQLite reports a limited file size as a disk error, unlike a full disk.
-                named = ("disk is full", "ledger.sqlite cannot be used: disk I/O error")
+                named = ("disk is full", "state.sqlite cannot be used: disk I/O error")
                 assert any(each in ended.output for each in named), (point, ended.output)
                 found = rows(published(folder), "FROM landing.jobs ORDER BY id")
                 assert before == found, point

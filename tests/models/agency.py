@@ -15,9 +15,10 @@ from connector.models import publish as publishing
 from connector.models.project import load_project
 from connector.models.publish import PublishResult, publish
 from connector.settings import Settings, load_settings
-from connector.warehouse.file import open_file
+from connector.state.lock import LOCK_FILE
 from connector.state.database import Database
 from connector.state.runs import Publication, Runs
+from connector.warehouse.file import open_file
 from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
@@ -138,7 +139,7 @@ class PublishingAccount:
 
     def list_leftover_files(self) -> list[str]:
         """Return names of files in the data folder that a publication must not leave behind."""
-        kept = ("work.duckdb", "recruitment.duckdb", "state.sqlite", "lock")
+        kept = ("work.duckdb", "recruitment.duckdb", "state.sqlite", LOCK_FILE)
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ModelFailed, PublishingRefused, WarehouseError
-from connector.models.publish import publication_lock, publish
+from connector.models.publish import publish
 from connector.settings import load_settings
-from connector.state.runs import last_publications, read_own_publication
+from connector.state.lock import hold
+from connector.state.runs import last_publications, own_publication
 from tests.models.agency import LONG, PublishingAccount, list_columns
-from tests.support.errors import has_code
 
 
 def test_a_published_file_has_the_loaded_records_and_the_built_models(
@@ -36,7 +36,7 @@ def test_a_published_file_has_the_loaded_records_and_the_built_models(
     assert row.true_of is not None
     assert "2026-03-04T05:06:07+00:00" == row.true_of.isoformat()
     assert row == agency.last_publication
-    shown = read_own_publication(agency.published_file)
+    shown = own_publication(agency.published_file)
     assert shown is not None
     # The file cannot know how long its being put in place will take.
     assert row == replace(shown, ended_at=row.ended_at, seconds=row.seconds)
@@ -142,22 +142,13 @@ def test_files_left_by_a_crash_are_overwritten(agency: PublishingAccount) -> Non
     assert ["published", "interrupted"] == outcomes
 
 
-def test_two_publications_run_one_after_the_other(agency: PublishingAccount) -> None:
+def test_a_publication_waits_for_the_account(agency: PublishingAccount) -> None:
     done: list[str | None] = []
 
     def publish_in_thread() -> None:
         done.append(publish(agency.settings(CONNECTOR_MODELS="off")).publication.outcome)
 
-    with publication_lock(agency.warehouse.folder):
-        with (
-            pytest.raises(
-                WarehouseError,
-                match="another process has been publishing",
-                check=has_code("warehouse_busy"),
-            ),
-            publication_lock(agency.warehouse.folder, wait_seconds=0),
-        ):
-            pass
+    with hold(agency.warehouse.folder, "pull"):
         waiting = threading.Thread(target=publish_in_thread)
         waiting.start()
         agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})

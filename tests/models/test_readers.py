@@ -16,7 +16,7 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
 from connector.warehouse.file import open_file, transaction
-from connector.state.runs import last_publications, read_own_publication
+from connector.state.runs import last_publications, own_publication
 from connector.warehouse.warehouse import Warehouse
 from tests.models.agency import PublishingAccount
 from tests.models.killable_publisher import PublishedFileReader, PublisherForkServer
@@ -60,7 +60,7 @@ def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: P
             staying.start_reads()
             dies_at = 1 + (place * steps // KILLS + SEED) % steps
             assert -signal.SIGKILL == fork_server.publish(agency.environ, dies_at)[0]
-            shown = read_own_publication(agency.published_file)
+            shown = own_publication(agency.published_file)
             assert shown is not None, f"killed at step {dies_at} of {steps}"
         assert 0 == fork_server.publish(agency.environ)[0]
 

@@ -8,17 +8,14 @@ import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import openpyxl
 import pytest
 
-from connector.ledger.journal_writer import PUSH_LEASE
 from connector.page import imports
 from connector.pulls.run import pull
-from connector.pulls.account import open_run
-from connector.pushes import batch
+from connector.pushes import run
 from connector.pushes.report import push
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
@@ -26,6 +23,7 @@ from connector.settings import Settings
 from tests.page.serving import HEADINGS, OpenImport, Server, User, make_csv, serve
 from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
+from tests.support.processes import OtherProcess
 
 SETTLE_SECONDS = 0.2
 BO = "Bo,Li,bo@example.com,permanent"
@@ -377,31 +375,21 @@ def test_a_conversion_needs_its_own_confirmation(sandbox: Sandbox, tmp_path: Pat
         assert {"2": "converted"} == opened.send("convert")
 
 
-def test_a_push_waits_for_another_run_and_says_for_what(
+def test_a_push_waits_for_another_process_and_says_for_what(
     sandbox: Sandbox, server: Server, ann: User
 ) -> None:
     opened = ann.upload(make_csv(BO))
     opened.check()
-    held, free = Event(), Event()
-
-    async def hold() -> None:
-        async with open_run(server.imports.settings, "push", lease=PUSH_LEASE):
-            held.set()
-            await asyncio.to_thread(free.wait)
-
-    other = Thread(target=lambda: asyncio.run(hold()))
-    other.start()
-    held.wait()
+    other = OtherProcess(server.imports.settings.folder)
     try:
         ann.post(f"{opened.path}/send", {"version": opened.version, "accepted": []})
         waiting = opened.wait_for("phase", "waits")
         while not waiting["waits_for"]:
             waiting = opened.wait_for("phase", "waits")
-        assert "push" in waiting["waits_for"]
+        assert f"pull (process {other.process.pid}," in waiting["waits_for"]
         assert [] == people(sandbox)
     finally:
-        free.set()
-        other.join()
+        other.kill()
     opened.wait()
     assert ["Bo"] == people(sandbox)
 
@@ -433,7 +421,7 @@ def test_an_unconfirmed_row_is_resolved_by_the_user(
         return await push(settings, file, replace(options, policy=policy), **more)
 
     monkeypatch.setattr(imports, "push", push_without_waits)
-    monkeypatch.setattr(batch, "settle_seconds_min", lambda _: SETTLE_SECONDS)
+    monkeypatch.setattr(run, "settle_seconds", lambda _: SETTLE_SECONDS)
     with serve(sandbox, tmp_path, connections=1) as server, User(server) as user:
         opened = user.upload(make_csv(BO, CY, "Di,My,di@example.com,permanent"))
         opened.check()

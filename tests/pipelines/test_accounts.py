@@ -117,7 +117,7 @@ def test_each_run_reads_only_its_own_account(tmp_path: Path, sandboxes: dict[str
     for name, sandbox in sandboxes.items():
         data = tmp_path / "data" / name
         assert [] == differences(sandbox, data / "recruitment.duckdb")
-        assert (data / "ledger.sqlite").is_file()
+        assert (data / "state.sqlite").is_file()
         assert {200} == {each.status for each in sandbox.log}
         assert {name} == {
             event.partition for event in results[name].get_asset_materialization_events()

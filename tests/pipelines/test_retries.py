@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,6 @@ from dagster._core.instance.runs.run_domain import RunDomain
 
 from connector.catalog import CATALOG
 from connector.client.client import Client
-from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
@@ -26,7 +22,7 @@ from connector.warehouse.warehouse import Warehouse
 from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED
-from pipelines.landing import RETRY_TAG, landing_assets
+from pipelines.landing import landing_assets
 from tests.pipelines.running import (
     COUNTS,
     KEY,
@@ -37,6 +33,7 @@ from tests.pipelines.running import (
 )
 from tests.support.agency import rows
 from tests.support.clock import Time
+from tests.support.processes import OtherProcess, shorten_wait
 
 LEADS = KEYS["leads"]
 
@@ -108,7 +105,6 @@ def test_a_retry_pulls_only_the_failed_resources(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.usefixtures("skip_waits")
 def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -128,63 +124,28 @@ def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> No
     assert [{"jobs": COUNTS["jobs"]}] == landing
 
 
-def hold_the_lease(folder: Path) -> None:
-    """Make this process hold the account's lease, as a pull does."""
-    with Ledger(folder) as ledger:
-        ledger.take_lease("pull", LeaseOwner.of_this_process("run-1", "pull"), datetime.now(UTC))
-
-
 @pytest.mark.usefixtures("skip_waits")
-@pytest.mark.parametrize("cause", ["wrong key", "spent month", "another run's lease"])
-def test_errors_that_need_user_action_are_not_retried(tmp_path: Path, cause: str) -> None:
+@pytest.mark.parametrize("cause", ["wrong key", "spent month", "another process"])
+def test_errors_that_need_user_action_are_not_retried(
+    tmp_path: Path, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = OtherProcess(tmp_path) if cause == "another process" else None
+    shorten_wait(monkeypatch)
     with Sandbox(
         counts=COUNTS,
         keys={KEY: ("*",)},
         monthly_limit=5 if cause == "spent month" else None,
         behaviours={"month_reset": "month"},
     ) as sandbox:
-        if cause == "another run's lease":
-            hold_the_lease(tmp_path)
         key = "another" if cause == "wrong key" else KEY
         result = materialize_landing(make_account(sandbox.base_url, tmp_path, key))
         sent = len(sandbox.log)
+    if other is not None:
+        other.kill()
 
     assert not result.success
     assert 0 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
-    assert (sent == 0) == (cause == "another run's lease")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("skip_waits")
-def test_the_run_after_a_killed_run_waits_for_its_lease(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hold_the_lease(tmp_path)
-
-    def expire_lease() -> None:
-        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
-            ledger.execute("UPDATE leases SET host = 'elsewhere', expires_at = ?", (PAST,))
-
-    whole: Callable[..., Any] = vars(module)["pull"]
-
-    async def pull_and_expire_lease(*given: Any, **named: Any) -> PullReport:
-        try:
-            report: PullReport = await whole(*given, **named)
-            return report
-        finally:
-            expire_lease()
-
-    monkeypatch.setattr(module, "pull", pull_and_expire_lease)
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        result = materialize_landing(
-            make_account(sandbox.base_url, tmp_path), tags={RETRY_TAG: "1"}
-        )
-
-    assert result.success
-    assert 1 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
-
-
-PAST = datetime(2020, 1, 1, tzinfo=UTC).isoformat()
+    assert (sent == 0) == (cause == "another process")
 
 
 @pytest.mark.slow

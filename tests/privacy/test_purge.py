@@ -208,7 +208,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 @pytest.mark.slow
 def test_a_purge_leaves_no_byte_of_the_people_and_changes_nothing_else(world: World) -> None:
     before, traces = world.others(), world.traces()
-    assert {"work.duckdb", "recruitment.duckdb", "ledger.sqlite"} <= {
+    assert {"work.duckdb", "recruitment.duckdb", "state.sqlite"} <= {
         each.partition(":")[0] for each in traces
     }
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import BlockUsage, Ledger, RequestSpender, allowance_of
-from connector.state.quota import utc_day
 from connector.settings import Settings, load_settings
+from connector.state.database import Database
+from connector.state.quota import utc_day
 from connector.warehouse.file import open_file, transaction
 from connector.state.runs import ResourceRun, Run, begin_run, write_resource_run
 from connector.warehouse.state import write_bookmark
@@ -49,7 +49,7 @@ DONE = ResourceRun(
 
 
 class RecordedAccount:
-    """Account whose runs a test writes directly to its work file and ledger."""
+    """Account whose runs a test writes directly to its work file and state."""
 
     def __init__(
         self, settings: Settings, clock: Clock, resources: Sequence[str] = ("jobs",)
@@ -105,16 +105,9 @@ class RecordedAccount:
         """Count the requests of a pull against the monthly quota."""
         if not requests:
             return
-        spender = RequestSpender("run", "pull", allowance_of(self.settings), ignores_quota=True)
-        with Ledger(self.settings.folder) as ledger:
-            left = requests
-            while left:
-                block = ledger.take_block(
-                    spender,
-                    self.clock.now,
-                    utc_day(self.clock.now),
-                    requests_max=left,
-                    last_usage=BlockUsage(),
-                )
-                ledger.return_block(spender, BlockUsage(block, {"list": block.requests}))
-                left -= block.requests
+        with Database(self.settings.folder) as database:
+            database.write(
+                "INSERT INTO requests VALUES (?, 'pull', 'list', ?)"
+                " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
+                *(utc_day(self.clock.now), requests),
+            )

@@ -16,15 +16,16 @@ import httpcore
 import pytest
 
 from connector.cli.session import RunProgress
-from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.pulls import run
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
+from connector.state import database
 from connector.warehouse.file import open_file
 from connector.state.runs import Publication, Run, begin_run, write_publication
 from tests.problems.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
 from tests.support.command import CommandResult
+from tests.support.processes import OtherProcess, shorten_wait
 
 CANDIDATES = "/api/v1/candidates*"
 
@@ -179,7 +180,7 @@ def pull_on_a_read_only_disk(account: NightlyAccount) -> CommandResult:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "take_lease", refuse)
+        patch.setattr(database, "_connect", refuse)
         return account.pull()
 
 
@@ -189,17 +190,18 @@ def back_up(account: NightlyAccount) -> CommandResult:
 
 
 def back_up_to_a_full_disk(account: NightlyAccount) -> CommandResult:
-    """Pull, then make a backup while there is room for the ledger's changes alone."""
+    """Pull, then make a backup while there is room for the state's changes alone."""
     account.pull()
     return with_full_disk(lambda: back_up(account), 500_000)
 
 
 def pull_during_another_pull(account: NightlyAccount) -> CommandResult:
-    """Pull while another pull holds the lease, then pull again."""
-    with Ledger(account.home) as ledger:
-        ledger.take_lease("pull", LeaseOwner.of_this_process("another", "pull"), account.clock())
+    """Pull while another process holds the account, then pull again."""
+    other = OtherProcess(account.home)
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_wait(patch)
         assert 1 == account.pull().status
-        ledger.release_lease("pull", "another")
+    other.kill()
     return account.pull()
 
 
@@ -431,10 +433,7 @@ NIGHTS = (
     Night(44, "The seeds are filled in", instead=pull_with_models),
     Night(47, "The address is another agency's", instead=pull_from_another_workspace),
     Night(
-        48,
-        "The ledger is overwritten",
-        overwrite_file("ledger.sqlite"),
-        restore_file("ledger.sqlite"),
+        48, "The state is overwritten", overwrite_file("state.sqlite"), restore_file("state.sqlite")
     ),
     Night(
         49,

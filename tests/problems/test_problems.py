@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from connector.ledger.backups import Backup
-from connector.ledger.journal_records import PushHealth, UnknownRows
 from connector.operations.problems import AccountState, find_problems
 from connector.settings.values import parse_age
+from connector.state.journal import PushHealth, Unconfirmed
+from connector.state.lock import Holder
+from connector.state.runs import Backup
 from connector.state.runs import Publication, ResourceRun, Run, RunHealth
 from tests.problems.agency import DONE
 
@@ -113,7 +113,7 @@ def test_a_published_file_that_is_missing_is_a_problem() -> None:
 
 
 def test_rows_whose_answer_was_lost_are_a_problem() -> None:
-    lost = PushHealth(held=UnknownRows(2, NIGHT), open=UnknownRows(1, NOW))
+    lost = PushHealth(held=Unconfirmed(2, NIGHT), open=Unconfirmed(1, NOW))
 
     (found,) = find_problems(replace(make_state(), pushes=lost))
 
@@ -137,9 +137,9 @@ def test_rows_whose_answer_was_lost_are_a_problem() -> None:
 def test_a_failed_or_old_backup_is_a_problem_if_backups_are_made(
     days: list[int], last: Backup | None, keys: list[str]
 ) -> None:
-    made = [Backup(NIGHT - each * DAY, NIGHT, Path("/b"), 1) for each in days]
+    made = [Backup(NIGHT - each * DAY, NIGHT, "/b", 1) for each in days]
     state = replace(make_state(), backups=[*([last] if last else []), *made])
 
     assert keys == list_keys(state)
     if last and last.ended_at is None:
-        assert [] == list_keys(replace(state, is_backing_up=True))
+        assert [] == list_keys(replace(state, holder=Holder("backup", 1, NIGHT)))

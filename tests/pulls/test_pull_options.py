@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LeaseHeld, Misused
+from connector.errors import AccountBusy, Misused
 from connector.operations.verify import VerifyReport, verify
 from connector.pulls.report import PullReport
 from connector.pulls.ports import PullOptions
@@ -188,7 +188,7 @@ def test_verify_fails_while_a_pull_runs(tmp_path: Path) -> None:
             sandbox.between = lambda store: begun.set()
             pulling = asyncio.ensure_future(pull(settings, ("candidates",)))
             await asyncio.to_thread(begun.wait)
-            with pytest.raises(LeaseHeld):
+            with pytest.raises(AccountBusy):
                 await verify(settings)
             await pulling
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
 import pytest
 
-from connector.errors import LeaseHeld
-from connector.ledger.ledger import LeaseOwner, Ledger
+from connector.errors import AccountBusy
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.support.agency import differences, pulled, settings_of
+from tests.support.agency import pulled, settings_of
 from tests.support.command import KEY, call, start, variables
+from tests.support.processes import OtherProcess, shorten_wait
 
 
 @contextmanager
@@ -35,12 +34,15 @@ def open_held_sandbox() -> Iterator[tuple[Sandbox, Event, Event]]:
 
 
 @pytest.mark.slow
-def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
+def test_a_pull_sends_nothing_while_another_pull_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_held_sandbox() as (sandbox, reached, go_on):
         environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_CONNECTIONS": "1"}
         with start(["pull", "candidates"], environ) as first:
             assert reached.wait(60)
             before = len(sandbox.log)
+            shorten_wait(monkeypatch)
             second = call(["pull", "--json"], environ)
             shown, as_json = call(["status"], environ), call(["status", "--json"], environ)
             assert before == len(sandbox.log)
@@ -49,11 +51,11 @@ def test_a_pull_sends_nothing_while_another_pull_runs(tmp_path: Path) -> None:
         runs = call(["status", "--json"], environ).object["runs"]
 
     error = second.object["error"]
-    assert (1, "lease_held") == (second.status, error["code"])
-    assert f"another pull is running: process {first.pid} (pull) on " in error["message"]
+    assert (1, "account_busy") == (second.status, error["code"])
+    assert f"the account is in use: pull (process {first.pid}, since " in error["message"]
     assert "connector status" in error["action"]
-    assert f", process {first.pid} (pull) on " in shown.out
-    assert [True] == [each["is_under_way"] for each in as_json.object["leases"]]
+    assert f"Running: pull (process {first.pid}, since " in shown.out
+    assert ("pull", first.pid) == tuple(as_json.object["running"][key] for key in ("name", "pid"))
     assert "Run 'connector pull'" not in shown.err
     assert 0 == first.returncode, output
     # The rejected pull recorded no run, and did not mark the first as interrupted.
@@ -73,35 +75,22 @@ def test_a_pull_can_start_immediately_after_a_killed_one(tmp_path: Path) -> None
         after = call(["status", "--json"], environ).object
 
     assert ["interrupted"] == [each["outcome"] for each in shown["runs"]]
-    assert [False] == [each["is_under_way"] for each in shown["leases"]]
+    assert shown["running"] is None
     assert (0, "done") == (second.status, second.object["outcome"])
     assert ["done", "interrupted"] == [each["outcome"] for each in after["runs"]]
-    assert [] == after["leases"]
-    # The block of requests that the killed pull reserved remains counted.
-    assert len(sandbox.log) <= after["month"]["used"] <= len(sandbox.log) + 50
+    # A request that was under way at the kill is counted.
+    assert 0 <= after["month"]["used"] - len(sandbox.log) <= 8
 
 
-def test_a_pull_can_run_during_a_push(tmp_path: Path) -> None:
+def test_a_library_pull_is_rejected_while_another_process_uses_the_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
-        with Ledger(folder) as ledger:
-            push = LeaseOwner.of_this_process("p", "push")
-            ledger.take_lease("push", push, datetime.now(UTC))
-            report = pulled(sandbox, tmp_path)
-            assert ["push"] == [each.name for each in ledger.leases()]
-
-        assert "done" == report.outcome
-        assert [] == differences(sandbox, tmp_path / "data" / "recruitment.duckdb")
-
-
-def test_a_library_pull_is_rejected_while_another_run_has_the_lease(tmp_path: Path) -> None:
-    with Sandbox(counts={"jobs": 3}) as sandbox:
-        folder = settings_of(sandbox, tmp_path).make_folder()
-        with Ledger(folder) as ledger:
-            ledger.take_lease(
-                "pull", LeaseOwner.of_this_process("other", "dagster"), datetime.now(UTC)
-            )
-            with pytest.raises(LeaseHeld, match=r"\(dagster\)"):
-                pulled(sandbox, tmp_path)
+        other = OtherProcess(folder)
+        shorten_wait(monkeypatch)
+        with pytest.raises(AccountBusy, match=f"process {other.process.pid},"):
+            pulled(sandbox, tmp_path)
+        other.kill()
         assert [] == sandbox.log
         assert not (folder / "work.duckdb").exists()

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from connector.pushes.create_lookup import find_ids_on_newest_page
-from connector.pushes.push_row import ClaimedRecords, NewestBefore
 
-from connector.catalog import declaration
-from connector.catalog.resource import Page
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -34,11 +29,6 @@ ROWS = 5
 PEOPLE = "first_name,last_name,email,employment_type\n" + "".join(
     f"Ann,Lee {n},ann{n}@people.example,permanent\n" for n in range(ROWS)
 )
-_BOOKING = {
-    "booking_type": "interview",
-    "start_datetime": "2026-01-05T10:00:00Z",
-    "candidate_id": "c",
-}
 LIST = "page=1&per_page=100&sort=created_at&order=desc"
 
 
@@ -82,33 +72,6 @@ def test_only_rows_with_an_existing_record_are_skipped(tmp_path: Path) -> None:
     assert {2: "already_there", 3: "", 9: ""} == map_codes(report)
     assert theirs.record["id"] == list_rows(report)[0].record_id
     assert (2, 3, "partial") == (len(sent), report.exit_status, report.outcome)
-
-
-@pytest.mark.parametrize(
-    ("resource", "identity", "shown", "found"),
-    [
-        ("bookings", _BOOKING, {**_BOOKING, "start_datetime": "2026-01-05T10:00:00+00:00"}, ("a",)),
-        ("bookings", _BOOKING, {**_BOOKING, "start_datetime": "2026-01-05T11:00:00Z"}, ()),
-        ("companies", {"name": "Wren & Co"}, {"name": "wren & co "}, ("a",)),
-        ("companies", {"name": "Wren & Co"}, {"name": None}, ()),
-        ("jobs", {"title": "Welder", "company_id": "c"}, {"title": "Welder"}, ()),
-    ],
-)
-def test_a_record_matches_only_if_its_whole_identity_is_equal(
-    resource: str, identity: dict[str, str], shown: dict[str, str | None], found: tuple[str, ...]
-) -> None:
-    declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
-    item = declared.record({"id": "a", **shown}, is_item=True)
-    page = Page((item,), 1, 100, 1, 1, at, 0.1, received_at=at)
-    steps = find_ids_on_newest_page(declared, identity)
-
-    assert NewestBefore() == next(steps)
-    if found:
-        # The local copy contains none of the found records.
-        assert ClaimedRecords(found) == steps.send(page)
-    with pytest.raises(StopIteration) as ended:
-        steps.send(frozenset() if found else page)
-    assert found == ended.value.value
 
 
 def test_records_known_to_the_local_copy_are_not_reported_as_duplicates(tmp_path: Path) -> None:

@@ -7,14 +7,16 @@ import hashlib
 import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from connector.pushes.push import PushRunOptions, push
 
 from connector.errors import SpreadsheetError, WarehouseError
-from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, WaitingFile, deliver
-from connector.pushes.preview import PushFile
+from connector.pushes import inbox as inboxes
+from connector.pushes.inbox import ArchivedFiles, DeliveryResult, WaitingFile, deliver
+from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.inboxes import BAD, GOOD, list_names, scan_twice
 from tests.spreadsheet.corpus.cases import HEAD, person_cells
@@ -43,15 +45,24 @@ def push_inbox_file(
 
 
 def archive_file(
-    folder: Path, before_archiving: Callable[[], object] = lambda: None
+    monkeypatch: pytest.MonkeyPatch,
+    sandbox: Sandbox,
+    folder: Path,
+    after_push: Callable[[], object] = lambda: None,
 ) -> ArchivedFiles:
-    """Claim the only waiting file, call `before_archiving`, and archive the file with a report."""
+    """Push the only waiting file, call `after_push`, and archive the file with its report."""
+
+    async def push_and_act(*arguments: Any, **options: Any) -> PushReport:
+        report = await push(*arguments, **options)
+        after_push()
+        return report
+
     (found,) = scan_twice(folder).waiting
-    inbox = Inbox(folder / "data")
-    taken = inbox.claim(found.resource, found.name, found.digest)
-    taken.report_draft.write_text("the report", encoding="utf-8")
-    before_archiving()
-    return inbox.archive(taken, "done", ".report.csv", MOMENT)
+    with monkeypatch.context() as patch:
+        patch.setattr(inboxes, "push", push_and_act)
+        archived = push_inbox_file(sandbox, folder, found).archived
+    assert archived is not None
+    return archived
 
 
 def test_a_pushed_file_is_archived_with_its_report(
@@ -88,35 +99,39 @@ def test_ods_and_xls_workbooks_in_the_inbox_are_pushed(
     assert [f"people.{stem}.ods", f"people.{stem}.report.xlsx"] == list_names(inbox / "done")
 
 
-def test_archived_files_are_not_overwritten(tmp_path: Path, inbox: Path) -> None:
-    stem = "people.20260304T050607Z"
-    for text in ("a", "b", "c"):
+def test_archived_files_are_not_overwritten(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stem, texts = "people.20260304T050607Z", [GOOD.replace("ann@", f"{n}@") for n in "abc"]
+    for text in texts:
         (inbox / "people.csv").write_text(text, encoding="utf-8")
-        archive_file(tmp_path)
+        archive_file(monkeypatch, sandbox, tmp_path)
         (inbox / "done" / f"{stem}-2.csv").unlink(missing_ok=True)
 
     kept = [f"{stem}.csv", f"{stem}.report.csv", f"{stem}-2.report.csv"]
     kept += [f"{stem}-3.csv", f"{stem}-3.report.csv"]
     assert sorted(kept) == list_names(inbox / "done")
     files = [(inbox / "done" / f"{stem}{number}.csv").read_text() for number in ("", "-3")]
-    assert ["a", "c"] == files
+    assert [texts[0], texts[2]] == files
 
 
 def test_a_push_that_died_before_archiving_is_continued(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     (found,) = scan_twice(tmp_path).waiting
-    taken = Inbox(tmp_path / "data").claim("candidates", "people.csv", found.digest)
-    file_to_push = PushFile("candidates", taken.path, "create")
-    manner = PushRunOptions(applies=True, pulls=False, output=taken.report_draft)
-    died = asyncio.run(push(settings_of(sandbox, tmp_path), file_to_push, manner))
+
+    def die() -> None:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        archive_file(monkeypatch, sandbox, tmp_path, die)
     spent = len(sandbox.log)
 
     look = scan_twice(tmp_path)
     done = push_inbox_file(sandbox, tmp_path, look.waiting[0])
 
-    assert ({"created": 1}, {"unchanged": 1}) == (died.counts, done.report.counts)
+    assert {"unchanged": 1} == done.report.counts
     assert (found,) == look.waiting
     assert (spent, 1) == (len(sandbox.log), len(sandbox.store.records("candidates")))
     assert ["done"] == list_names(inbox)
@@ -157,13 +172,14 @@ def test_a_failed_push_leaves_the_file_in_the_inbox(
 
 
 def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
-    tmp_path: Path, inbox: Path
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = inbox / "people.csv"
+    file, more = inbox / "people.csv", GOOD.replace("ann@", "eve@")
     file.write_text(GOOD, encoding="utf-8")
-    kept = archive_file(tmp_path, before_archiving=lambda: file.write_text(BAD, encoding="utf-8"))
+    run = partial(archive_file, monkeypatch, sandbox, tmp_path)
+    kept = run(lambda: file.write_text(more, encoding="utf-8"))
     (again,) = scan_twice(tmp_path).waiting
-    gone = archive_file(tmp_path, before_archiving=file.unlink)
+    gone = run(file.unlink)
 
     assert [None, None] == [kept.file, gone.file]
     assert [kept.report.name, gone.report.name] == [
@@ -171,15 +187,17 @@ def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
         "people.20260304T050607Z-2.report.csv",
     ]
     assert sorted((kept.report.name, gone.report.name)) == list_names(inbox / "done")
-    assert hashlib.sha256(BAD.encode()).hexdigest() == again.digest
+    assert hashlib.sha256(more.encode()).hexdigest() == again.digest
 
 
-def test_a_linked_done_folder_is_rejected_and_the_file_stays(tmp_path: Path, inbox: Path) -> None:
+def test_a_linked_done_folder_is_rejected_and_the_file_stays(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
 
     with pytest.raises(WarehouseError, match="is not a folder"):
-        archive_file(tmp_path, before_archiving=lambda: (inbox / "done").symlink_to(elsewhere))
+        archive_file(monkeypatch, sandbox, tmp_path, lambda: (inbox / "done").symlink_to(elsewhere))
 
     assert ([], GOOD) == (list_names(elsewhere), (inbox / "people.csv").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ import pytest
 from connector.errors import Misused, SpreadsheetChanged
 from connector.pushes.inbox import KEYS, Inbox, PushInstructions, read_instructions
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from tests.pushes.inboxes import BAD, GOOD, scan_twice
+from tests.pushes.inboxes import BAD, GOOD, preview_file, scan_twice
 
 SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
 
@@ -105,7 +105,7 @@ def test_anything_but_a_regular_file_is_refused_and_left_in_place(
     look = scan_twice(tmp_path)
     digest = hashlib.sha256((GOOD if make is _write_good_file else SECRET).encode()).hexdigest()
     with pytest.raises(Misused):
-        Inbox(tmp_path / "data").claim("candidates", name, digest)
+        preview_file(tmp_path, "candidates", name, digest)
 
     assert ["zeal.csv"] == [each.name for each in look.waiting]
     if reason:
@@ -140,8 +140,8 @@ def test_a_path_outside_the_inbox_is_not_claimed(tmp_path: Path, inbox: Path, na
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
 
     for resource in ("candidates", "../inbox/candidates", "done"):
-        with pytest.raises(Misused):
-            Inbox(tmp_path / "data").claim(resource, name, digest)
+        with pytest.raises((Misused, SpreadsheetChanged)):
+            preview_file(tmp_path, resource, name, digest)
 
     assert before == read_tree(tmp_path)
 
@@ -182,7 +182,7 @@ def test_a_linked_inbox_folder_is_refused(tmp_path: Path, which: str) -> None:
     look = scan_twice(tmp_path)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
     with pytest.raises(Misused, match="is not a folder"):
-        Inbox(tmp_path / "data").claim("candidates", "people.csv", digest)
+        preview_file(tmp_path, "candidates", "people.csv", digest)
 
     assert () == look.waiting
     assert "is not a folder" in look.refused[0]
@@ -225,18 +225,18 @@ def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox
     (found,) = scan_twice(tmp_path).waiting
     outside.write_text(GOOD, encoding="utf-8")
 
-    def claim_file() -> None:
-        Inbox(tmp_path / "data").claim("candidates", "people.csv", found.digest)
+    def push_file() -> None:
+        preview_file(tmp_path, "candidates", "people.csv", found.digest)
 
     file.write_text(BAD, encoding="utf-8")
     with pytest.raises(SpreadsheetChanged):
-        claim_file()
+        push_file()
     file.unlink()
     with pytest.raises(SpreadsheetChanged):
-        claim_file()
+        push_file()
     file.symlink_to(outside)
     with pytest.raises(Misused, match="is not a regular file"):
-        claim_file()
+        push_file()
 
 
 # -- push.toml ------------------------------------------------------------------------------------

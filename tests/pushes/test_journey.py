@@ -213,7 +213,7 @@ def test_a_lost_answer_is_waited_for_with_a_message_unless_no_wait_is_set(
         words = ("candidates", source, "--mode", "create", "--apply", "--no-pull")
         left = call_push(sandbox, tmp_path, *words, "--no-wait")
         with monkeypatch.context() as patch:
-            patch.setattr("connector.pushes.push.asyncio.sleep", stop)
+            patch.setattr("connector.pushes.report.asyncio.sleep", stop)
             waited = call_push(sandbox, tmp_path, *words)
 
     assert (3, 1) == (left.status, left.object["held"]), left.err

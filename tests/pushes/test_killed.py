@@ -12,7 +12,7 @@ import pytest
 from connector.pushes.run import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
-from connector.state.row import PushPlan
+from connector.state.journal import Plan
 from tests.pushes.killable_push import (
     KillPoint,
     PushForkServer,
@@ -65,7 +65,7 @@ class KilledPushStage:
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time, rows: int) -> None:
         self.sandbox, self.time, self.rows = sandbox, time, rows
-        self.plan: PushPlan = make_plan(make_creates(rows))
+        self.plan: Plan = make_plan(make_creates(rows))
         self._base, self._folder = folder / "base", folder / "killed"
         Pusher(sandbox, self._base, time)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.pushes.push import PushRunOptions, push
 
 from connector.errors import UnknownName
 from connector.pushes.preview import PushFile
+from connector.pushes.report import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import Pusher
 from tests.support.agency import settings_at
 from tests.support.command import call, variables
+from tests.support.processes import OtherProcess
 
 PEOPLE = (
     "first_name,last_name,email,employment_type\n"
@@ -75,31 +73,23 @@ def test_a_column_missing_for_creates_of_an_upsert_is_reported_once(tmp_path: Pa
     assert [("updated", ""), *[("invalid", "column_missing")] * 2] == rows
 
 
-@pytest.mark.parametrize("pulls", [True, False])
-def test_a_push_waits_for_a_running_pull_or_skips_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
-) -> None:
-    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_CHECK_SECONDS", 0.0)
+def test_a_push_waits_for_another_process(tmp_path: Path) -> None:
     messages: list[str] = []
     with Sandbox() as sandbox:
         settings = Pusher(sandbox, tmp_path).settings
         file = PushFile("candidates", write_file(tmp_path, "people.csv", PEOPLE), "create")
-        with Ledger(settings.folder) as ledger:
-            now = datetime.now(UTC)
-            ledger.take_lease("pull", LeaseOwner.of_this_process("other", "pull"), now)
+        other = OtherProcess(settings.folder)
 
-            def waits(why: str) -> None:
-                messages.append(why)
-                assert [] == sandbox.log
-                asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
+        def wait(why: str) -> None:
+            messages.append(why)
+            assert [] == sandbox.log
+            other.kill()
 
-            manner = PushRunOptions(applies=True, pulls=pulls, reports=False)
-            report = asyncio.run(push(settings, file, manner, on_wait=waits))
-            assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
+        options = PushRunOptions(applies=True, reports=False)
+        report = asyncio.run(push(settings, file, options, on_wait=wait))
 
     assert {"created": 2} == report.counts
-    assert int(pulls) == len(messages)
-    assert all("run other" in each for each in messages)
+    assert [True] == [f"pull (process {other.process.pid}," in each for each in messages]
 
 
 def test_a_push_of_a_read_only_resource_is_rejected(tmp_path: Path) -> None:

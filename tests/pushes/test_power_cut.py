@@ -1,7 +1,7 @@
-"""Power cuts while a push writes its ledger.
+"""Power cuts while a push writes the state.
 
 A child process records and acknowledges one attempt after another. Each write, truncation and
-synchronisation of its ledger is traced. The test replays the trace and leaves the disk as a power
+synchronisation of its state is traced. The test replays the trace and leaves the disk as a power
 cut at any time may leave it: synchronised data is whole, other data is whole, lost or partial.
 """
 
@@ -13,15 +13,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from connector.ledger.journal import Journal
-from connector.ledger.ledger import Ledger
-from connector.ledger.sqlite_file import connect_to_ledger
 
+from connector.state.database import STATE_FILE, Database
+from connector.state.journal import Journal
 from tests.repository import ROOT
 from tests.seeds import SEED
 
@@ -37,29 +36,24 @@ _CHILD = """
 import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from connector.catalog import CATALOG
-from connector.state.row import Policy
-from connector.state.row import Row
-from connector.ledger.ledger import Ledger; from connector.ledger.ledger import LeaseOwner
-from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
-from connector.ledger.journal import Journal
-from connector.client.messages import build_create_request
+from connector.state.database import Database
+from connector.state.journal import Journal, Plan
+from connector.state.row import Attempt, Policy, Row
 
-folder, rows = Path(sys.argv[1]), int(sys.argv[2])
+folder, count = Path(sys.argv[1]), int(sys.argv[2])
 said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)
-values = [{"email": f"p{n}@people.example", "notes": "long " * 900} for n in range(rows)]
-tasks = tuple(Row(n, "candidates", "create", None, each) for n, each in enumerate(values, 2))
-with Ledger(folder) as ledger:
-    owner = LeaseOwner.of_this_process("run", "push")
-    ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
-    journal = JournalWriter(ledger, "run")
-    plan = PushPlan("candidates", "create", "people.csv", "0" * 64, tasks)
-    batch = journal.create_batch(plan, Policy())
-    for task in tasks:
-        request = build_create_request(CATALOG["candidates"], task.fields)
-        key, now = (batch, task.number), datetime.now(UTC)
-        journal.record_attempt(key, request, before=None, sent_after=now)
-        os.write(said, b"%d" % task.number)
+values = [{"email": f"p{n}@people.example", "notes": "long " * 900} for n in range(count)]
+rows = [Row(n, "candidates", "create", None, each) for n, each in enumerate(values, 2)]
+with Database(folder) as database:
+    journal = Journal(database)
+    journal.begin(Plan("candidates", "create", "people.csv", "0" * 64, rows), Policy(), "run")
+    for row in rows:
+        now = datetime.now(UTC)
+        body = row.fields["email"]
+        row.attempts.append(Attempt(False, "POST", "/api/v1/candidates", body, now, now))
+        row.state = "sent"
+        journal.save(row)
+        os.write(said, b"%d" % row.number)
     os.kill(os.getpid(), 9)
 """
 
@@ -148,8 +142,8 @@ def parse_path(text: str) -> str:
 
 
 def trace_child(folder: Path, trace: Path) -> list[SystemCall]:
-    """Run the child process until it is killed. Returns its system calls on the ledger."""
-    names = ("", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-journal", "said")
+    """Run the child process until it is killed. Returns its system calls on the state."""
+    names = ("", STATE_FILE, f"{STATE_FILE}-wal", f"{STATE_FILE}-journal", "said")
     watched = [word for name in names for word in ("-P", str(folder / name))]
     kinds = "trace=openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink"
     command = ["strace", "-f", "-y", "-xx", "-s", "1000000", "-e", kinds, *watched]
@@ -163,8 +157,8 @@ def trace_child(folder: Path, trace: Path) -> list[SystemCall]:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not here")
 def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
-    (tmp_path / "ledger").mkdir()
-    made = trace_child(tmp_path / "ledger", tmp_path / "record")
+    (tmp_path / "state").mkdir()
+    made = trace_child(tmp_path / "state", tmp_path / "record")
     acknowledged = [place for place, each in enumerate(made) if each.name == "say"]
     assert ROWS == len(acknowledged), made
     chance = random.Random(f"power {SEED}")
@@ -180,13 +174,15 @@ def test_no_acknowledged_attempt_is_lost_by_a_power_cut(tmp_path: Path) -> None:
                 folder = tmp_path / f"after-{tried}"
                 folder.mkdir()
                 disk.write_after_power_cut(folder, keeps)
-                with Ledger(folder) as ledger:
-                    attempts = Journal(ledger).attempts("run")
-                found = {each.number: each.body for each in attempts}
-                assert acknowledged_rows <= found.keys(), (place, call.name, sorted(found))
-                assert all(f"p{n - 2}@" in (found[n] or "") for n in acknowledged_rows)
-                with closing(connect_to_ledger(folder / "ledger.sqlite")) as connection:
-                    assert [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
+                with Database(folder) as database:
+                    found = {
+                        row.number: [each.body for each in row.attempts]
+                        for row in Journal(database).rows("run")
+                    }
+                    assert [("ok",)] == [*map(tuple, database.rows("PRAGMA integrity_check"))]
+                assert all([f"p{n - 2}@people.example"] == found[n] for n in acknowledged_rows), (
+                    place, call.name, found,
+                )  # fmt: skip
     assert tried >= 2 * ROWS
 
 
@@ -207,9 +203,10 @@ def replay_call(disk: SimulatedDisk, call: SystemCall) -> None:
             disk.sync(call.path)
 
 
-def test_every_ledger_connection_synchronises_each_commit(tmp_path: Path) -> None:
+def test_every_connection_synchronises_each_commit(tmp_path: Path) -> None:
     for _ in range(2):
-        with closing(connect_to_ledger(tmp_path / "ledger.sqlite")) as connection:
+        with Database(tmp_path) as database:
+            database.put("previews", {"digest": "", "resource": "", "at": datetime.now(UTC)})
             # 2 is FULL.
-            assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
-            assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()
+            assert [(2,)] == [*map(tuple, database.rows("PRAGMA synchronous"))]
+            assert [("wal",)] == [*map(tuple, database.rows("PRAGMA journal_mode"))]

@@ -1,10 +1,9 @@
-"""A preview of any length uses the memory of a few rows."""
+"""Previews, their reports, and what they print."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
-import json
 import subprocess
 import sys
 from datetime import date
@@ -12,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connector.pushes.spill_file import SpillFile
 from openpyxl import Workbook, load_workbook
 
-from connector.errors import WarehouseError
-from connector.pushes import spill_file as kept
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
@@ -24,17 +20,6 @@ from connector.spreadsheet.table import open_table
 from tests.repository import ROOT
 from tests.support.agency import settings_at, settings_of
 from tests.support.command import call, variables
-
-FEW, MANY = 2_000, 4_000
-"""Rows of two files. The smaller one fills every portion."""
-
-GROWTH_BYTES_MAX = 60
-"""What a row may leave behind in memory: its digest, in a table that is at least a quarter full and
-is copied when it grows.
-"""
-
-SENT_BYTES_MAX = 120
-"""The same where rows are undertaken as well."""
 
 
 def preview_creates(folder: Path, count: int) -> PushReport:
@@ -197,24 +182,3 @@ def test_a_preview_does_not_import_pandas(tmp_path: Path) -> None:
         )
         output = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
         assert "True False\n" == output
-
-
-def test_a_spill_file_returns_the_stored_values_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept, "MEMORY_BYTES", 100)
-    values: SpillFile[list[str]] = SpillFile(tmp_path, json.dumps, json.loads)
-    wanted = [[f"row {n}", "ü\nü\u2028", '"'] for n in range(1_500)]
-    for each in wanted[:1_000]:
-        values.add(each)
-
-    pairs = [(a, b) for a, b in zip(values, values, strict=True)]
-    assert [(each, each) for each in wanted[:1_000]] == pairs
-    for each in wanted[1_000:]:
-        values.add(each)
-    assert (1_500, wanted) == (len(values), list(values))
-    assert [] == [*tmp_path.iterdir()]
-    broken: SpillFile[str] = SpillFile(tmp_path / "absent", json.dumps, json.loads)
-    broken.add("x" * 200)
-    with pytest.raises(WarehouseError, match="absent"):
-        list(broken)

@@ -167,7 +167,7 @@ def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> No
         ("select 1; select 2", "is not one SELECT statement"),
         ("", "is not one SELECT statement"),
         ("from read_csv('/etc/passwd')", "a query can read only the published file"),
-        ("from read_blob('{folder}/ledger.sqlite')", "a query can read only the published file"),
+        ("from read_blob('{folder}/state.sqlite')", "a query can read only the published file"),
         ("from '/etc/passwd'", "Table with name /etc/passwd does not exist"),
         ("copy landing.jobs to '{folder}/x.csv'", "is not one SELECT statement"),
         ("attach ':memory:' as x", "is not one SELECT statement"),
@@ -211,7 +211,7 @@ def test_a_query_is_rejected_if_nothing_is_published_or_values_are_hashed(
 ) -> None:
     new = Analyst(analyst.sandbox, tmp_path / "data").push(IDS.format(1))
     hashed = Publication("p", datetime.now(UTC), personal="hash")
-    monkeypatch.setattr("connector.pushes.query_file.read_own_publication", lambda _: hashed)
+    monkeypatch.setattr("connector.pushes.query.own_publication", lambda _: hashed)
     pushed = analyst.push("select id, city, md5(first_name) as first_name from landing.candidates")
 
     assert "nothing has been published yet" in new.err

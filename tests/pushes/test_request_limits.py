@@ -1,21 +1,18 @@
-"""Budgets, quotas, leases and server failures stop a push early."""
+"""Budgets, quotas and server failures stop a push early."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from connector.ledger.journal_writer import PUSH_LEASE
-from connector.ledger.ledger import LeaseOwner, Ledger
-from connector.ledger.quota import MonthUse
 
-from connector.errors import LeaseHeld, Misused
+from connector.errors import Misused
 from connector.pulls.report import Progress
 from connector.pushes.run import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox
+from connector.state.quota import MonthUse
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -91,54 +88,6 @@ def test_a_push_stops_at_the_monthly_quota_and_continues_next_month(tmp_path: Pa
 def test_a_budget_of_zero_is_rejected(tmp_path: Path) -> None:
     with Sandbox() as sandbox, pytest.raises(Misused, match="--max-requests is 0"):
         Pusher(sandbox, tmp_path).push(make_creates(1), budget=0)
-
-
-def test_a_push_sends_nothing_while_another_push_runs(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path)
-        with Ledger(pusher.settings.folder) as ledger:
-            now = pusher.time.local_now()
-            ledger.take_lease("pull", LeaseOwner.of_this_process("p", "pull"), now)
-            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("other", "push"), now)
-            with pytest.raises(LeaseHeld, match=r"another push is running: .*run other"):
-                pusher.push(make_creates(2))
-            assert [] == sandbox.log
-            with pusher.journal() as journal:
-                assert () == journal.batches()
-            ledger.release_lease(PUSH_LEASE, "other")
-            report = pusher.push(make_creates(2))
-            assert ["pull"] == [each.name for each in ledger.leases()]
-
-    assert {"created": 2} == count_outcomes(report)
-
-
-def test_a_push_that_lost_its_lease_sends_no_more_requests(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path, connections=1)
-
-        def between(_: Any) -> None:
-            if len(list_writes(sandbox)) == 3:
-                pusher.time.pass_minutes(3)
-                with Ledger(pusher.settings.folder) as ledger:
-                    owner = LeaseOwner.of_this_process("other", "push")
-                    ledger.take_lease(PUSH_LEASE, owner, pusher.time.local_now())
-
-        sandbox.between = between
-        report = pusher.push(make_creates(10))
-        sent = len(list_writes(sandbox))
-        with Ledger(pusher.settings.folder) as ledger:
-            assert ["other"] == [each.owner.run_id for each in ledger.leases()]
-            ledger.release_lease(PUSH_LEASE, "other")
-        sandbox.between = None
-        second = pusher.push(make_creates(10))
-        made = list_emails(sandbox)
-
-    assert ("stopped", 4) == (report.outcome, report.exit_status)
-    assert report.error is not None
-    assert "lease_lost" == report.error.code
-    assert sent <= 4
-    assert {"created": 10} == count_outcomes(second)
-    assert 10 == len({*made}) == len(made)
 
 
 def test_a_rejected_api_key_stops_the_push(tmp_path: Path) -> None:

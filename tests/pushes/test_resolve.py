@@ -105,12 +105,12 @@ def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
             found = {row.number: (row.state, row.outcome) for row in journal.rows(left.batch)}
         shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
         pusher.time.seconds += 600
-        last = pusher.look_up_unconfirmed()
-        again = pusher.look_up_unconfirmed()
+        last = pusher.look_up_unconfirmed_rows()
+        again = pusher.look_up_unconfirmed_rows()
         before = list_writes(sandbox)
         ended = pusher.push(tasks, now=pusher.wall_time)
 
-    states = {2: ("applied", "created"), 3: ("settling", "held"), 4: ("planned", "not_applied")}
+    states = {2: ("done", "created"), 3: ("sent", "held"), 4: ("planned", "not_applied")}
     assert states == found
     assert (
         "3 rows of earlier pushes unconfirmed. Result of a new search: 1 created, 1 held"

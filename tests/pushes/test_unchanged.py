@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connector.pushes.push import PushRunOptions, push
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.field_comparison import is_same_value
-from connector.pushes import dry_run
+from connector.pushes import preview
 from connector.pushes.preview import PushFile
+from connector.pushes.report import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check
 from connector.spreadsheet.check import CheckedRow
@@ -71,7 +71,7 @@ def test_each_row_of_a_pushed_file_is_checked_once(
             checked.append(row.row.number)
             yield row
 
-    monkeypatch.setattr(dry_run, "check_rows", count_checked_rows)
+    monkeypatch.setattr(preview, "check_rows", count_checked_rows)
     path = tmp_path / "people.csv"
     people = [f"Ann,Lee,p{n}@people.example,permanent" for n in range(3)]
     path.write_text("\n".join(("first_name,last_name,email,employment_type", *people, "")))

@@ -254,12 +254,11 @@ def _preview(
     seen = preview_file(file, folder, answer, settings)
     if isinstance(seen, ConnectorError):
         return [f"error {seen.code}"], []
-    tasks = {task.number: task for task in seen.rows.tasks}
     rows: list[tuple[int, Any]] = []
-    for result in seen.results:
-        task = tasks.get(result.number)
-        row: dict[str, Any] = {"sent": None if task is None else {**task.fields, **task.then}}
-        row["refused"] = sorted(f"{each.code} {each.column}" for each in result.problems)
-        row["warned"] = sorted(f"{each.code} {each.column}" for each in result.warnings)
-        rows.append((result.number, {name: each for name, each in row.items() if each}))
+    for row in seen.rows:
+        is_sent = row.state == "planned"
+        shown: dict[str, Any] = {"sent": {**row.fields, **row.then} if is_sent else None}
+        shown["refused"] = sorted(f"{each.code} {each.column}" for each in row.problems)
+        shown["warned"] = sorted(f"{each.code} {each.column}" for each in row.warnings)
+        rows.append((row.number, {name: each for name, each in shown.items() if each}))
     return sorted(each.code for each in seen.blocking_questions), rows

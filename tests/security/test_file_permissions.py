@@ -44,18 +44,18 @@ def test_every_created_file_is_private_to_its_owner(tmp_path: Path) -> None:
         os.umask(former)
 
     made = {path.name for path in tmp_path.rglob("*")}
-    assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= made
+    assert {"work.duckdb", "state.sqlite", "recruitment.duckdb"} <= made
     assert {} == find_wide_modes(tmp_path)
 
 
 def test_files_with_wider_permissions_are_reported_and_unchanged(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
-    for name in ("ledger.sqlite", "recruitment.duckdb"):
+    for name in ("state.sqlite", "recruitment.duckdb"):
         (data / name).touch()
         (data / name).chmod(0o644)
     data.chmod(0o755)
-    (data / "ledger.sqlite").unlink()
+    (data / "state.sqlite").unlink()
     environ = variables(None, data, None)
 
     status = call(["status"], environ)

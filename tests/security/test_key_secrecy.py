@@ -89,7 +89,7 @@ def test_no_command_leaves_the_key_in_output_or_files(
 
     outputs = [text for each in calls for text in (each.out, each.err)]
     assert [] == [text for text in outputs for each in encoded_forms(PLANTED) if each in text]
-    assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= {
+    assert {"work.duckdb", "state.sqlite", "recruitment.duckdb"} <= {
         path.name for path in data.iterdir()
     }
     assert [] == find_files_with_key(tmp_path)
@@ -98,10 +98,10 @@ def test_no_command_leaves_the_key_in_output_or_files(
 def test_the_search_finds_a_key_in_a_table_and_in_a_file(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "work.duckdb")) as connection:
         connection.execute("CREATE TABLE a AS SELECT ? AS b", [encoded_forms(PLANTED)[0]])
-    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
-        ledger.execute("CREATE TABLE a (b)")
-        ledger.execute("INSERT INTO a VALUES (?)", (PLANTED,))
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as state, state:
+        state.execute("CREATE TABLE a (b)")
+        state.execute("INSERT INTO a VALUES (?)", (PLANTED,))
     (tmp_path / "report.csv").write_text(encoded_forms(PLANTED)[1], encoding="utf-8")
 
     names = {each.split(":")[0] for each in find_files_with_key(tmp_path)}
-    assert {"work.duckdb", "ledger.sqlite", "report.csv"} == names
+    assert {"work.duckdb", "state.sqlite", "report.csv"} == names

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
+from connector.state.database import Database
+from connector.state.runs import read_identity as identity_of_the_state
+from connector.state.runs import write_identity
 from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
@@ -207,12 +208,12 @@ def other_folder(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
     """Data folder with a pull of the other workspace. Tests must not change it."""
     folder = workspaces[2] / "elsewhere"
     for suffix in ("-wal", "-shm"):
-        assert not (folder / f"ledger.sqlite{suffix}").exists()
+        assert not (folder / f"state.sqlite{suffix}").exists()
     return folder
 
 
 @pytest.mark.parametrize("fault", first_fast(FAULTS))
-def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
+def test_a_state_of_another_folder_stops_pulls_and_pushes(
     data: Path, other_folder: Path, sandbox: Sandbox, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(data.parent)
@@ -222,13 +223,13 @@ def test_a_ledger_of_another_folder_stops_pulls_and_pushes(
     assert 0 == call(push, environ).status
     assert 0 == call(["pull"], environ).status
     before = len(sandbox.log)
-    fault(data / "ledger.sqlite", other_folder)
+    fault(data / "state.sqlite", other_folder)
     backups = data.parent / "backups"
 
     for command in (["pull"], push, ["undo", "last"], ["backup", str(backups)]):
         called = call(command, environ)
         assert 1 == called.status, command
-        assert "ledger.sqlite" in called.err
+        assert "state.sqlite" in called.err
         assert "restore" in called.err
         assert "Do not push earlier files again" in called.err or fault is replace_with_other_file
     assert 1 == call(["status", "--check"], environ).status
@@ -286,12 +287,14 @@ def test_history_is_not_taken_from_a_published_file_of_another_folder(
 
 @pytest.mark.slow
 def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
-    with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
-        ledger.execute("UPDATE identity SET written_by = '0.0.1'")
+    with Database(data) as database:
+        identity = identity_of_the_state(database)
+        assert identity is not None
+        write_identity(database, replace(identity, written_by="0.0.1"))
     call(["pull", "jobs"], variables(sandbox.base_url, data))
     work = Warehouse(data).read(read_identity)
-    with Ledger(data) as opened:
-        counted = opened.identity()
+    with Database(data) as database:
+        counted = identity_of_the_state(database)
 
     assert work is not None
     assert work == counted

@@ -27,7 +27,7 @@ class RestorableAccount(SandboxAccount):
         super().__init__(sandbox, folder)
         self.environ["CONNECTOR_API_KEY"] = KEY
         self.backups = folder / "backups"
-        self.work, self.ledger = self.data / "work.duckdb", self.data / "ledger.sqlite"
+        self.work, self.state = self.data / "work.duckdb", self.data / "state.sqlite"
 
     def pull_and_back_up(self) -> None:
         """Pull, make a backup, and change two candidates on the server."""
@@ -98,12 +98,12 @@ def test_recovery_from_an_invalid_work_file_gives_an_exact_copy(
 
 
 @pytest.mark.parametrize("has_backup", first_fast([True, False]))
-def test_recovery_from_an_invalid_ledger_gives_an_exact_copy(
+def test_recovery_from_an_invalid_state_gives_an_exact_copy(
     account: RestorableAccount, has_backup: bool
 ) -> None:
-    for each in account.data.glob("ledger.sqlite*"):
+    for each in account.data.glob("state.sqlite*"):
         each.unlink()
-    account.ledger.write_bytes(b"no database any more" * 100)
+    account.state.write_bytes(b"no database any more" * 100)
     account.assert_fails("not_a_state")
 
     if has_backup:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import Ledger
 from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, diagnose
 from connector.settings import Settings, load_settings
+from connector.state.database import Database
 from connector.state.runs import Run, begin_run, write_run
 from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse
@@ -73,8 +73,8 @@ def test_upkeep_checks_of_a_new_account_only_miss_notifications(tmp_path: Path) 
 def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
     settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
     write_verified_work_file(settings, NOW)
-    with Ledger(settings.folder) as ledger:
-        ledger.read_uses()
+    with Database(settings.folder) as database:
+        database.note("anything", 1)
 
     assert "there is no backup" == run_upkeep_checks(settings)["backup"].found
     make_backup(settings, tmp_path / "b", now=lambda: datetime.now(UTC) - timedelta(days=9))
@@ -93,8 +93,8 @@ def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
 def test_an_interrupted_purge_is_reported(tmp_path: Path) -> None:
     settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
     settings.make_folder()
-    with Ledger(settings.folder) as ledger, ledger.writing() as connection:
-        connection.execute("INSERT INTO purges (at, ids) VALUES ('2026-11-01', '[\"a\", \"b\"]')")
+    with Database(settings.folder) as database:
+        database.put("purges", {"at": NOW, "ids": ["a", "b"]})
 
     check = run_upkeep_checks(settings)["purges"]
 

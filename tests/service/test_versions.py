@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 
-from connector.ledger.ledger_schema import LEDGER_VERSION
 from connector.operations.backup import FORMAT
+from connector.state.database import VERSION
 from connector.warehouse.file import STORAGE_VERSION
 from connector.warehouse.schema import SCHEMA_VERSION
 from tests.repository import ROOT
@@ -26,5 +26,5 @@ def test_documented_schema_versions_match_the_files() -> None:
     assert rows["work.duckdb"].startswith(f"{SCHEMA_VERSION}, ")
     assert f"stored as DuckDB {STORAGE_VERSION}" in rows["work.duckdb"]
     assert f"this version opens {SCHEMA_VERSION}, " in text
-    assert rows["ledger.sqlite"].startswith(f"{LEDGER_VERSION}, ")
+    assert rows["state.sqlite"].startswith(f"{VERSION}, ")
     assert rows["backups"].startswith(f"{FORMAT}, ")

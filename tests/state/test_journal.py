@@ -237,10 +237,9 @@ def test_open_rows_are_found_by_the_record_that_they_write(journal: Journal) -> 
 
     assert [2] == [number for _, number in journal.open_subjects().values()]
     assert 2 == len(journal.unconfirmed())
-    assert (2, None) == (
-        journal.health().open and journal.health().open.rows,
-        journal.health().held,
-    )
+    health = journal.health()
+    assert health.open is not None
+    assert (2, None) == (health.open.rows, health.held)
 
 
 def test_an_emptied_row_still_prevents_a_second_create(journal: Journal) -> None:

@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from connector.errors import LeaseHeld
+from connector.errors import AccountBusy
 from connector.state.lock import Holder, has_locks, hold, holder_of
-
-_HOLD = """
-import sys
-from pathlib import Path
-from connector.state.lock import hold
-with hold(Path(sys.argv[1]), "pull"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-class OtherProcess:
-    """Another process that holds the lock of a folder until it is released or killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _HOLD, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        assert "held\n" == self.process.stdout.readline()
-
-    def kill(self) -> None:
-        """Kill the process, which releases nothing by itself."""
-        self.process.kill()
-        self.process.communicate(timeout=30)
+from tests.support.processes import OtherProcess
 
 
 @pytest.fixture
@@ -51,7 +22,7 @@ def test_a_second_process_names_the_holder_when_its_time_is_over(
     tmp_path: Path, other: OtherProcess
 ) -> None:
     with (
-        pytest.raises(LeaseHeld, match=f"pull .process {other.process.pid},"),
+        pytest.raises(AccountBusy, match=f"pull .process {other.process.pid},"),
         hold(tmp_path, "push", wait_seconds=0),
     ):
         pass

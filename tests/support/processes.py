@@ -6,6 +6,7 @@ milliseconds. Test and server exchange lines of JSON.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -15,9 +16,15 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from connector.state import lock
 from tests.repository import ROOT
+
+if TYPE_CHECKING:
+    import pytest
 
 FAILED = 70
 """Exit status of a child that ended with an exception."""
@@ -162,3 +169,32 @@ def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from connector.state.lock import hold
+with hold(Path(sys.argv[1]), "pull"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+class OtherProcess:
+    """Another process that holds the lock of an account's folder, as a pull, until it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = start_python("-c", _HOLD, str(folder))
+        assert self.process.stdout is not None
+        assert "held\n" == self.process.stdout.readline()
+
+    def kill(self) -> None:
+        """Kill the process, which releases nothing by itself."""
+        self.process.kill()
+        self.process.communicate(timeout=30)
+
+
+def shorten_wait(patch: pytest.MonkeyPatch) -> None:
+    """Let a process that waits for the account give up at its second attempt."""
+    patch.setattr(lock, "time", SimpleNamespace(monotonic=itertools.count(0.0, 61.0).__next__))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,8 @@ import duckdb
 import pytest
 
 from connector.errors import ConnectorError, WarehouseError
-from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
+from connector.state.database import Database
 from connector.state.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables
 from connector.warehouse.warehouse import Warehouse
@@ -181,18 +179,20 @@ def open_newer_work_file(folder: Path) -> ConnectorError:
     return caught.value
 
 
-def open_newer_ledger(folder: Path) -> ConnectorError:
-    """Return the error of opening a ledger of a newer version in this folder."""
-    with Ledger(folder) as ledger:
-        ledger.read_uses()
-        with closing(sqlite3.connect(ledger.path)) as connection:
-            connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(WarehouseError, check=has_code("not_a_state")) as caught:
-        Ledger(folder).read_uses()
+def open_newer_state(folder: Path) -> ConnectorError:
+    """Return the error of opening a state of a newer version in this folder."""
+    with Database(folder) as database:
+        database.note("anything", 1)
+        database.write("PRAGMA user_version = 99")
+    with (
+        pytest.raises(WarehouseError, check=has_code("not_a_state")) as caught,
+        Database(folder) as database,
+    ):
+        database.fact("anything")
     return caught.value
 
 
-@pytest.mark.parametrize("open_newer_file", [open_newer_work_file, open_newer_ledger])
+@pytest.mark.parametrize("open_newer_file", [open_newer_work_file, open_newer_state])
 def test_a_file_of_a_newer_version_is_rejected(open_newer_file: Any, tmp_path: Path) -> None:
     error = open_newer_file(tmp_path)
 

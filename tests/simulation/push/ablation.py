@@ -171,7 +171,7 @@ SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "attempts_are_saved_after_their_answer": ("crashes", "P1"),
     "interrupted_rows_start_again": ("crashes", "report"),
     "records_of_other_rows_are_accepted": ("siblings", "report"),
-    "other_open_creates_are_ignored": ("nameless", "report"),
+    "other_open_creates_are_ignored": ("nameless-files", "report"),
     "only_the_identity_is_compared": ("alike", "report"),
     "writes_of_other_batches_are_ignored": ("other-file", "P2"),
     "equal_rows_are_all_sent": ("crashes", "P6"),

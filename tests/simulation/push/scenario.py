@@ -36,8 +36,8 @@ class PushScenario:
     command. `lag_seconds_max` is how long a new record is missing from lists. Other users perform
     an action of `others` up to `others_per_minute` times a minute, and `others_max` times in all.
     `rows` limits the size of the file, `connections` the rows in progress. `identified` is the
-    share of rows with an identity. `pulls`: a pull searches for rows in doubt between two
-    processes.
+    share of rows with an identity. `fewer_fields`: the rows of the other file lack a field.
+    `pulls`: a pull searches for rows in doubt between two processes.
     """
 
     about: str
@@ -62,6 +62,7 @@ class PushScenario:
     edited: bool = False
     person: bool = False
     other_file: bool = False
+    fewer_fields: bool = False
     again: bool = False
     pulls: bool = False
     repeats: float = 0.15
@@ -251,6 +252,18 @@ SCENARIOS: Mapping[str, PushScenario] = {
     ),
     "other-file": PushScenario(
         "the same rows come in another file", _LOSSES, crashes=0.06, other_file=True
+    ),
+    "nameless-files": PushScenario(
+        "rows without identity come in another file, some of them with fewer fields",
+        _LOSSES,
+        crashes=0.06,
+        rows=(3, 5),
+        connections=5,
+        operations=("create",),
+        repeats=0.8,
+        identified=0.0,
+        other_file=True,
+        fewer_fields=True,
     ),
     "pulls": PushScenario(
         "pulls find lost records",

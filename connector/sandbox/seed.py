@@ -90,10 +90,7 @@ def seed_store(store: Store, counts: Mapping[str, int], *, seed: int) -> None:
     draw = Draw(chance.Random(seed), anchor)  # noqa: S311  # made-up people are no secrets
     for name in REFERRED_FIRST:
         times = _draw_times(draw, counts.get(name, 0))
-        for number, (created, updated) in enumerate(times):
-            record = _make_record(name, draw, number, created, updated)
-            items_of = draw.types[number % len(draw.types)][0] if CATALOG[name].parent else None
-            store.insert(name, record, type=items_of)
+        store.load(name, (_make_record(name, draw, n, *each) for n, each in enumerate(times)))
 
 
 def _draw_times(draw: Draw, count: int) -> Sequence[Times]:
@@ -611,10 +608,16 @@ _MAKERS: Mapping[str, Callable[[Draw, int, datetime, datetime], Body]] = {
 }
 
 
-def _make_record(name: str, draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
-    """Make a record of any resource. Fields without a maker get values from their declaration."""
-    maker = _MAKERS.get(name, lambda draw, *_: {"id": draw.id()})
-    record = maker(draw, number, created, updated)
+def _make_record(
+    name: str, draw: Draw, number: int, created: datetime, updated: datetime
+) -> tuple[Body, str | None]:
+    """Make a record of any resource, and return it with the id of its content type, if any.
+
+    Fields without a maker get values from their declaration.
+    """
+    parent = draw.types[number % len(draw.types)][0] if CATALOG[name].parent else None
+    maker = _MAKERS.get(name)
+    record = maker(draw, number, created, updated) if maker else {"id": draw.id()}
     record |= {"created_at": created, "updated_at": updated}
     for each in CATALOG[name].fields.values():
         if each.name not in record and not each.is_computed:
@@ -622,7 +625,7 @@ def _make_record(name: str, draw: Draw, number: int, created: datetime, updated:
             own = Draw(chance.Random(f"{each.name} {record['id']}"), created)  # noqa: S311
             record[each.name] = _make_declared_value(each, own, draw.ids)
     draw.ids[name].append(record["id"])
-    return record
+    return record, parent
 
 
 def _make_declared_value(declared: Field, draw: Draw, ids: Mapping[str, list[str]]) -> Any:

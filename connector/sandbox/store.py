@@ -203,8 +203,8 @@ def _starts_by(name: str, day: str) -> Condition:
     return holds
 
 
-def _contains(words: Sequence[bytes]) -> Condition:
-    return lambda row: all(word in row.searched for word in words)
+def _contains(word: bytes) -> Condition:
+    return lambda row: word in row.searched
 
 
 def _filter_condition(by: Filter, value: str, errors: Messages) -> Condition:
@@ -322,8 +322,11 @@ class Store:
         """Return the `total` of a list with this query. Without a type, items of all types."""
         declaration = declared(resource)
         with self._lock:
-            conditions = self._conditions(declaration, query or {}, type, {}, needs_type=False)
-            return len(self._entries(declaration, query or {}, conditions))
+            query = query or {}
+            errors: Messages = {}
+            conditions = self._conditions(declaration, query, type, errors, needs_type=False)
+            raise_if_any(errors)
+            return len(self._entries(declaration, query, conditions))
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Return the detail response of a record. Raises `Rejection` 404."""
@@ -443,6 +446,12 @@ class Store:
             self._put(resource, {"id": id, **dates, **record}, type)
         return id
 
+    def load(self, resource: str, records: Iterable[tuple[Body, str | None]]) -> None:
+        """Store many new records, each with the id of its content type; no other record changes."""
+        with self._lock:
+            for record, parent in records:
+                self._write(resource, record, parent)
+
     def touch(
         self,
         resource: str,
@@ -507,8 +516,8 @@ class Store:
         for each in declaration.filters:
             if query.get(each.name):
                 conditions.append(_filter_condition(each, query[each.name], errors))
-        if declaration.searchable and query.get("search"):
-            conditions.append(_contains([_fold(word) for word in query["search"].split()]))
+        if declaration.searchable:
+            conditions += [_contains(_fold(word)) for word in query.get("search", "").split()]
         return conditions
 
     def _order(self, declaration: Declaration, query: Mapping[str, str]) -> tuple[str, bool]:
@@ -526,8 +535,8 @@ class Store:
         """Return the records of a list in order; equal values are in order of insertion."""
         name, is_descending = self._order(declaration, query)
         entries = self._tables[declaration.name].sorted_by(name)
-        if conditions:
-            entries = [each for each in entries if all(holds(each[2]) for holds in conditions)]
+        for holds in conditions:
+            entries = [each for each in entries if holds(each[2])]
         return entries[::-1] if is_descending else entries
 
     def _shuffle_ties(
@@ -639,17 +648,21 @@ class Store:
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def _put(self, resource: str, record: Body, parent: str | None) -> None:
-        """Store a record, and write it to the file."""
+        """Store a record, and update the companies that this changes."""
+        before = self._tables[resource].rows.get(record["id"])
+        self._write(resource, record, parent)
+        self._update_companies(resource, record, *([before.record] if before else []))
+
+    def _write(self, resource: str, record: Body, parent: str | None) -> None:
+        """Store a record in memory and in the file."""
         fields = CATALOG[resource].fields
         stored = {
             name: format_time(value, self.behaviours) if isinstance(value, datetime) else value
             for name, value in record.items()
             if value is not None or name not in fields
         }
-        before = self._tables[resource].rows.get(stored["id"])
         self._write_line(resource, stored, parent)
         self._tables[resource].put(stored, parent)
-        self._update_companies(resource, stored, *([before.record] if before else []))
 
     def _remove(self, resource: str, id: str) -> None:
         """Delete a record, also from the file. Raises `KeyError` if it does not exist."""

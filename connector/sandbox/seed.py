@@ -617,7 +617,7 @@ def _make_record(
     """
     parent = draw.types[number % len(draw.types)][0] if CATALOG[name].parent else None
     maker = _MAKERS.get(name)
-    record = maker(draw, number, created, updated) if maker else {"id": draw.id()}
+    record: Body = maker(draw, number, created, updated) if maker else {"id": draw.id()}
     record |= {"created_at": created, "updated_at": updated}
     for each in CATALOG[name].fields.values():
         if each.name not in record and not each.is_computed:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from connector.sandbox import faults
-from connector.sandbox.exchange import Fault
+from connector.sandbox.app import Fault
 from connector.sandbox.server import Sandbox
 from tests.sandbox.world import MORNING, Open, ServedSandbox
 from tests.support.clock import Clock

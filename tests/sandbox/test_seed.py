@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from connector.sandbox.validation import check_content
 
 from connector.catalog import CATALOG, references
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import parse_datetime
-from connector.sandbox.random_values import LEAD_STATUSES, USERS
-from connector.sandbox.seed import seed_store
+from connector.sandbox.seed import LEAD_STATUSES, USERS, seed_store
 from connector.sandbox.store import Store
-from connector.sandbox.validation import check_content
 from tests.sandbox.world import MORNING
 from tests.support.clock import Clock
 

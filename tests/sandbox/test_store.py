@@ -11,7 +11,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.api_answer import Rejection
+from connector.sandbox.checks import Rejection
 from connector.sandbox.seed import seed_store
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import BEHAVIOURS, behaviour_table
+from connector.sandbox.behaviour import SWITCHES, behaviour_table
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
@@ -240,7 +240,7 @@ def test_an_unusable_data_file_exits_with_a_message(tmp_path: Path) -> None:
 def test_the_help_lists_every_behaviour_and_resource() -> None:
     text = CliRunner().invoke(command, ["--help"]).output
 
-    for each in BEHAVIOURS.values():
+    for each in SWITCHES.values():
         assert f"{each.name} = {' | '.join(each.values)}" in text
         assert each.about in text
     for name in CATALOG:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import fcntl
 import json
 import random as chance
-from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TextIO
@@ -23,7 +22,6 @@ from uuid import UUID
 
 from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
-from connector.catalog.field import Filter, Kind
 from connector.catalog.resource import Declaration, Operation
 from connector.errors import SettingsError
 from connector.sandbox.behaviour import Behaviours
@@ -34,19 +32,15 @@ from connector.sandbox.checks import (
     check_body,
     check_content,
     format_time,
-    parse_date,
     raise_if_any,
     set_server_fields,
 )
+from connector.sandbox.records import Row, Shape, Table, fold, list_conditions, parse_positive
 
 Clock = Callable[[], datetime]
 """Returns the server's time: an aware datetime. A simulation passes its own."""
 
-Condition = Callable[["Row"], bool]
-Key = tuple[int, Any]
-
 PER_PAGE_DEFAULT = 20
-EXTRA_FIELD = {"workspace_id": "5f0c7f5e-9d0f-4c6b-8a53-0d5e8a7c1b11"}
 _FILE_HEADER = '{"file": "records of a sandbox", "version": 1}\n'
 _PRIME = 2**31 - 1
 
@@ -80,155 +74,6 @@ class ApiAnswer:
         """`pagination` of a list. Raises `KeyError` for other responses."""
         pagination: dict[str, int] = (self.body or {})["pagination"]
         return pagination
-
-
-# -- Records in memory -----------------------------------------------------------------------------
-
-
-class Row:
-    """Version of a record, with the number of its insertion and the id of its content type."""
-
-    __slots__ = ("parent", "record", "searched", "serial")
-
-    def __init__(self, serial: int, parent: str | None, record: Body, searched: bytes) -> None:
-        self.serial, self.parent, self.record, self.searched = serial, parent, record, searched
-
-
-def _fold(text: str) -> bytes:
-    """Return the text without regard to ASCII case, as databases behind such services compare."""
-    return text.encode().lower()
-
-
-class Table:
-    """Records of one resource by id, and by each field by which a list was sorted."""
-
-    def __init__(self, declaration: Declaration) -> None:
-        fields = declaration.fields.values()
-        self.rows: dict[str, Row] = {}
-        self.serial = 0
-        texts = [f for f in fields if f.kind is Kind.STRING and not f.values and not f.write_only]
-        self._texts = {each.name for each in texts}
-        self._searched = [each.name for each in texts if each.listed]
-        self._orders: dict[str, list[tuple[Key, int, Row]]] = {}
-
-    def put(self, record: Body, parent: str | None) -> None:
-        """Store a record, instead of its earlier version if there is one."""
-        before = self.rows.get(record["id"])
-        if before is None:
-            self.serial += 1
-            serial = self.serial
-        else:
-            serial = before.serial
-            self._change_orders(before, self._delete_entry)
-        searched = b"\0".join(_fold(str(record.get(name) or "")) for name in self._searched)
-        row = self.rows[record["id"]] = Row(serial, parent, record, searched)
-        self._change_orders(row, insort)
-
-    def remove(self, id: str) -> None:
-        """Delete a record."""
-        self._change_orders(self.rows.pop(id), self._delete_entry)
-
-    def sorted_by(self, name: str) -> list[tuple[Key, int, Row]]:
-        """Return all records in ascending order of a field, then of their insertion."""
-        if name not in self._orders:
-            self._orders[name] = sorted(self._entry(name, each) for each in self.rows.values())
-        return self._orders[name]
-
-    def _change_orders(self, row: Row, change: Callable[[list[Any], Any], None]) -> None:
-        """Apply a change to the row's entry in each order."""
-        for name, entries in self._orders.items():
-            change(entries, self._entry(name, row))
-
-    @staticmethod
-    def _delete_entry(entries: list[Any], entry: Any) -> None:
-        del entries[bisect_left(entries, entry[:2])]
-
-    def _entry(self, name: str, row: Row) -> tuple[Key, int, Row]:
-        """Return the entry of a row in an order: no value, then numbers, then texts."""
-        value = row.record.get(name)
-        if value is None:
-            return (0, 0), row.serial, row
-        if isinstance(value, str):
-            return (2, _fold(value) if name in self._texts else value), row.serial, row
-        return (1, value), row.serial, row
-
-
-class Shape:
-    """Fields of one resource in detail responses and in lists, under given behaviours."""
-
-    def __init__(self, declaration: Declaration, behaviours: Behaviours) -> None:
-        self._behaviours = behaviours
-        self._declared = declaration.fields
-        self._detail = [each.name for each in declaration.detail_fields]
-        self._item = [each.name for each in declaration.item_fields]
-        if declaration.name == "content_types" and behaviours["content_type_items"] != "declared":
-            self._item.remove("updated_at")
-
-    def detail(self, record: Body) -> Body:
-        """Return the record's fields in a detail response, including undeclared fields."""
-        extras = [n for n in record if n not in self._declared and not n.startswith("_")]
-        return self._select(record, [*self._detail, *extras])
-
-    def item(self, record: Body) -> Body:
-        """Return the record's fields in a list, which are only declared fields."""
-        return self._select(record, self._item)
-
-    def _select(self, record: Body, names: Sequence[str]) -> Body:
-        """Return the named fields."""
-        shown = {name: record.get(name) for name in names}
-        for name, value in shown.items():
-            if isinstance(value, dict | list):
-                shown[name] = deepcopy(value)
-        if self._behaviours["nulls"] == "absent":
-            shown = {name: value for name, value in shown.items() if value is not None}
-        return shown | EXTRA_FIELD if self._behaviours["extra_fields"] == "shown" else shown
-
-
-# -- Conditions of lists (API 4.1) -----------------------------------------------------------------
-
-
-def _equals(name: str, value: str) -> Condition:
-    return lambda row: bool(row.record.get(name) == value)
-
-
-def _starts_by(name: str, day: str) -> Condition:
-    """Return the condition on the day on which a booking starts (API 4.5)."""
-
-    def holds(row: Row) -> bool:
-        start = row.record.get("start_datetime")
-        if start is None:
-            return False
-        return bool(start[:10] >= day if name == "start_date" else start[:10] <= day)
-
-    return holds
-
-
-def _contains(word: bytes) -> Condition:
-    return lambda row: word in row.searched
-
-
-def _filter_condition(by: Filter, value: str, errors: Messages) -> Condition:
-    """Return the condition of a filter. An invalid value adds to `errors`."""
-    if by.kind is Kind.DATE:
-        try:
-            return _starts_by(by.name, parse_date(value).isoformat())
-        except ValueError:
-            errors[by.name] = ["must be a date, as 2024-01-31"]
-    elif by.values and value not in by.values:
-        errors[by.name] = [f"must be one of {', '.join(by.values)}"]
-    return _equals(by.name, value)
-
-
-def _parse_positive(name: str, query: Mapping[str, str], default: int, errors: Messages) -> int:
-    """Return the value of a parameter, or the default. An invalid value adds to `errors`."""
-    text = query.get(name, str(default))
-    if text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) < 2**63:
-        return int(text)
-    errors[name] = ["must be a positive integer"]
-    return default
-
-
-# -- Store -----------------------------------------------------------------------------------------
 
 
 class Store:
@@ -289,44 +134,49 @@ class Store:
         `query` has the parameters as texts; `type` is the content type's slug or id in the path.
         """
         declaration = self._require_operation(resource, "list")
+        # An empty parameter is one that a form left out.
+        query = {name: value for name, value in (query or {}).items() if value}
         with self._lock:
-            query = {name: value for name, value in (query or {}).items() if value}
+            parent = self._find_parent(declaration, type)
             errors: Messages = {}
-            conditions = self._conditions(declaration, query, type, errors)
-            page = _parse_positive("page", query, 1, errors)
-            per_page = _parse_positive("per_page", query, PER_PAGE_DEFAULT, errors)
+            conditions = list_conditions(declaration, query, errors)
+            page = parse_positive("page", query, 1, errors)
+            per_page = parse_positive("per_page", query, PER_PAGE_DEFAULT, errors)
             raise_if_any(errors)
             per_page = min(per_page, int(self.behaviours["per_page_max"]))
-            entries = self._entries(declaration, query, conditions)
-            total = len(entries)
+            if parent is not None:
+                conditions.append(lambda row: row.parent == parent)
+            name, is_descending = self._order(declaration, query)
+            select = partial(self._tables[resource].select, name, is_descending, conditions)
+            rows = select()
+            total = len(rows)
             if self.behaviours["total"] == "earlier" and self.interlude is not None:
                 self.interlude()
-                entries = self._entries(declaration, query, conditions)
+                rows = select()
             pages = -(-total // per_page)
             if page > max(pages, 1) and self.behaviours["page_past_end"] != "empty":
                 if self.behaviours["page_past_end"] == "404":
                     raise Rejection(404, "There is no such page.")
                 page = max(pages, 1)
             start = (page - 1) * per_page
-            if self.behaviours["ties"] == "random" and start < len(entries):
-                entries = self._shuffle_ties(declaration, query, entries)
+            if self.behaviours["ties"] == "random" and start < len(rows):
+                # A multiplication modulo a prime shuffles serials, differently for each factor.
+                factor = self._random.randrange(2**30, 2**31 - 1)
+                rows = sorted(rows, key=lambda row: row.serial * factor % _PRIME)
+                key = self._tables[resource].sort_key(name)
+                rows = sorted(rows, key=key, reverse=is_descending)
             shape = self._shapes[resource]
-            rows = [row.record for _, _, row in entries[start : start + per_page]]
-            data = [shape.item(self._with_counters(resource, each)) for each in rows]
+            shown = [row.record for row in rows[start : start + per_page]]
+            data = [shape.item(self._with_counters(resource, each)) for each in shown]
         pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": pages}
         return ApiAnswer(200, {"data": data, "pagination": pagination})
 
-    def count(
-        self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
-    ) -> int:
-        """Return the `total` of a list with this query. Without a type, items of all types."""
-        declaration = declared(resource)
-        with self._lock:
-            query = query or {}
-            errors: Messages = {}
-            conditions = self._conditions(declaration, query, type, errors, needs_type=False)
-            raise_if_any(errors)
-            return len(self._entries(declaration, query, conditions))
+    def _order(self, declaration: Declaration, query: Mapping[str, str]) -> tuple[str, bool]:
+        """Return the field by which a list is sorted, and True for descending order."""
+        if not declaration.sortable or self.behaviours["sorting"] == "ignored":
+            return "created_at", bool(declaration.sortable)
+        sort = query.get("sort", "")
+        return sort if sort in declaration.sortable else "created_at", query.get("order") != "asc"
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Return the detail response of a record. Raises `Rejection` 404."""
@@ -496,62 +346,6 @@ class Store:
             for row in [self._tables[resource].rows[id] for id in ids]:
                 self._put(resource, {**row.record, **changes}, row.parent)
 
-    # -- Lists -------------------------------------------------------------------------------------
-
-    def _conditions(
-        self,
-        declaration: Declaration,
-        query: Mapping[str, str],
-        type: str | None,
-        errors: Messages,
-        *,
-        needs_type: bool = True,
-    ) -> Sequence[Condition]:
-        """Return the conditions of a list. Invalid values add to `errors`; others are ignored."""
-        conditions: list[Condition] = []
-        if needs_type or type is not None:
-            parent = self._find_parent(declaration, type)
-            if parent is not None:
-                conditions.append(lambda row: row.parent == parent)
-        for each in declaration.filters:
-            if query.get(each.name):
-                conditions.append(_filter_condition(each, query[each.name], errors))
-        if declaration.searchable:
-            conditions += [_contains(_fold(word)) for word in query.get("search", "").split()]
-        return conditions
-
-    def _order(self, declaration: Declaration, query: Mapping[str, str]) -> tuple[str, bool]:
-        """Return the field by which a list is sorted, and True for descending order."""
-        if not declaration.sortable:
-            return "created_at", False
-        sort = query.get("sort")
-        if self.behaviours["sorting"] == "ignored":
-            return "created_at", True
-        return sort if sort in declaration.sortable else "created_at", query.get("order") != "asc"
-
-    def _entries(
-        self, declaration: Declaration, query: Mapping[str, str], conditions: Sequence[Condition]
-    ) -> Sequence[tuple[Key, int, Row]]:
-        """Return the records of a list in order; equal values are in order of insertion."""
-        name, is_descending = self._order(declaration, query)
-        entries = self._tables[declaration.name].sorted_by(name)
-        for holds in conditions:
-            entries = [each for each in entries if holds(each[2])]
-        return entries[::-1] if is_descending else entries
-
-    def _shuffle_ties(
-        self,
-        declaration: Declaration,
-        query: Mapping[str, str],
-        entries: Sequence[tuple[Key, int, Row]],
-    ) -> Sequence[tuple[Key, int, Row]]:
-        """Return the records with those of equal value in random order."""
-        # A multiplication modulo a prime shuffles serials, differently for each factor.
-        factor = self._random.randrange(2**30, 2**31 - 1)
-        shuffled = sorted(entries, key=lambda each: each[1] * factor % _PRIME)
-        is_descending = self._order(declaration, query)[1]
-        return sorted(shuffled, key=lambda each: each[0], reverse=is_descending)
-
     # -- Parts of the operations -------------------------------------------------------------------
 
     def _require_operation(self, resource: str, operation: Operation) -> Declaration:
@@ -598,9 +392,9 @@ class Store:
         """Raise `Rejection` 422 if another record has the email and that is refused."""
         if self.behaviours["duplicate_emails"] == "allowed" or not values.get("email"):
             return
-        email = _fold(values["email"])
+        email = fold(values["email"])
         for other, row in self._tables[declaration.name].rows.items():
-            if other != id and _fold(row.record.get("email") or "") == email:
+            if other != id and fold(row.record.get("email") or "") == email:
                 raise_if_any({"email": ["is taken"]})
 
     def _answer_to_write(

@@ -47,7 +47,7 @@ def test_store_operations_return_bodies_like_the_api(store: Store) -> None:
     assert {"data": store.records("jobs")[id]} == store.get("jobs", id).body
     changed = store.update("jobs", id, {"title": "D"})
     assert (200, "D") == (changed.status, changed.record["title"])
-    assert 4 == store.list("jobs").pagination["total"] == store.count("jobs")
+    assert 4 == store.list("jobs").pagination["total"] == len(store.records("jobs"))
     assert (204, None) == (store.delete("jobs", id).status, store.delete("jobs", "job-0").body)
 
 

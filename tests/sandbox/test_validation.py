@@ -65,11 +65,11 @@ def test_all_missing_required_fields_are_named_together(
 def test_a_create_rejects_values_of_other_types(
     world: ServedSandbox, resource: str, name: str
 ) -> None:
-    path, total = world.list_path(resource), world.store.count(resource)
+    path, total = world.list_path(resource), len(world.store.records(resource))
     for value in WRONG[CATALOG[resource].fields[name].kind]:
         body = {**world.minimal_body(resource), name: value}
         assert name in request_errors(world, "POST", path, body)
-    assert total == world.store.count(resource)
+    assert total == len(world.store.records(resource))
 
 
 @pytest.mark.slow

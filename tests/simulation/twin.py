@@ -20,7 +20,8 @@ from connector.catalog import CATALOG
 from connector.catalog.resource import Resource
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.checks import Rejection, format_time
-from connector.sandbox.store import Shape, Store
+from connector.sandbox.records import Shape
+from connector.sandbox.store import Store
 from tests.simulation.scenario import PullScenario
 
 Clock = Callable[[], datetime]

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self, TextIO
+from typing import Any, BinaryIO, Self
 from uuid import UUID
 
 from connector.catalog import CATALOG
@@ -29,6 +29,7 @@ from connector.sandbox.checks import (
     Body,
     Messages,
     Rejection,
+    Write,
     check_body,
     check_content,
     format_time,
@@ -41,7 +42,7 @@ Clock = Callable[[], datetime]
 """Returns the server's time: an aware datetime. A simulation passes its own."""
 
 PER_PAGE_DEFAULT = 20
-_FILE_HEADER = '{"file": "records of a sandbox", "version": 1}\n'
+_FILE_HEADER = b'{"file": "records of a sandbox", "version": 1}\n'
 _PRIME = 2**31 - 1
 
 
@@ -107,7 +108,7 @@ class Store:
         self._tables = {name: Table(each) for name, each in CATALOG.items()}
         self._shapes = {name: Shape(each, self.behaviours) for name, each in CATALOG.items()}
         self._counted: dict[str, Counter[str | None]] | None = None
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
         self.is_new = True
         if path is not None:
             self._open_file(Path(path))
@@ -196,9 +197,7 @@ class Store:
                 declaration, body, "create", self.behaviours, exists=self._has_record
             )
             if parent is not None:
-                fields = self._tables["content_types"].rows[parent].record.get("fields", [])
-                given = body.get("fields", {})
-                values["fields"] = check_content(fields, given, "create", self.behaviours)
+                values["fields"] = self._checked_content(parent, "create", body, {})
             self._check_unique(declaration, values, None)
             stamp = format_time(at or self.clock(), self.behaviours)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
@@ -223,7 +222,8 @@ class Store:
                 stored=row.record,
             )
             if row.parent is not None and "fields" in values:
-                values["fields"] = self._updated_content(row, body.get("fields", {}))
+                kept = row.record.get("fields") or {}
+                values["fields"] = self._checked_content(row.parent, "update", body, kept)
             self._check_unique(declaration, values, id)
             stamp = format_time(self.clock(), self.behaviours)
             record = {**row.record, **values, "updated_at": stamp}
@@ -268,12 +268,9 @@ class Store:
         """
         declared(resource)
         with self._lock:
-            rows = self._tables[resource].rows.items()
-            return {
-                id: self._detail(resource, row.record)
-                for id, row in rows
-                if type in (None, row.parent)
-            }
+            rows = self._tables[resource].rows.values()
+            shown = [each.record for each in rows if type in (None, each.parent)]
+            return {each["id"]: self._detail(resource, each) for each in shown}
 
     def write_only_fields(self, resource: str, id: str) -> Body:
         """Return the stored write-only fields of a record. Raises `KeyError` without the record."""
@@ -379,14 +376,12 @@ class Store:
     def _has_record(self, resource: str, id: str) -> bool:
         return id in self._tables[resource].rows
 
-    def _updated_content(self, row: Row, given: Body) -> Body:
-        """Return the content values to store after an update (API 4.7)."""
-        assert row.parent is not None  # as the caller checked
-        type = self._tables["content_types"].rows.get(row.parent)
+    def _checked_content(self, parent: str, operation: Write, body: Body, kept: Body) -> Body:
+        """Return the content values to store after a write (API 4.7). Raises `Rejection` 422."""
+        type = self._tables["content_types"].rows.get(parent)
         fields = [] if type is None else type.record.get("fields", [])
-        values = check_content(fields, given, "update", self.behaviours)
-        is_merged = self.behaviours["content_update"] == "merged"
-        return {**(row.record.get("fields") or {}), **values} if is_merged else values
+        values = check_content(fields, body.get("fields", {}), operation, self.behaviours)
+        return {**kept, **values} if self.behaviours["content_update"] == "merged" else values
 
     def _check_unique(self, declaration: Declaration, values: Body, id: str | None) -> None:
         """Raise `Rejection` 422 if another record has the email and that is refused."""
@@ -445,7 +440,7 @@ class Store:
         """Store a record, and update the companies that this changes."""
         before = self._tables[resource].rows.get(record["id"])
         self._write(resource, record, parent)
-        self._update_companies(resource, record, *([before.record] if before else []))
+        self._date_companies(resource, record, *([before.record] if before else []))
 
     def _write(self, resource: str, record: Body, parent: str | None) -> None:
         """Store a record in memory and in the file."""
@@ -455,44 +450,58 @@ class Store:
             for name, value in record.items()
             if value is not None or name not in fields
         }
-        self._write_line(resource, stored, parent)
+        self._append_line(resource, stored, parent)
         self._tables[resource].put(stored, parent)
 
     def _remove(self, resource: str, id: str) -> None:
         """Delete a record, also from the file. Raises `KeyError` if it does not exist."""
         declared(resource)
         before = self._tables[resource].rows[id].record
-        self._write_line(resource, {"id": id}, None, is_deleted=True)
+        self._append_line(resource, id, None)
         self._tables[resource].remove(id)
-        self._update_companies(resource, before)
+        self._date_companies(resource, before)
 
-    def _update_companies(self, resource: str, *versions: Body) -> None:
-        """Count again after a write, and date the companies of its versions if that is chosen."""
-        if resource not in ("jobs", "bookings"):
-            return
-        self._counted = None
-        if self.behaviours["counters"] == "moving":
+    def _date_companies(self, resource: str, *versions: Body) -> None:
+        """Date the companies whose counters a write changed, if the behaviour `counters` says so.
+
+        `versions` are the record before and after the write.
+        """
+        if self.behaviours["counters"] == "moving" and resource in ("jobs", "bookings"):
             for id in {each.get("company_id") for each in versions} - {None}:
                 if row := self._tables["companies"].rows.get(str(id)):
                     self._put("companies", {**row.record, "updated_at": self.clock()}, None)
+
+    def _append_line(self, resource: str, written: Body | str, parent: str | None) -> None:
+        """Append a record, or the id of a deleted one, to the file, if there is one."""
+        if resource in ("jobs", "bookings"):
+            self._counted = None
+        if self._file is not None:
+            line = json.dumps([resource, written, parent], ensure_ascii=False)
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
 
     def _open_file(self, path: Path) -> None:
         """Read the records of a file, which is a log of writes, and open it for further writes."""
         try:
             # Not closed here: the store appends to it until it is closed.
-            file = self._file = path.open("a+", encoding="utf-8")
+            file = self._file = path.open("a+b")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.seek(0)
             header = file.readline()
-            if header not in ("", _FILE_HEADER):
+            if header not in (b"", _FILE_HEADER):
                 raise ValueError("it is no file of a sandbox, or of another version")
-            self.is_new = not header
+            end = len(header)
             for line in file:
-                resource, record, parent, is_deleted = json.loads(line)
-                if is_deleted:
-                    self._tables[resource].remove(record["id"])
+                if not line.endswith(b"\n"):
+                    # A kill cut the last write.
+                    break
+                resource, written, parent = json.loads(line)
+                if isinstance(written, str):
+                    self._tables[resource].remove(written)
                 else:
-                    self._tables[resource].put(record, parent)
+                    self._tables[resource].put(written, parent)
+                end += len(line)
+            file.truncate(end)
         except (OSError, ValueError, KeyError) as error:
             self.close()
             problem, action = f"cannot be used: {error}", "or move this one away"
@@ -501,19 +510,10 @@ class Store:
             raise SettingsError(
                 f"The data file {path} {problem}", action=f"Name another file, {action}."
             ) from error
+        self.is_new = not header
         if self.is_new:
             file.write(_FILE_HEADER)
-            file.flush()
         else:
             # Another start of the same seed must not draw the ids of the first again.
             drawn = sum(each.serial for each in self._tables.values())
             self._random.seed(f"{self._random.random()}:{drawn}")
-
-    def _write_line(
-        self, resource: str, record: Body, parent: str | None, *, is_deleted: bool = False
-    ) -> None:
-        """Append a write to the file, if there is one."""
-        if self._file is not None:
-            line = json.dumps([resource, record, parent, is_deleted], ensure_ascii=False)
-            self._file.write(line + "\n")
-            self._file.flush()

@@ -239,7 +239,7 @@ def _make_company(draw: Draw, number: int, created: datetime, updated: datetime)
         "contract_start_date": draw.maybe(0.5, draw.day(created, -200, 30)),
         "contract_end_date": draw.maybe(0.3, draw.day(draw.anchor, -100, 700)),
         "fee_percentage": draw.maybe(0.7, draw.choice((12.5, 15, 17.5, 20, 22.25, 25))),
-        "fee_type": draw.maybe(0.7, draw.choice(("percentage", "percentage", "fixed", "retainer"))),
+        "fee_type": draw.some(0.7, "company_fee_types"),
         "network_url": draw.maybe(0.4, f"https://network.example/company/{make_slug(name)}"),
         "social_url": draw.maybe(0.2, f"https://social.example/{make_slug(name)}"),
         "internal_notes": draw.text(),
@@ -259,13 +259,11 @@ def _make_job(draw: Draw, number: int, created: datetime, updated: datetime) -> 
         "reference_code": draw.maybe(0.9, f"{draw.choice(('JOB', 'REF', '00'))}-{number:05d}"),
         "department": draw.some(0.5, "departments"),
         "location": draw.word("cities"),
-        "remote_type": draw.maybe(0.8, draw.choice(("on_site", "remote", "hybrid", "hybrid"))),
+        "remote_type": draw.some(0.8, "remote_types"),
         "employment_type": draw.word("employment_types"),
-        "experience_level": draw.maybe(
-            0.7, draw.choice(("entry", "mid", "mid", "senior", "lead", "executive"))
-        ),
+        "experience_level": draw.some(0.7, "experience_levels"),
         **_make_pay(draw),
-        "fee_type": draw.maybe(0.8, draw.choice(("percentage", "percentage", "fixed"))),
+        "fee_type": draw.some(0.8, "job_fee_types"),
         "fee_percentage": draw.maybe(0.6, draw.choice((15, 17.5, 20, 33.333))),
         "placement_fee": draw.maybe(0.3, draw.integer(2000, 30000) + 0.75),
         "description": draw.text() or "Our client is hiring. 'Great' team.",
@@ -306,7 +304,7 @@ def _make_pay(draw: Draw) -> Body:
         "salary_min": None if is_contract else salary,
         "salary_max": None if is_contract else salary + draw.integer(0, 20) * 500.5,
         "salary_currency": None if is_contract else draw.word("currencies"),
-        "salary_type": draw.maybe(0.7, draw.choice(("annual", "annual", "monthly", "hourly"))),
+        "salary_type": draw.some(0.7, "salary_types"),
         "show_salary": draw.maybe(0.8, draw.yes()),
         "day_rate_min": rate if is_contract else None,
         "day_rate_max": rate + 75 if is_contract else None,
@@ -325,9 +323,7 @@ def _make_candidate(draw: Draw, number: int, created: datetime, updated: datetim
         "status": draw.word("candidate_statuses"),
         "source": draw.some(0.85, "sources"),
         "rating": draw.maybe(0.5, draw.integer(1, 5)),
-        "ir35_status": draw.maybe(
-            0.3, draw.choice(("inside", "outside", "unknown", "not_applicable"))
-        ),
+        "ir35_status": draw.some(0.3, "candidate_ir35_statuses"),
         "umbrella_company": draw.maybe(0.08, "Brolly & Co Umbrella"),
         "limited_company_name": draw.maybe(0.08, f"{last} Consulting Ltd"),
         "notes": draw.text(),
@@ -361,8 +357,8 @@ def _make_person(draw: Draw, number: int, last: str) -> Body:
         "nationality": draw.some(0.4, "nationalities"),
         "preferred_locations": draw.maybe(0.5, cities),
         "willing_to_relocate": draw.maybe(0.6, draw.yes(0.3)),
-        "right_to_work": draw.maybe(0.6, draw.choice(("UK citizen", "Settled status", "Visa", ""))),
-        "security_clearance": draw.maybe(0.15, draw.choice(("SC", "DV", "BPSS"))),
+        "right_to_work": draw.some(0.6, "rights_to_work"),
+        "security_clearance": draw.some(0.15, "clearances"),
         "languages": draw.some(0.4, "languages"),
     }
 
@@ -476,9 +472,7 @@ def _make_booking(draw: Draw, number: int, created: datetime, updated: datetime)
 def _make_fields_of_type(draw: Draw, kind: str, start: datetime) -> Body:
     """Make the fields that depend on the booking's type."""
     if kind == "interview":
-        meeting = draw.choice(
-            ("<meeting_platform_1>", "<meeting_platform_2>", "<meeting_platform_3>")
-        )
+        meeting = draw.word("meeting_platforms")
         number = f"{draw.integer(0, 9_999_999_999):010d}"
         is_online = draw.yes(0.5)
         online = {
@@ -499,11 +493,11 @@ def _make_fields_of_type(draw: Draw, kind: str, start: datetime) -> Body:
         days, rate = draw.integer(20, 220), draw.integer(20, 90) * 10 + 0.5
         return {
             "end_datetime": start + timedelta(days=days),
-            "contract_type": draw.choice(("fixed_term", "temporary", "ongoing", "project_based")),
+            "contract_type": draw.word("contract_types"),
             "day_rate": rate,
             "contract_value": rate * days,
             "contract_notes": draw.text(),
-            "ir35_status": draw.maybe(0.8, draw.choice(("inside", "outside", "not_applicable"))),
+            "ir35_status": draw.some(0.8, "booking_ir35_statuses"),
             "notice_period_days": draw.maybe(0.7, draw.choice((7, 14, 28))),
         }
     if kind == "permanent":

@@ -202,10 +202,9 @@ class Api:
     def respond(self, scope: Scope, body: bytes) -> Response:
         """Apply a request to the store, and return the response without `Date` and rate headers."""
         try:
-            answer = self._perform(scope, body)
+            return self._perform(scope, body)
         except Rejection as rejection:
-            headers = self._rejection_headers(rejection.status)
-            return JSONResponse(rejection.error_body(), rejection.status, headers)
+            return JSONResponse(rejection.error_body(), rejection.status, rejection.headers)
         except Exception as failure:  # the owner of the sandbox raises it in the end
             self.failures.append(failure)
             _LOGGER.error(
@@ -216,7 +215,6 @@ class Api:
                 extra={"event": "sandbox_request_failed"},
             )
             return JSONResponse(Rejection(500, "The server failed.").error_body(), 500)
-        return answer
 
     def _perform(self, scope: Scope, body: bytes) -> Response:
         """Perform a request on the store. Raises `Rejection`."""
@@ -224,8 +222,7 @@ class Api:
         declaration, operations, arguments = _find_address(scope["path"])
         if method not in operations:
             message = f"The method {method} is not allowed at this address."
-            allowed = {"allow": ", ".join(operations)}
-            return JSONResponse(Rejection(405, message).error_body(), 405, allowed)
+            raise Rejection(405, message, headers={"allow": ", ".join(operations)})
         operation = operations[method]
         self._check_access(dict(scope["headers"]), declaration, operation)
         if operation == "list":
@@ -255,20 +252,19 @@ class Api:
         scheme, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         scopes = self._scopes.get(key.strip()) if scheme.lower() == "bearer" else None
         if scopes is None:
-            raise Rejection(401, "The API key is missing or not valid.")
+            challenge = {"www-authenticate": "Bearer"}
+            raise Rejection(401, "The API key is missing or not valid.", headers=challenge)
         if not self.limits.try_to_count(self.store.clock()):
-            raise Rejection(429, "Too many requests.")
+            raise Rejection(429, "Too many requests.", headers=self._retry_after())
         is_read = operation in ("list", "get")
         scope = declaration.read_scope() if is_read else declaration.write_scope()
         if scope not in scopes and ALL_SCOPES not in scopes:
             raise Rejection(403, f"The API key lacks the scope {scope}.")
 
-    def _rejection_headers(self, status: int) -> dict[str, str]:
-        """Return the headers of a rejection by its status."""
-        if status == 401:
-            return {"www-authenticate": "Bearer"}
+    def _retry_after(self) -> dict[str, str]:
+        """Return the header `Retry-After` of a 429, if that is chosen."""
         form, now = self.store.behaviours["retry_after"], self.store.clock()
-        if status != 429 or form == "absent":
+        if form == "absent":
             return {}
         since = 0 if form == "timestamp" else int(now.timestamp())
         return {"retry-after": str(self.limits.rate_figures(now).reset_at - since)}

@@ -60,11 +60,17 @@ _NOT_IN_SLUGS = re.compile(r"[^a-z0-9]+")
 
 
 class Rejection(Exception):
-    """Error of a rejected request: status, message, and for 422 the messages by field."""
+    """Error of a rejected request: status, message, for 422 the messages by field, and headers."""
 
-    def __init__(self, status: int, message: str, errors: Messages | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        errors: Messages | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(f"{status}: {message}")
-        self.status, self.message, self.errors = status, message, errors
+        self.status, self.message, self.errors, self.headers = status, message, errors, headers
 
     def error_body(self) -> Body:
         """Return the JSON body of the error (API 7)."""

@@ -204,7 +204,7 @@ class PlannedFault:
         hits: Number of requests with the fault.
     """
 
-    fault: Any
+    fault: Any  # a `Fault`; pydantic, which checks texts of the command, knows no protocols
     method: str | None = None
     path: str = "*"
     nth: int | None = None

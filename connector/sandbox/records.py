@@ -46,22 +46,25 @@ class Table:
 
     def put(self, record: Body, parent: str | None) -> None:
         """Store a record, instead of its earlier version if there is one."""
-        if record["id"] in self.rows:
-            serial = self.remove(record["id"], keeps_place=True)
+        before = self.rows.get(record["id"])
+        if before is None:
+            self.serial += 1
         else:
-            serial = self.serial = self.serial + 1
+            self._remove_from_orders(before)
+        serial = self.serial if before is None else before.serial
         searched = b"\0".join(fold(str(record.get(name) or "")) for name in self._searched)
         row = self.rows[record["id"]] = Row(serial, parent, record, searched)
         for name, rows in self._orders.items():
             insort(rows, row, key=self._place(name))
 
-    def remove(self, id: str, *, keeps_place: bool = False) -> int:
-        """Delete a record, or only its place in the orders; return its serial."""
-        row = self.rows[id] if keeps_place else self.rows.pop(id)
+    def remove(self, id: str) -> None:
+        """Delete a record."""
+        self._remove_from_orders(self.rows.pop(id))
+
+    def _remove_from_orders(self, row: Row) -> None:
         for name, rows in self._orders.items():
             place = self._place(name)
             del rows[bisect_left(rows, place(row), key=place)]
-        return row.serial
 
     def select(
         self, name: str, is_descending: bool, conditions: Sequence[Condition]

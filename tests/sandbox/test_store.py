@@ -173,9 +173,11 @@ def test_a_data_file_is_complete_after_each_write(tmp_path: Path) -> None:
         sandbox.store.touch("jobs", next(iter(sandbox.store.records("jobs"))), {"title": "New"})
         for torn in (b"", b'["jobs", {"id": "torn'):
             (tmp_path / "copy").write_bytes((tmp_path / "agency").read_bytes() + torn)
-            for _ in range(2):
-                with Store(path=tmp_path / "copy") as copy:
-                    assert sandbox.store.records("jobs") == copy.records("jobs")
+            with Store(path=tmp_path / "copy") as copy:
+                assert sandbox.store.records("jobs") == copy.records("jobs")
+                copy.insert("jobs", {"id": "new"})
+            with Store(path=tmp_path / "copy") as copy:
+                assert {*sandbox.store.records("jobs"), "new"} == {*copy.records("jobs")}
 
 
 @pytest.mark.parametrize("content", [b"no records at all" * 100, b'{"version": 0}\n', b"\xff\n"])

@@ -176,7 +176,8 @@ class Forbidden(Answered):
 
     def __init__(self, where: str, *, scope: str | None = None, **answer: Any) -> None:
         self.scope = scope
-        named = f"Give the key the scope {scope!r}, or exclude this resource."
+        named = f"Give the key the scope {scope!r}, or name only the other resources in"
+        named += " 'connector pull'."
         general = "Give the API key the scope that this operation requires."
         super().__init__(where, action=named if scope else general, **answer)
 
@@ -194,7 +195,10 @@ class NotFound(Refused):
     Without the error format of the API, the 404 may come from a proxy and proves nothing.
     """
 
-    action = "Check the id. If every request fails like this, check CONNECTOR_BASE_URL."
+    action = (
+        "If every request fails like this, check CONNECTOR_BASE_URL: it is the part of the address"
+        " before '/api/v1'. If not, check the id."
+    )
 
     def __init__(
         self,
@@ -263,6 +267,7 @@ class Unreachable(TryAgain):
         "name_not_resolved": (
             "Check the host name in CONNECTOR_BASE_URL, and the name server of this machine."
         ),
+        "no_tls": "Check the port in CONNECTOR_BASE_URL: https needs a port with TLS.",
         "connection_refused": (
             "Check the host and the port in CONNECTOR_BASE_URL, and the firewall in between."
         ),

@@ -84,15 +84,16 @@ QUESTIONS = (
         "How many candidates are in each stage, and for how long?",
         """\
 select stage, count(*) as candidates, round(median(days_in_stage), 1) as days_in_stage
-from marts.fct_pipeline_candidates
+from marts.fct_candidates
 group by stage, stage_order
 order by stage_order nulls last, candidates desc""",
     ),
     Question(
         "Which jobs have been open longest, and which stages have their candidates reached?",
         """\
-select job_title, company_name, age_days, bookings, days_since_last_booking
-from marts.fct_job_ageing
+select job_title, company_name, age_days, candidates_interviewed, days_since_last_booking
+from marts.dim_jobs
+where is_open
 order by age_days desc
 limit 5""",
     ),
@@ -341,7 +342,7 @@ def _next_steps(
     result: DemoResult, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the next steps: a heading, and commands to type."""
-    sql = "from marts.sum_coverage"
+    sql = "from marts.data_quality"
     ask = f"import duckdb; duckdb.connect('{result.published}', read_only=True).sql('{sql}').show()"
     variables = {**sandbox, "DAGSTER_HOME": str(result.dagster_home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())

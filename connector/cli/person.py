@@ -88,16 +88,24 @@ def purge(
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerows([("table", "record", "field", "value"), *done.removed])
     else:
-        _print_purged(terminal, done)
+        _print_purged(terminal, done, is_by_age=age is not None)
     return done.exit_status
 
 
-def _print_purged(terminal: Terminal, done: privacy.PurgeReport) -> None:
+def _print_purged(terminal: Terminal, done: privacy.PurgeReport, *, is_by_age: bool) -> None:
     """Print what was or would be removed, and what is left."""
     terminal.print_table(("table", "rows"), sorted((+done.counts).items()))
     for name in done.files:
         terminal.say(f"{'Removed' if done.is_applied else 'Would be removed'}: {name}.")
     people = count_noun(len(done.ids), "person", "people")
+    if not done.ids:
+        terminal.say(
+            "Nothing to purge. Give the ids of deleted people, or --deleted-before AGE. 'connector"
+            " person find TEXT' lists ids."
+            if not is_by_age
+            else "Nothing to purge: the platform deleted nobody that long ago."
+        )
+        return
     if not done.is_applied:
         terminal.say(f"Nothing was changed. Run the command with --apply to purge {people}.")
         return

@@ -479,7 +479,12 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
     """Print the number of differences by resource, the first of each kind, and the result."""
     terminal.print_object(report.as_json())
     rows = [
-        (name, each.is_equal, each.compared, *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]))
+        (
+            name,
+            report.is_stream_equal(name),
+            each.compared,
+            *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]),
+        )
         for name, each in report.streams.items()
     ]
     terminal.print_table(VERIFY_HEADINGS, rows)

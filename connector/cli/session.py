@@ -21,7 +21,7 @@ import click
 
 from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
-from connector.cli.terminal import ProgressMeter, Terminal
+from connector.cli.terminal import ProgressMeter, Terminal, discard_output, open_closed_streams
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.log import mask_secrets
 from connector.settings import (
@@ -126,6 +126,7 @@ class Command(click.Command):
         creates = ctx.params.pop("creates", False) or self.creates_folders
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
         is_quiet = ctx.params.pop("is_quiet")
+        open_closed_streams()
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json, is_quiet=is_quiet)
         if account is not None and ctx.params.get("is_for_all"):
             error = Misused("--account and --all are both given", action="Give one of them.")
@@ -160,7 +161,7 @@ def _run_and_report(terminal: Terminal, call: Callable[[], int], if_interrupted:
         return status
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does: print nothing more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output(sys.stdout)
         return 1
     except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})

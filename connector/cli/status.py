@@ -381,8 +381,9 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     if row is not None:
         terminal.warn(
             "the latest records are not published. The last attempt "
-            f"({describe_age(found.now - (row.ended_at or row.started_at))} ago) was "
-            f"{row.outcome}: {row.message or ''}. Correct the cause, then run 'connector "
+            f"({describe_age(found.now - (row.ended_at or row.started_at))} ago) "
+            f"{'was refused' if row.outcome == 'refused' else 'failed'}: "
+            f"{(row.message or '').removesuffix('.')}. Correct the cause, then run 'connector "
             "publish'."
         )
 

@@ -7,6 +7,8 @@ cursor, change colours or forge lines.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -28,6 +30,7 @@ LOG_VARIABLE = "CONNECTOR_LOG"
 
 _EMPTY = "-"
 _WIDTH = 100
+_STDERR = 2
 
 
 def to_json(value: object, *, is_ascii: bool = False) -> str:
@@ -296,13 +299,49 @@ class Terminal:
         line = Text.assemble((prefix, style), " ", escape_control_characters(text))
         self._create_console(self._err).print(line, soft_wrap=True)
 
-    @staticmethod
-    def _write(stream: TextIO, text: str) -> None:
-        """Write the text; characters that the encoding lacks become escapes."""
+    def _write(self, stream: TextIO, text: str) -> None:
+        """Write the text; characters that the encoding lacks become escapes.
+
+        Messages that standard error cannot take are lost, and the command continues.
+
+        Raises:
+            ConnectorError: Standard output cannot be written, for example because its disk is full.
+        """
         # A character that the stream's encoding lacks is shown as its number.
         encoding = getattr(stream, "encoding", None) or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        stream.flush()
+        try:
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # The rest of the output, which Python writes at its end, would fail in the same way.
+            discard_output(stream)
+            if stream is self._out:
+                raise ConnectorError(
+                    f"standard output cannot be written: {error.strerror}",
+                    action="Free space where the output is written, or send it to another file."
+                    " Then run the command again.",
+                ) from error
+
+
+def open_closed_streams() -> None:
+    """Open the null device for each standard stream that the caller closed.
+
+    Otherwise the next file, for example a database, would get the number of the stream.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(number)
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def discard_output(stream: TextIO) -> None:
+    """Send the stream's buffered and later text to the null device."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def _explain_error(error: ConnectorError) -> str:

@@ -199,7 +199,7 @@ def resolve(
         return _print_unconfirmed(session.terminal, settings)
     if len(decisions) != 1 or (record is not None and len(rows) != 1):
         raise Misused(
-            f"{count_noun(len(decisions), 'decision')} on {count_noun(len(rows), 'row')} given",
+            _describe_wrong_decision(len(decisions), batch),
             action="Give one of --look, --resend and --drop, or one row and --record ID.",
         )
     if not rows:
@@ -213,6 +213,15 @@ def resolve(
     report = asyncio.run(run_resolve(settings, batch, rows, decisions[0], sleep=None))
     _print_resolved(session.terminal, report, rows)
     return report.exit_status
+
+
+def _describe_wrong_decision(decisions: int, batch: str) -> str:
+    """Return a sentence on the number of decisions, or on a record without exactly one row."""
+    if decisions == 0:
+        return f"no action is given for the rows of the batch {batch!r}"
+    if decisions > 1:
+        return "several actions are given, and a row can have only one"
+    return "--record needs exactly one row"
 
 
 def _print_unconfirmed(terminal: Terminal, settings: Settings) -> int:

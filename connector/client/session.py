@@ -304,6 +304,8 @@ def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | No
                 return "proxy_refused", f"the proxy refused: {error}"
             case ssl.SSLCertVerificationError():
                 return _certificate_fault(error, host)
+            case ssl.SSLError():
+                return "no_tls", f"{host} does not answer with TLS"
             case socket.gaierror():
                 return "name_not_resolved", f"the name {host} was not found ({error.strerror})"
             case ConnectionRefusedError():
@@ -336,6 +338,8 @@ def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
     try:
         if ca_file is not None:
             context.load_verify_locations(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"{ca_file} cannot be read as certificates: {error}") from None
+    except ssl.SSLError:
+        raise SettingsError(f"ca_file is {ca_file}: the file has no certificates") from None
+    except OSError as error:
+        raise SettingsError(f"ca_file is {ca_file}: {error.strerror}") from None
     return context

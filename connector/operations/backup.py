@@ -327,7 +327,7 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
                 if digest.hexdigest() != unread.pop(member.name):
                     raise _damaged(path, f"{member.name} was changed")
     except (tarfile.TarError, EOFError, UnicodeDecodeError):
-        raise _damaged(path, "it is no tar file, or is cut off") from None
+        raise _damaged(path, "it is not a tar file, or its end is missing") from None
     except OSError as error:
         if folder is not None and path.exists():
             raise file_error(folder, error) from error
@@ -386,7 +386,7 @@ def _json_digest(values: Mapping[str, Any]) -> str:
 
 def _damaged(path: Path, reason: str) -> ConnectorError:
     """Return the error for a backup that cannot be used."""
-    return ConnectorError(f"{path} is damaged or no backup: {reason}", code="backup_damaged")
+    return ConnectorError(f"{path} is damaged, or is not a backup: {reason}", code="backup_damaged")
 
 
 # -- Restore ---------------------------------------------------------------------------------------

@@ -328,21 +328,38 @@ async def _check_api(
             except ServerFailed as error:
                 scopes.append(DoctorCheck(name, "failed", str(error), error.action))
             except ConnectorError as error:
-                return [*_address_checks(address, error), *scopes]
+                return [*_address_checks(address, error, is_answered=bool(scopes)), *scopes]
             else:
                 found = f"{page.total:,} {resource.name.replace('_', ' ')}"
                 scopes.append(DoctorCheck(name, "ok", found))
                 if page.served_at is not None:
                     skew = (datetime.now(UTC) - page.served_at).total_seconds()
-    return [*_address_checks(address, None), *scopes, _check_clock(skew)]
+    is_answered = any(each.state == "ok" for each in scopes)
+    clock = _check_clock(skew, is_answered=is_answered)
+    return [*_address_checks(address, None, is_answered=is_answered), *scopes, clock]
 
 
-def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorCheck]:
-    """Return the checks of address and key; `error` ended the checks of the scopes."""
+def _address_checks(
+    base_url: str, error: ConnectorError | None, *, is_answered: bool
+) -> list[DoctorCheck]:
+    """Return the checks of address and key; `error` ended the checks of the scopes.
+
+    `is_answered` is True if a request was answered before the error.
+    """
     address = DoctorCheck("address", "ok", f"{base_url} is the API")
+    key = DoctorCheck("key", "ok", "the key is accepted")
     match error:
-        case None | Stopped() | RateLimited():
-            return [address, DoctorCheck("key", "ok", "the key is accepted")]
+        case None:
+            return [address, key]
+        case Stopped() | RateLimited():
+            limit = DoctorCheck("requests", "failed", str(error), error.action)
+            if is_answered or isinstance(error, RateLimited):
+                return [address, key, limit]
+            text = "first fix the check 'requests'"
+            return [
+                limit,
+                *(replace(each, state="not checked", found=text) for each in (address, key)),
+            ]
         case Unauthorized():
             return [address, DoctorCheck("key", "failed", str(error), error.action)]
     return [
@@ -351,8 +368,10 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
     ]
 
 
-def _check_clock(skew: float | None) -> DoctorCheck:
+def _check_clock(skew: float | None, *, is_answered: bool) -> DoctorCheck:
     """Report the difference to the server's clock in seconds; a large one is a warning."""
+    if not is_answered:
+        return DoctorCheck("clock", "not checked", "no list could be read")
     if skew is None:
         found = "the API does not report its time, so the clock was not checked"
         return DoctorCheck("clock", "warning", found)

@@ -13,7 +13,16 @@ from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 from typing import Any, Literal
 
-from connector.errors import ConnectorError, TryAgain, WarehouseError, count_noun, end_sentence
+from connector.catalog import declaration
+from connector.errors import (
+    ConnectorError,
+    Forbidden,
+    SettingsError,
+    TryAgain,
+    WarehouseError,
+    count_noun,
+    end_sentence,
+)
 from connector.ledger.backups import Backup, Backups
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import PushHealth
@@ -22,12 +31,12 @@ from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment
 from connector.operations.backup import is_backup_running
 from connector.pulls.outcome import can_retry, next_action
-from connector.pulls.workspace import read_folder_identity
+from connector.pulls.workspace import check_address, read_folder_identity
 from connector.settings import Settings
 from connector.settings.values import Age
 from connector.warehouse.published_file import read_verified_times
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
-from connector.warehouse.warehouse import Warehouse
+from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 Code = Literal[
     "unusable",
@@ -87,6 +96,7 @@ class AccountState:
         ledger: Requests and leases; None without a ledger.
         backups: Latest backups, newest first.
         is_backing_up: True while a process makes a backup.
+        is_work_lost: True if the work file is missing although a file was published.
     """
 
     now: datetime
@@ -98,6 +108,7 @@ class AccountState:
     pushes: PushHealth = field(default_factory=PushHealth)
     backups: Sequence[Backup] = ()
     is_backing_up: bool = False
+    is_work_lost: bool = False
 
     @property
     def running(self) -> frozenset[str]:
@@ -124,7 +135,8 @@ class AccountState:
 
 def read_state(settings: Settings, now: datetime) -> AccountState:
     """Read the account's files. Errors of the files are part of the state."""
-    state, warehouse = AccountState(now, settings.max_age), Warehouse(settings.folder)
+    warehouse = Warehouse(settings.folder)
+    state = AccountState(now, settings.max_age, is_work_lost=warehouse.is_lost)
     try:
         with Ledger(settings.folder) as ledger:
             if ledger.exists:
@@ -137,10 +149,12 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                 )
             if warehouse.exists:
                 state = replace(state, health=warehouse.health())
-            read_folder_identity(ledger, warehouse)
+            identity = read_folder_identity(ledger, warehouse)
+            if identity is not None and settings.base_url is not None:
+                check_address(identity, settings.base_url, warehouse)
         if warehouse.published.exists():
             state = replace(state, verified=read_verified_times(warehouse.published))
-    except WarehouseError as error:
+    except (WarehouseError, SettingsError) as error:
         # A file that another process has open is no problem.
         return state if error.code == "warehouse_busy" else replace(state, error=error)
     return state
@@ -177,9 +191,15 @@ def settings_problem(error: ConnectorError) -> Problem:
 
 def _unusable(s: AccountState) -> Problem | None:
     """Report a file that is damaged or missing, or that belongs to another account."""
+    if s.is_work_lost:
+        return Problem(
+            "unusable", "the work file is missing", f"{LOST}.", LOST_ACTION, cause="work_missing"
+        )
     if s.error is not None:
         sentence, _ = _without_api_text(str(s.error))
         title = "the account's files cannot be used"
+        if isinstance(s.error, SettingsError):
+            title = "the data folder belongs to another address"
         return Problem(
             "unusable", title, sentence, _by_schedule(s.error.action), cause=s.error.code
         )
@@ -220,8 +240,8 @@ def _pull_failed(s: AccountState) -> Problem | None:
                 "killed",
             )
         results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
-        same = [next_action(each) for each in results if each.error_code == last.error_code]
-        action = " ".join(dict.fromkeys(same)) or next_action(last.error_code)
+        same = [each for each in results if each.error_code == last.error_code]
+        action = " ".join(_next_actions(same)) or next_action(last.error_code)
         return _from_error("pull_failed", f"{times} failed", since, last, action)
     return _pull_incomplete(s)
 
@@ -247,13 +267,28 @@ def _pull_incomplete(s: AccountState) -> Problem | None:
     last = results[0][1]
     found = _from_error("pull_failed", f"not verified: {names}", since, last, next_action(last))
     sentences = [_without_api_text(each.message)[0] for _, each in results[:2]]
-    actions = [_by_schedule(next_action(each)) for _, each in results[:2]]
+    actions = map(_by_schedule, _next_actions([each for _, each in results])[:2])
     return replace(
         found,
         happened=" ".join(dict.fromkeys(sentences)),
-        action=" ".join(dict.fromkeys(actions)),
+        action=" ".join(actions),
         cause=",".join(sorted(f"{each.resource}-{_cause(each)}" for _, each in results)),
     )
+
+
+def _next_actions(results: Sequence[ResourceRun]) -> Sequence[str]:
+    """Return the distinct actions for the results. One action names all missing scopes."""
+    actions = dict.fromkeys(map(next_action, results))
+    scopes = {
+        declaration(each.resource).read_scope(): next_action(each)
+        for each in results
+        if each.error_code == Forbidden.code
+    }
+    if len(scopes) < 2:
+        return tuple(actions)
+    one = f"Give the key the scopes {', '.join(sorted(scopes))}, or name only the other resources"
+    other = [each for each in actions if each not in scopes.values()]
+    return (f"{one} in 'connector pull'.", *other)
 
 
 # -- Publications ----------------------------------------------------------------------------------
@@ -279,8 +314,8 @@ def _publication_failed(s: AccountState) -> Problem | None:
             f"{times} did not end",
             "The process was killed, for example because memory ran out. Analysts still have the"
             " file before it.",
-            "Run 'connector publish'. If it is killed again, give the machine more memory or lower"
-            " the memory limit of models.",
+            "Run 'connector publish'. If it is killed again, give the machine more memory, or"
+            " publish without models (CONNECTOR_MODELS=off).",
             since,
             "killed",
         )
@@ -322,7 +357,7 @@ def _data_old(s: AccountState) -> Problem | None:
         "data_old",
         f"the published file is older than {s.max_age}",
         f"Its records are verified up to {format_moment(oldest)}: {', '.join(behind)}.",
-        "Check that the schedule runs, then run 'connector pull' and check its messages.",
+        "Run 'connector pull' and check its messages. If it succeeds, check the schedule.",
         oldest,
     )
 
@@ -390,6 +425,8 @@ def _quota(s: AccountState) -> Problem | None:
         reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
         happened = f"{month.used:,} requests were sent{reserved}. The quota resets on"
         happened += f" {month.period.ends}."
+        action = "Wait for the reset: pulls continue by themselves. If your plan has changed, set"
+        action += " monthly_requests to its number."
     elif (s.ledger.forecast or 0) > FORECAST_SHARE * month.limit:
         title = f"the month needs about {s.ledger.forecast:,} requests, and the quota is"
         title += f" {month.limit:,}"

@@ -21,13 +21,20 @@ from connector.warehouse.stream import Stream
 class VerifyReport:
     """Result of the comparison by stream: a resource, or `content_items/ID` for items.
 
-    `error` is the error that ended it early; the comparison until then is included.
+    `error` is the error that ended it early; the comparison until then is included. `unfinished` is
+    the stream that it interrupted.
     """
 
     streams: dict[str, StreamComparison]
     requests: int
     seconds: float
     error: ConnectorError | None = None
+    unfinished: str | None = None
+
+    def is_stream_equal(self, name: str) -> bool | None:
+        """Return True if the stream is equal; None if it was not compared to its end."""
+        is_equal = self.streams[name].is_equal
+        return None if is_equal and name == self.unfinished else is_equal
 
     @property
     def is_equal(self) -> bool:
@@ -48,7 +55,7 @@ class VerifyReport:
             "requests": self.requests,
             "seconds": round(self.seconds, 3),
             "streams": {
-                name: {"equal": each.is_equal, **asdict(each)}
+                name: {"equal": self.is_stream_equal(name), **asdict(each)}
                 for name, each in self.streams.items()
             },
         }
@@ -72,20 +79,25 @@ async def verify(
     started = time.monotonic()
     streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
+    unfinished: str | None = None
     async with open_run(settings, "verify", budget=budget, watch=watch) as context:
         try:
             for name in names:
                 context.watch(Progress(name))
                 for stream in await context.streams(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
+                    unfinished = stream.name
                     await _compare_stream(context, stream, found)
+                    unfinished = None
                 for stream in await context.streams_of_deleted_parents(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
+                    unfinished = stream.name
                     await _compare_rows(context, stream, found)
+                    unfinished = None
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests
-    return VerifyReport(streams, requests, time.monotonic() - started, failed)
+    return VerifyReport(streams, requests, time.monotonic() - started, failed, unfinished)
 
 
 async def _compare_stream(context: RunContext, stream: Stream, found: StreamComparison) -> None:

@@ -110,7 +110,10 @@ async def pull(
     names = select_resources(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
         if ids and len(names) != 1:
-            raise Misused("--ids needs exactly one resource")
+            raise Misused(
+                "--ids needs exactly one resource",
+                action="Name it, for example 'connector pull jobs --ids ID,...'.",
+            )
         ids = {names[0]: ids} if ids else {}
     ids_by_resource = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
     for name, each in ids_by_resource.items():

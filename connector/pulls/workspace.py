@@ -73,9 +73,11 @@ def read_folder_identity(ledger: Ledger, warehouse: Warehouse) -> Identity | Non
             code="ledger_lost",
         )
     if counted.folder != known.folder:
+        origins = f"the ledger to one of {counted.address}, the records to one of {known.address}"
+        if counted.address == known.address:
+            origins = f"both are of {known.address}, but one was copied from another folder"
         raise WarehouseError(
-            f"{ledger.path} and {warehouse.work} belong to different data folders: the ledger to"
-            f" one of {counted.address}, the records to one of {known.address}",
+            f"{ledger.path} and {warehouse.work} belong to different data folders: {origins}",
             code="folder_mixed",
         )
     return known
@@ -108,15 +110,20 @@ async def find_first_existing(
 ) -> tuple[str, str] | None:
     """Return the first of these records (resource, id) that the API has; None if it has none.
 
-    A resource that the key may not read is skipped.
+    Records that the key may not read are skipped. Raises `Forbidden` if it may read none of them.
     """
+    is_checked, forbidden = False, None
     for resource, id in known:
         try:
             if (await client.detail(resource, id)).id == id:
                 return resource, id
+            is_checked = True
         except NotFound as error:
             if not error.is_api_error:
                 raise
-        except Forbidden:
-            continue
+            is_checked = True
+        except Forbidden as error:
+            forbidden = error
+    if forbidden is not None and not is_checked:
+        raise forbidden
     return None

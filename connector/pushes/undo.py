@@ -88,7 +88,7 @@ async def undo(
     started = time.monotonic()
     await asyncio.to_thread(check_files, settings)
     with Ledger(settings.folder) as ledger:
-        batch = await asyncio.to_thread(_batch_to_undo, Journal(ledger), batch)
+        batch = await asyncio.to_thread(_batch_to_undo, ledger, batch)
     opening = open_run(
         settings,
         "undo",
@@ -109,19 +109,18 @@ async def undo(
     return replace(report, seconds=seconds, unpublished=unpublished)
 
 
-def _batch_to_undo(journal: Journal, batch: str) -> str:
+def _batch_to_undo(ledger: Ledger, batch: str) -> str:
     """Return the name of the batch, or of the latest one for `LAST`.
 
     Raises `UnknownName`, or `Misused` if nothing was pushed.
     """
-    if batch != LAST:
-        return journal.batch(batch).batch
-    pushed = journal.batches()
+    journal = Journal(ledger)
+    pushed = journal.batches() if ledger.exists else ()
     if not pushed:
         raise Misused(
             "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
         )
-    return pushed[0].batch
+    return pushed[0].batch if batch == LAST else journal.batch(batch).batch
 
 
 class _UndoRun:

@@ -73,14 +73,14 @@ TILES: Sequence[Tile] = (
         f" WHERE is_fall_off AND cancelled_on {_IN_PERIOD}",
     ),
     Tile(
-        "contract_billings", "Contract billings", "sum_contract_billings",
-        "SELECT sum(billings) AS value, currency FROM marts.sum_contract_billings"
+        "contract_billings", "Contract billings", "sum_months",
+        "SELECT sum(billings) AS value, currency FROM marts.sum_months"
         f" WHERE month_start {_IN_PERIOD} AND billings > 0 GROUP BY currency ORDER BY value DESC",
     ),
     Tile(
-        "interviews_held", "Interviews held", "fct_interviews",
-        "SELECT count(*) AS value FROM marts.fct_interviews"
-        f" WHERE outcome = 'held' AND start_date {_IN_PERIOD}",
+        "interviews_held", "Interviews held", "fct_bookings",
+        "SELECT count(*) AS value FROM marts.fct_bookings"
+        f" WHERE counts_as = 'interview_held' AND start_date {_IN_PERIOD}",
     ),
     Tile(
         "jobs_opened", "Jobs opened", "fct_job_openings",
@@ -88,13 +88,13 @@ TILES: Sequence[Tile] = (
         f" WHERE opened_on {_IN_PERIOD}",
     ),
     Tile(
-        "candidates_added", "Candidates added", "fct_pipeline_candidates",
-        "SELECT count(*) AS value FROM marts.fct_pipeline_candidates"
+        "candidates_added", "Candidates added", "fct_candidates",
+        "SELECT count(*) AS value FROM marts.fct_candidates"
         f" WHERE created_at::DATE {_IN_PERIOD}",
     ),
     Tile(
-        "leads_added", "Leads added", "fct_lead_conversion",
-        "SELECT count(*) AS value FROM marts.fct_lead_conversion"
+        "leads_added", "Leads added", "fct_leads",
+        "SELECT count(*) AS value FROM marts.fct_leads"
         f" WHERE created_at::DATE {_IN_PERIOD}",
     ),
 )  # fmt: skip
@@ -111,10 +111,10 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
                 "months",
             ),
             Card(
-                "Fees by month and currency", "sum_fee_forecast",
-                "SELECT month_start AS month, currency, placements,"
+                "Fees by month and currency", "sum_months",
+                "SELECT month_start AS month, currency, placements_started AS placements,"
                 " placements_with_fee AS \"placements with a fee\", fee"
-                " FROM marts.sum_fee_forecast WHERE month_start >= $begins"
+                " FROM marts.sum_months WHERE placements_started > 0 AND month_start >= $begins"
                 " ORDER BY month, currency LIMIT 18",
                 empty="No placement begins in the period or later.",
             ),
@@ -129,11 +129,15 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
                 f" AND start_date {_LAST_YEAR} GROUP BY ALL ORDER BY month DESC",
             ),
             Card(
-                "Offers by team", "sum_offer_acceptance",
-                f"SELECT {_NOT_NAMED.format('group_name')} AS team, offers, accepted, declined,"
-                " pending, acceptance_rate AS \"acceptance share\""
-                " FROM marts.sum_offer_acceptance WHERE group_by = 'team' AND offers > 0"
-                " ORDER BY offers DESC, team",
+                "Offers by team", "fct_offers",
+                f"SELECT {_NOT_NAMED.format('team')} AS team, count(*) AS offers,"
+                " count(*) FILTER (is_accepted) AS accepted,"
+                " count(*) FILTER (offer_outcome = 'declined') AS declined,"
+                " count(*) FILTER (offer_outcome = 'pending') AS pending,"
+                " count(*) FILTER (is_accepted) / nullif(count(*) FILTER (is_answered), 0)"
+                " AS \"acceptance share\" FROM marts.fct_offers"
+                " WHERE offer_outcome <> 'accepted_offer_not_observed'"
+                " GROUP BY 1 ORDER BY offers DESC, 1",
                 empty="No candidate has the stage of an offer in the observed history.",
             ),
         ),
@@ -142,10 +146,10 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
         "Contracts",
         (
             Card(
-                "Contract billings by month and currency", "sum_contract_billings",
+                "Contract billings by month and currency", "sum_months",
                 "SELECT month_start AS month, currency, contracts,"
-                " working_days AS \"working days\", billings FROM marts.sum_contract_billings"
-                " WHERE month_start >= $begins ORDER BY month, currency LIMIT 18",
+                " working_days AS \"working days\", billings FROM marts.sum_months"
+                " WHERE contracts > 0 AND month_start >= $begins ORDER BY month, currency LIMIT 18",
                 empty="No contract runs in the period or later.",
             ),
             Card(
@@ -162,9 +166,9 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
         "Candidates",
         (
             Card(
-                "Active candidates by stage", "fct_pipeline_candidates",
+                "Active candidates by stage", "fct_candidates",
                 "SELECT replace(stage, '_', ' ') AS stage, count(*) AS candidates"
-                " FROM marts.fct_pipeline_candidates WHERE is_active"
+                " FROM marts.fct_candidates WHERE is_active"
                 " GROUP BY stage, stage_order ORDER BY stage_order",
                 "bars",
             ),
@@ -187,22 +191,23 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
         "Jobs",
         (
             Card(
-                "Open jobs by age in days", "fct_job_ageing",
-                "SELECT age_band AS age, count(*) AS jobs FROM marts.fct_job_ageing"
+                "Open jobs by age in days", "dim_jobs",
+                "SELECT age_band AS age, count(*) AS jobs FROM marts.dim_jobs WHERE is_open"
                 " GROUP BY age_band ORDER BY min(age_days)",
                 "bars", "No job is open.",
             ),
             Card(
-                "Median days to fill, by employment type", "sum_time_to_fill",
-                f"SELECT {_NOT_NAMED.format('group_name')} AS \"employment type\","
-                " openings_filled AS filled, measured, p50_days AS \"median days\","
-                " openings_open AS \"open\" FROM marts.sum_time_to_fill"
-                " WHERE group_by = 'employment_type' ORDER BY filled DESC, 1",
+                "Median days to fill, by employment type", "fct_job_openings",
+                f"SELECT {_NOT_NAMED.format('employment_type')} AS \"employment type\","
+                " count(*) FILTER (opening_outcome IN ('filled', 'partly_filled')) AS filled,"
+                " count(days_to_fill) AS measured, median(days_to_fill) AS \"median days\","
+                " count(days_open) AS \"open\" FROM marts.fct_job_openings"
+                " GROUP BY 1 ORDER BY filled DESC, 1",
             ),
             Card(
-                "Open jobs with nothing booked for 30 days", "fct_job_ageing",
+                "Open jobs with nothing booked for 30 days", "dim_jobs",
                 "SELECT job_title AS job, company_name AS client, consultant_name AS consultant,"
-                " days_since_last_booking AS days FROM marts.fct_job_ageing"
+                " days_since_last_booking AS days FROM marts.dim_jobs"
                 " WHERE days_since_last_booking >= 30 ORDER BY days DESC, job LIMIT 15",
                 empty="Every open job had a booking within 30 days.",
             ),
@@ -220,12 +225,12 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
                 empty="The seed goals has no goal for the period.",
             ),
             Card(
-                "Load today", "sum_consultant_load",
-                f"SELECT {_NOT_NAMED.format('consultant_name')} AS consultant,"
+                "Load today", "dim_people",
+                "SELECT person_name AS consultant,"
                 " open_jobs AS \"open jobs\", active_candidates AS \"active candidates\","
                 " interviews_to_come AS \"interviews to come\","
                 " running_contracts AS \"running contracts\""
-                " FROM marts.sum_consultant_load ORDER BY open_jobs DESC, consultant LIMIT 20",
+                " FROM marts.dim_people ORDER BY open_jobs DESC, consultant LIMIT 20",
             ),
         ),
     ),
@@ -243,11 +248,11 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
                 " ORDER BY placed DESC, candidates DESC LIMIT 15",
             ),
             Card(
-                "Leads by month of creation", "fct_lead_conversion",
+                "Leads by month of creation", "fct_leads",
                 "SELECT created_month AS month, count(*) AS leads,"
                 " count(*) FILTER (is_converted) AS converted, count(*) FILTER (is_lost) AS lost,"
                 " count(*) FILTER (is_converted) / count(*) AS \"converted share\""
-                f" FROM marts.fct_lead_conversion WHERE created_month {_LAST_YEAR}"
+                f" FROM marts.fct_leads WHERE created_month {_LAST_YEAR}"
                 " GROUP BY ALL ORDER BY month DESC",
             ),
         ),
@@ -256,15 +261,16 @@ SECTIONS: Sequence[tuple[str, Sequence[Card]]] = (
         "Quality of the data",
         (
             Card(
-                "How much is known", "sum_coverage",
+                "How much is known", "data_quality",
                 "SELECT about AS \"what\", covered AS known, total, coverage AS \"known share\""
-                " FROM marts.sum_coverage WHERE total > 0 ORDER BY coverage, about",
+                " FROM marts.data_quality WHERE resource IS NULL AND total > 0"
+                " ORDER BY coverage, about",
             ),
             Card(
-                "How recent the copy is", "data_freshness",
-                "SELECT replace(resource, '_', ' ') AS resource, current_rows AS records,"
-                " pending, proven_at AS \"verified until\" FROM marts.data_freshness"
-                " ORDER BY resource",
+                "How recent the copy is", "data_quality",
+                "SELECT replace(resource, '_', ' ') AS resource, total AS records,"
+                " pending, proven_at AS \"verified until\" FROM marts.data_quality"
+                " WHERE resource IS NOT NULL ORDER BY resource",
             ),
         ),
     ),

@@ -160,7 +160,7 @@ class _PublishedMarts:
         except ABSENT:  # The file was published without the schema `staging`.
             try:
                 query = "SELECT epoch_us(max(proven_at)), max(proven_at)::DATE, 'UTC'"
-                (found,) = self._ask(f"{query} FROM marts.data_freshness").rows
+                (found,) = self._ask(f"{query} FROM marts.data_quality").rows
             except ABSENT:
                 found = (None, None, "UTC")
         micros, today, zone = found

@@ -45,6 +45,13 @@ def require_published(path: Path) -> Path:
     return path
 
 
+_REPLACE = (
+    "Run 'connector publish', which replaces this file. If the work file is missing or damaged too,"
+    " restore a backup with 'connector restore FROM'."
+)
+"""Action for a damaged published file: nothing in it is lost while the work file exists."""
+
+
 @contextmanager
 def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a read-only connection to the file at this path, in UTC.
@@ -52,11 +59,16 @@ def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     `duckdb.connect(path)` would return a file that this process already has open, although it may
     have been replaced since.
     """
-    with convert_errors(path), duckdb.connect(":memory:") as connection:
-        name = quoted(path.name.partition(".")[0])
-        connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
-        connection.execute(f"USE {name}; {SESSION}")
-        yield connection
+    try:
+        with convert_errors(path), duckdb.connect(":memory:") as connection:
+            name = quoted(path.name.partition(".")[0])
+            connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+            connection.execute(f"USE {name}; {SESSION}")
+            yield connection
+    except WarehouseError as error:
+        if error.code == "not_a_warehouse":
+            error.action = _REPLACE
+        raise
 
 
 _RESTRICTED = """

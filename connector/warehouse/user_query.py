@@ -48,7 +48,9 @@ class OpenQuery:
             for batch in self._cursor.to_arrow_reader(_BATCH_ROWS):
                 columns = [
                     [null if value is None else _format_cell(value) + ending for value in values]
-                    for values, ending in map(_column_values, batch.columns, self._types.values())
+                    for values, ending in map(
+                        _column_values, batch.columns, self._types, self._types.values()
+                    )
                 ]
                 yield from map(list, zip(*columns, strict=True))
 
@@ -150,10 +152,22 @@ def _parse_error(text: str) -> dict[str, str]:
 # -- Cells -----------------------------------------------------------------------------------------
 
 
-def _column_values(column: pa.Array, type: str) -> tuple[Iterable[Any], str]:
-    """Return the values of a column and a suffix for its cells: `Z` for UTC, else empty."""
+def _column_values(column: pa.Array, name: str, type: str) -> tuple[Iterable[Any], str]:
+    """Return the values of a column and a suffix for its cells: `Z` for UTC, else empty.
+
+    Raises `Misused` for an infinite date.
+    """
     if type.startswith("TIMESTAMP"):
-        return column.cast(pa.timestamp("us"), safe=False).to_pylist(), "Z" * type.endswith("ZONE")
+        column = column.cast(pa.timestamp("us"), safe=False)
+    if type.startswith(("TIMESTAMP", "DATE")):
+        try:
+            return column.to_pylist(), "Z" * type.endswith("ZONE")
+        except (OverflowError, ValueError):
+            raise Misused(
+                f"the column {name!r} of the query has a date that is infinite, or not in the"
+                " years 1 to 9999",
+                action="Correct the query: use null or a date in these years.",
+            ) from None
     if type == "FLOAT":
         # More than seven digits would be those of the nearest DOUBLE.
         return (v if v is None else Decimal(f"{v:.7g}") for v in column.to_pylist()), ""

@@ -10,10 +10,12 @@ totals as (
     group by resource
 )
 
-select health.resource, hours_behind, summary_only, current_rows, rows_last_run, api_total
-from {{ ref('data_freshness') }} as health
+select health.resource, hours_behind, missing, total, rows_last_run, api_total
+from {{ ref('data_quality') }} as health
 left join totals on totals.resource = health.resource
-where (current_rows > 0 and (proven_at is null or hours_behind > 72))
-    or summary_only > 0.05 * current_rows
+where health.resource is not null and (
+    (total > 0 and (proven_at is null or hours_behind > 72))
+    or missing > 0.05 * total
     -- Later pushes and undos changed both numbers, so they are not included.
     or (last_proven and totals.is_total_exact and rows_last_run <> api_total)
+)

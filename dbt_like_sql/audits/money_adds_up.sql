@@ -1,33 +1,26 @@
--- In each currency, the fees of the forecast equal the fees of the placements. All exchange rates are
--- more than 0 and convert to one currency, whose own rate is 1.
+-- In each currency, the fees and billings of the months equal those of the placements and contracts.
+-- All exchange rates are more than 0 and convert to one currency, whose own rate is 1.
 
 with
 
-forecast as (
-    select currency, sum(fee) as fee, sum(placements) as placements
-    from {{ ref('sum_fee_forecast') }}
-    group by currency
-),
-
-placements as (
-    select currency, coalesce(sum(fee), 0) as fee, count(*) as placements
-    from {{ ref('fct_placements') }}
-    where is_placement and start_date is not null
-    group by currency
+amounts as (
+    select currency, 'fees' as kind, fee as shown, 0 as expected from {{ ref('sum_months') }}
+    union all
+    select currency, 'billings', billings, 0 from {{ ref('sum_months') }}
+    union all
+    select currency, 'fees', 0, fee from {{ ref('fct_placements') }} where is_placement
+    union all
+    select currency, 'billings', 0, billings from {{ ref('fct_contract_months') }}
 ),
 
 rates as (
     select *, min(reporting_currency) over () as first_currency from {{ ref('exchange_rates') }}
 )
 
-select
-    coalesce(forecast.currency, placements.currency) as currency,
-    forecast.fee as found,
-    placements.fee as expected
-from forecast
-full join placements on placements.currency is not distinct from forecast.currency
-where forecast.fee is distinct from placements.fee
-    or forecast.placements is distinct from placements.placements
+select currency || ' ' || kind as about, sum(shown) as found, sum(expected) as expected
+from amounts
+group by currency, kind
+having coalesce(sum(shown), 0) <> coalesce(sum(expected), 0)
 union all
 select currency, rate, 1
 from rates

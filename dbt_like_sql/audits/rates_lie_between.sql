@@ -3,31 +3,17 @@
 with
 
 rates as (
-    select 'sum_stage_conversion' as mart,
-        unnest([conversion_rate, pass_through_rate, decided_rate]) as rate
-    from {{ ref('sum_stage_conversion') }}
+    select 'sum_time_in_stage' as mart, measured_share as rate from {{ ref('sum_time_in_stage') }}
     union all
-    select 'sum_offer_acceptance', acceptance_rate from {{ ref('sum_offer_acceptance') }}
+    select 'dim_companies', unnest([marked_filled_rate, position_placed_rate])
+    from {{ ref('dim_companies') }}
     union all
-    select 'sum_time_to_fill', measured_share from {{ ref('sum_time_to_fill') }}
-    union all
-    select 'sum_time_in_stage', measured_share from {{ ref('sum_time_in_stage') }}
-    union all
-    select 'sum_stage_survival', survival_probability from {{ ref('sum_stage_survival') }}
-    union all
-    select 'sum_client_fill_rate', unnest([marked_filled_rate, position_placed_rate])
-    from {{ ref('sum_client_fill_rate') }}
-    union all
-    select 'sum_source_effectiveness', unnest([interview_rate, placement_rate])
+    select 'sum_source_effectiveness', unnest([interview_rate, placement_rate, lead_conversion_rate])
     from {{ ref('sum_source_effectiveness') }}
     union all
-    select 'sum_fee_forecast', fee_coverage from {{ ref('sum_fee_forecast') }}
+    select 'sum_months', unnest([fee_coverage, rate_coverage]) from {{ ref('sum_months') }}
     union all
-    select 'sum_contract_billings', rate_coverage from {{ ref('sum_contract_billings') }}
-    union all
-    select 'sum_coverage', coverage from {{ ref('sum_coverage') }}
-    union all
-    select 'data_freshness', fully_read_share from {{ ref('data_freshness') }}
+    select 'data_quality', coverage from {{ ref('data_quality') }}
 )
 
 select mart, rate

@@ -9,7 +9,9 @@ group by leads.lead_status_id
 union all
 select 'people', person_id, person_id
 from {{ ref('dim_people') }}
-where not is_mapped and candidates + jobs + companies + bookings + leads > 0
+where not is_mapped
+    and person_id <> 'none'
+    and candidates + jobs + companies + bookings + leads > 0
 union all
 select 'source_groups', source, null
 from {{ ref('dim_sources') }}

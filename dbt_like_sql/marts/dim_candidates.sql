@@ -40,4 +40,4 @@ select
 from {{ ref('stg_candidates') }} as candidates
 left join current_visits on current_visits.candidate_id = candidates.candidate_id
 left join {{ ref('dim_sources') }} as sources on sources.source = candidates.source_key
-left join {{ ref('dim_people') }} as people on people.person_id = candidates.assigned_to
+left join {{ ref('stg_people') }} as people on people.person_id = candidates.assigned_to

@@ -1,48 +1,73 @@
 with
 
-assigned as (
-    select assigned_to as person_id, 'candidate' as kind from {{ ref('stg_candidates') }}
+work as (
+    select assigned_to as person_id, 'candidate' as kind, null::bigint as positions,
+        null::decimal(18, 2) as value, null as currency
+    from {{ ref('stg_candidates') }}
     union all
-    select assigned_to, 'job' from {{ ref('stg_jobs') }}
+    select consultant_id, 'active_candidate', null, null, null
+    from {{ ref('fct_candidates') }}
+    where is_active
     union all
-    select account_manager_id, 'company' from {{ ref('stg_companies') }}
+    select consultant_id, if(is_open, 'open_job', 'job'), positions_open, reporting_value,
+        reporting_currency
+    from {{ ref('dim_jobs') }}
+    where is_live
     union all
-    select assigned_to, 'booking' from {{ ref('stg_bookings') }}
+    select account_manager_id, 'company', null, null, null from {{ ref('stg_companies') }}
     union all
-    select assigned_to, 'lead' from {{ ref('stg_leads') }}
+    select assigned_to, 'booking', null, null, null from {{ ref('stg_bookings') }}
     union all
-    -- A converted lead may be deleted, and still counts for its consultant.
-    select distinct assigned_to, 'former' from {{ ref('stg_lead_versions') }}
+    select assigned_to, 'lead', null, null, null from {{ ref('stg_leads') }}
+    union all
+    select consultant_id, 'interview', null, null, null
+    from {{ ref('fct_bookings') }}
+    where counts_as = 'interview_to_come'
+    union all
+    select consultant_id, 'contract', null, null, null
+    from {{ ref('fct_placements') }}
+    where contract_state = 'running'
+    union all
+    select person_id, 'person', null, null, null from {{ ref('stg_people') }}
 ),
 
-counted as (
+summed as (
     select
         person_id,
         count(*) filter (where kind = 'candidate') as candidates,
-        count(*) filter (where kind = 'job') as jobs,
+        count(*) filter (where kind in ('job', 'open_job')) as jobs,
         count(*) filter (where kind = 'company') as companies,
         count(*) filter (where kind = 'booking') as bookings,
-        count(*) filter (where kind = 'lead') as leads
-    from assigned
-    where person_id is not null
+        count(*) filter (where kind = 'lead') as leads,
+        count(*) filter (where kind = 'open_job') as open_jobs,
+        coalesce(sum(positions), 0)::bigint as open_positions,
+        count(*) filter (where kind = 'active_candidate') as active_candidates,
+        count(*) filter (where kind = 'interview') as interviews_to_come,
+        count(*) filter (where kind = 'contract') as running_contracts,
+        count(value) as jobs_with_value,
+        sum(value) as value,
+        max(currency) as reporting_currency
+    from work
     group by person_id
-),
-
--- A row with only its first cell is a line to fill in.
-named as (
-    select * from {{ ref('people') }} where name is not null
 )
 
 select
-    coalesce(counted.person_id, people.id) as person_id,
-    coalesce(people.name, 'user ' || left(coalesce(counted.person_id, people.id), 8))
-        as person_name,
+    coalesce(summed.person_id, 'none') as person_id,
+    coalesce(people.person_name, 'unassigned') as person_name,
     people.team,
-    people.name is not null as is_mapped,
-    coalesce(counted.candidates, 0) as candidates,
-    coalesce(counted.jobs, 0) as jobs,
-    coalesce(counted.companies, 0) as companies,
-    coalesce(counted.bookings, 0) as bookings,
-    coalesce(counted.leads, 0) as leads
-from counted
-full join named as people on people.id = counted.person_id
+    coalesce(people.is_mapped, false) as is_mapped,
+    summed.candidates,
+    summed.jobs,
+    summed.companies,
+    summed.bookings,
+    summed.leads,
+    summed.open_jobs,
+    summed.open_positions,
+    summed.active_candidates,
+    summed.interviews_to_come,
+    summed.running_contracts,
+    summed.jobs_with_value,
+    summed.value::decimal(18, 2) as reporting_value,
+    summed.reporting_currency
+from summed
+left join {{ ref('stg_people') }} as people on people.person_id = summed.person_id

@@ -7,6 +7,12 @@ written as (
     union all
     -- A converted lead may be deleted, and still counts for its source.
     select distinct source_key, 'former' from {{ ref('stg_lead_versions') }}
+    union all
+    -- A deleted candidate's source is unknown, and the placements still count.
+    select distinct 'unknown', 'former'
+    from {{ ref('stg_placements') }} as placements
+    anti join {{ ref('stg_candidates') }} as candidates
+        on candidates.candidate_id = placements.candidate_id
 ),
 
 counted as (
@@ -28,7 +34,7 @@ grouped as (
 select
     counted.source,
     case
-        when counted.source in ('not stated', 'unread') then counted.source
+        when counted.source in ('not stated', 'unread', 'unknown') then counted.source
         else coalesce(grouped.source_group, 'unmapped')
     end as source_group,
     grouped.source is not null as is_mapped,

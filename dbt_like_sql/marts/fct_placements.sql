@@ -3,21 +3,21 @@ with
 placements as (
     select
         placements.* exclude (company_id),
-        jobs.job_title,
+        jobs.title as job_title,
         coalesce(placements.company_id, jobs.company_id) as company_id,
-        coalesce(placements.assigned_to, jobs.consultant_id) as consultant_id,
+        coalesce(placements.assigned_to, jobs.assigned_to) as consultant_id,
         case when placements.booking_type = 'permanent'
-            then coalesce(jobs.salary_currency, jobs.rate_currency)
-            else coalesce(jobs.rate_currency, jobs.salary_currency)
+            then coalesce(jobs.salary_code, jobs.rate_code)
+            else coalesce(jobs.rate_code, jobs.salary_code)
         end as currency,
         coalesce(jobs.is_fully_read, true) as is_job_read,
-        jobs.placement_fee as job_fee,
+        try_cast(jobs.placement_fee as decimal(18, 2)) as job_fee,
         case when placements.booking_type = 'permanent'
             then coalesce(placements.annual_salary, jobs.yearly_salary)
         end as salary,
         jobs.applied_fee_percentage as job_percentage
     from {{ ref('stg_placements') }} as placements
-    left join {{ ref('dim_jobs') }} as jobs on jobs.job_id = placements.job_id
+    left join {{ ref('stg_jobs') }} as jobs on jobs.job_id = placements.job_id
 ),
 
 named as (
@@ -188,5 +188,5 @@ select
     measured.created_at as booked_at,
     measured.is_fully_read
 from measured
-left join {{ ref('dim_people') }} as people on people.person_id = measured.consultant_id
+left join {{ ref('stg_people') }} as people on people.person_id = measured.consultant_id
 left join {{ ref('exchange_rates') }} as rates on rates.currency = measured.currency

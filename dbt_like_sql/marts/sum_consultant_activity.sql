@@ -26,16 +26,13 @@ dated as (
     from done
     join days on days.quarter = done.quarter
     union all
-    select assigned_to, created_date, 'interview_booked', null, null
-    from {{ ref('stg_interviews') }}
-    union all
-    select assigned_to, start_date, 'interview_held', null, null
-    from {{ ref('stg_interviews') }}
-    where is_held
+    select consultant_id, created_date, 'interview_booked', null, null
+    from {{ ref('fct_bookings') }}
+    where counts_as in ('interview_held', 'interview_to_come')
     union all
     select consultant_id, start_date, counts_as, null, null
     from {{ ref('fct_bookings') }}
-    where counts_as in ('consultation', 'site_visit') and is_held
+    where is_held
     union all
     select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
     from {{ ref('fct_placements') }}
@@ -47,7 +44,6 @@ daily as (
     select consultant_id, day, kind, count(*) as number, count(reporting_fee) as with_fee,
         sum(reporting_fee) as reporting_fee, max(reporting_currency) as reporting_currency
     from dated
-    where day is not null
     group by consultant_id, day, kind
 ),
 
@@ -92,7 +88,7 @@ select
     coalesce(summed.site_visits_held, 0)::bigint as site_visits_held,
     coalesce(summed.placements, 0)::bigint as placements,
     summed.placements_with_reporting_fee::bigint as placements_with_reporting_fee,
-    coalesce(summed.reporting_fee, 0)::decimal(18, 2) as reporting_fee,
+    summed.reporting_fee::decimal(18, 2) as reporting_fee,
     summed.reporting_currency
 from summed
-left join {{ ref('dim_people') }} as people on people.person_id = summed.consultant_id
+left join {{ ref('stg_people') }} as people on people.person_id = summed.consultant_id

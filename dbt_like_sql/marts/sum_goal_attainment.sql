@@ -20,7 +20,9 @@ done as (
     union all
     select consultant_id, team, month, 'placements', placements from months
     union all
-    select consultant_id, team, month, 'reporting_fee', reporting_fee from months
+    -- Without a placement the fee is 0; placements without a known fee have an unknown one.
+    select consultant_id, team, month, 'reporting_fee', if(placements = 0, 0, reporting_fee)
+    from months
 ),
 
 goals as (
@@ -30,7 +32,9 @@ goals as (
 ),
 
 reached as (
-    select goals.goal_number, coalesce(sum(done.value), 0)::decimal(18, 2) as actual
+    select
+        goals.goal_number,
+        if(count(done.month) = 0, 0, sum(done.value))::decimal(18, 2) as actual
     from goals
     left join done
         on done.month = date_trunc('month', goals.month)::date
@@ -55,4 +59,4 @@ select
 from goals
 join reached on reached.goal_number = goals.goal_number
 cross join {{ ref('as_of') }} as as_of
-left join {{ ref('dim_people') }} as people on people.person_id = goals.consultant_id
+left join {{ ref('stg_people') }} as people on people.person_id = goals.consultant_id

@@ -1,11 +1,5 @@
 with
 
-met as (
-    select candidate_id, bool_or(is_held) as is_interviewed
-    from {{ ref('stg_interviews') }}
-    group by candidate_id
-),
-
 placed as (
     select
         candidate_id,
@@ -18,24 +12,24 @@ placed as (
     group by candidate_id
 ),
 
+-- Placements of deleted candidates have an unknown source.
 candidates as (
     select
-        pipeline.source,
-        date_trunc('month', pipeline.created_at at time zone as_of.time_zone)::date
-            as created_month,
-        count(*) as candidates,
-        count(*) filter (where pipeline.is_active) as active_candidates,
-        count(met.candidate_id) as candidates_with_interview,
-        count(*) filter (where met.is_interviewed) as candidates_interviewed,
-        count(placed.candidate_id) as candidates_placed,
-        sum(placed.placements)::bigint as placements,
-        sum(placed.placements_with_reporting_fee)::bigint as placements_with_reporting_fee,
+        coalesce(candidates.source, 'unknown') as source,
+        candidates.created_month,
+        count(candidates.candidate_id) as candidates,
+        count(*) filter (where candidates.is_active) as active_candidates,
+        count(*) filter (where candidates.interviews_held + candidates.interviews_to_come > 0)
+            as candidates_with_interview,
+        count(*) filter (where candidates.interviews_held > 0) as candidates_interviewed,
+        count(*) filter (where candidates.placements > 0) as candidates_placed,
+        coalesce(sum(placed.placements), 0)::bigint as placements,
+        coalesce(sum(placed.placements_with_reporting_fee), 0)::bigint
+            as placements_with_reporting_fee,
         sum(placed.reporting_fee) as reporting_fee,
         max(placed.reporting_currency) as reporting_currency
-    from {{ ref('fct_pipeline_candidates') }} as pipeline
-    cross join {{ ref('as_of') }} as as_of
-    left join met on met.candidate_id = pipeline.candidate_id
-    left join placed on placed.candidate_id = pipeline.candidate_id
+    from {{ ref('fct_candidates') }} as candidates
+    full join placed on placed.candidate_id = candidates.candidate_id
     group by all
 ),
 
@@ -45,8 +39,8 @@ leads as (
         created_month,
         count(*) as leads,
         count(*) filter (where is_converted) as leads_converted
-    from {{ ref('fct_lead_conversion') }}
-    group by source, created_month
+    from {{ ref('fct_leads') }}
+    group by all
 ),
 
 months as (
@@ -68,7 +62,7 @@ select
     candidates.candidates_placed / nullif(candidates.candidates, 0) as placement_rate,
     coalesce(candidates.placements, 0) as placements,
     coalesce(candidates.placements_with_reporting_fee, 0) as placements_with_reporting_fee,
-    coalesce(candidates.reporting_fee, 0)::decimal(18, 2) as reporting_fee,
+    candidates.reporting_fee::decimal(18, 2) as reporting_fee,
     candidates.reporting_currency,
     coalesce(leads.leads, 0) as leads,
     coalesce(leads.leads_converted, 0) as leads_converted,

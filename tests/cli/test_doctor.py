@@ -210,3 +210,21 @@ def test_requests_of_doctor_count_towards_the_monthly_quota(tmp_path: Path) -> N
 
     assert spent > before
     assert spent == call(["status", "--json"], environ).object["month"]["used"]
+
+
+def test_doctor_checks_no_clock_without_a_readable_list(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ()}) as sandbox:
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
+
+    assert "not checked" == map_check_states(called)["clock"]
+
+
+def test_doctor_fails_if_the_monthly_quota_is_used_up(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        assert 0 == call(["pull"], environ).status
+        called = call(["doctor", "--json"], environ | {"CONNECTOR_MONTHLY_REQUESTS": "10"})
+
+    states = map_check_states(called)
+    assert (1, "failed") == (called.status, states["requests"])
+    assert ["not checked"] * 2 == [states[name] for name in ("address", "key")]

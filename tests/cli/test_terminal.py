@@ -7,15 +7,20 @@ import json
 import os
 import pty
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 from connector.cli.terminal import Terminal, to_json
-from connector.errors import Stopped, UnknownName
+from connector.errors import ConnectorError, Stopped, UnknownName
 from connector.log import escape_control_characters
+from tests.support.command import RUN
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
@@ -240,3 +245,35 @@ def test_a_stream_with_a_small_encoding_prints_codes_of_other_characters() -> No
     assert "name\n\\u0141ukasz\n" == streams.out
     assert "Zo\\xeb\n" == streams.err
     assert {"name": "Łukasz é 👩"} == json.loads(told.out)
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_a_full_disk_for_standard_output_is_an_error_with_an_action(*, is_json: bool) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        err = io.StringIO()
+        terminal = Terminal(full, err, {}, is_json=is_json)
+        with pytest.raises(ConnectorError, match="standard output cannot be written") as raised:
+            terminal.print_object({}) if is_json else terminal.print_line("text")
+        assert 1 == terminal.print_failure(raised.value)
+
+    assert "Free space where the output is written" in err.getvalue()
+
+
+def test_messages_that_standard_error_cannot_take_do_not_stop_the_command() -> None:
+    out = io.StringIO()
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        terminal = Terminal(out, full, {})
+        terminal.say("a message")
+        terminal.print_line("data")
+
+    assert "data\n" == out.getvalue()
+
+
+@pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-"])
+def test_a_command_runs_with_closed_streams(tmp_path: Path, closed: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(RUN)} status {closed}"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command], check=False, env={"CONNECTOR_DATA_DIR": str(tmp_path)}
+    )
+
+    assert 0 == ran.returncode

@@ -67,10 +67,26 @@ def test_a_certificate_of_another_host_is_refused() -> None:
     asyncio.run(act())
 
 
-@pytest.mark.parametrize("name", ["missing.pem", "empty.pem"])
-def test_a_ca_file_without_certificates_is_a_settings_error(tmp_path: Path, name: str) -> None:
+def test_a_port_without_tls_is_named() -> None:
+    async def act() -> None:
+        async with Peer(found) as peer:
+            async with make_client(peer.base_url.replace("http:", "https:")) as client:
+                with pytest.raises(Unreachable, match="does not answer with TLS") as caught:
+                    await client.detail("jobs", "5d1c")
+            assert "no_tls" == caught.value.code
+            assert "port" in caught.value.action
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize(("name", "reason"), [
+    ("missing.pem", "No such file"), ("empty.pem", "no certificates"),
+])  # fmt: skip
+def test_a_ca_file_without_certificates_is_a_settings_error(
+    tmp_path: Path, name: str, reason: str
+) -> None:
     (tmp_path / "empty.pem").write_text("nothing", encoding="utf-8")
-    with pytest.raises(SettingsError, match=name):
+    with pytest.raises(SettingsError, match=rf"ca_file is .*{name}: .*{reason}"):
         Client("https://acme.example", KEY, ca_file=tmp_path / name)
 
 

@@ -108,6 +108,25 @@ def test_a_folder_of_another_address_is_refused(account: Account) -> None:
     assert result.status in (1, 2)
     assert before == account.published.read_bytes()
     assert [] == account.server.log
+    status = account.run("status", "--check", CONNECTOR_BASE_URL="http://127.0.0.1:9/")
+    assert 1 == status.status
+    assert "contains the records of" in status.out
+
+
+def test_a_damaged_published_file_is_replaced_by_publishing(account: Account) -> None:
+    account.published.write_bytes(account.published.read_bytes()[:5000])
+    status = account.run("status", "--check")
+    assert 1 == status.status
+    assert "Run 'connector publish', which replaces this file." in status.out
+    assert 0 == account.run("publish").status
+    assert [] == codes(account)
+
+
+def test_a_missing_work_file_is_a_problem(account: Account) -> None:
+    (account.published.parent / "work.duckdb").unlink()
+    status = account.run("status", "--check")
+    assert 1 == status.status
+    assert "The work file is missing" in status.out
 
 
 CLOCK = Path(__file__).parents[1] / "records" / "fixed_clock"

@@ -69,7 +69,7 @@ files = {
 questions = {
     "count(fee) = 1": "staging.stg_errand_records WHERE reference = 'P-1'",
     "count(fediverse_url) = 1": "staging.stg_candidates WHERE email = 'a@example.com'",
-    "min(current_rows) = 5": "marts.data_freshness WHERE resource = 'errands'",
+    "min(total) = 5": "marts.data_quality WHERE resource = 'errands'",
 }
 folder = Path(sys.argv[1])
 os.chdir(folder)
@@ -170,7 +170,7 @@ def test_a_new_field_or_resource_only_requires_its_declaration(
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
         "dbt_like_sql/staging/stg_errand_records.sql",
         "dbt_like_sql/staging/stg_records.sql",
-        "dbt_like_sql/marts/data_freshness.sql",
+        "dbt_like_sql/marts/data_quality.sql",
         *("docs/API.md", "docs/COMMANDS.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == {path for path in changed if Path(path).name not in audits}
     assert 1 == len([path for path in changed if Path(path).name in audits])

@@ -18,7 +18,7 @@ from pipelines.publishing import COMPLETE
 from tests.cli.test_models import create_warehouse_with_lead
 from tests.pipelines.running import UNNAMED, published
 
-LINE = PROJECT.selected(["+fct_lead_conversion"])
+LINE = PROJECT.selected(["+fct_leads"])
 """A mart with all that it is made of: few enough to be recorded quickly."""
 
 
@@ -85,7 +85,7 @@ def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
         dg.AssetCheckKey(each.asset_key, each.check_name): each
         for each in result.get_asset_check_evaluations()
     }
-    leads: Any = done[asset_key(PROJECT, "fct_lead_conversion")]
+    leads: Any = done[asset_key(PROJECT, "fct_leads")]
 
     assert {asset_key(PROJECT, name) for name in LINE} == set(done)
     assert 1 == leads["dagster/row_count"].value

@@ -158,6 +158,11 @@ def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> No
         ("select id, city, phone as CITY from {c}", "returns 2 columns named 'city'"),
         ("select id, {'a': 1} as city from {c}", "has the type STRUCT(a INTEGER)"),
         ("select id, email::int as rating from {c}", "Could not convert string a value to INT32"),
+        (
+            "select id, 'infinity'::timestamp as city from {c}",
+            "'city' of the query has a date that",
+        ),
+        ("select id, '-infinity'::date as city from {c}", "'city' of the query has a date that is"),
         ("gone.sql", "gone.sql does not exist"),
         ("select 1; select 2", "is not one SELECT statement"),
         ("", "is not one SELECT statement"),

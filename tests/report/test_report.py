@@ -102,7 +102,9 @@ def test_every_card_shows_its_rows_and_its_definition(published_file: Path, tmp_
     assert page.html.count("<summary>Definition</summary>") == len(TILES) + sum(
         len(cards) for _, cards in SECTIONS
     )
-    open_jobs = query(published_file, "SELECT count(*) FROM marts.fct_job_ageing").rows[0][0]
+    open_jobs = query(published_file, "SELECT count(*) FROM marts.dim_jobs WHERE is_open").rows[0][
+        0
+    ]
     section = page.html.partition("<h3>Open jobs by age in days</h3>")[2].partition("</section>")[0]
     assert open_jobs == sum(
         int(row.split(">")[-2].split("<")[0]) for row in TABLE_ROW.findall(section)
@@ -115,10 +117,8 @@ def test_names_with_markup_and_control_characters_are_only_text(
 ) -> None:
     copy = change(published_file, tmp_path, "SELECT 1")
     with duckdb.connect(str(copy)) as connection:
-        connection.execute(
-            "UPDATE marts.fct_job_ageing SET age_band = ?, job_title = ?", [ODD, ODD]
-        )
-        connection.execute("UPDATE marts.fct_pipeline_candidates SET stage = ?", [ODD])
+        connection.execute("UPDATE marts.dim_jobs SET age_band = ?, job_title = ?", [ODD, ODD])
+        connection.execute("UPDATE marts.fct_candidates SET stage = ?", [ODD])
         connection.execute("UPDATE marts.fct_placements SET currency = ?", [ODD])
 
     html = write_report(copy, tmp_path / "page.html", written_at=WRITTEN_AT, account=ODD).html
@@ -129,11 +129,11 @@ def test_names_with_markup_and_control_characters_are_only_text(
 
 
 def test_a_report_of_a_file_without_a_mart_says_so(published_file: Path, tmp_path: Path) -> None:
-    copy = change(published_file, tmp_path, "DROP TABLE marts.sum_coverage")
+    copy = change(published_file, tmp_path, "DROP TABLE marts.fct_offers")
 
     page = write_report(copy, tmp_path / "page.html", written_at=WRITTEN_AT)
 
-    assert "The published file has no marts.sum_coverage, or lacks one of its columns." in page.html
+    assert "The published file has no marts.fct_offers, or lacks one of its columns." in page.html
     assert "<h3>How recent the copy is</h3>" in page.html
 
 

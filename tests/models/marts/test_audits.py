@@ -14,7 +14,8 @@ from connector.models.project import SHIPPED_FOLDER
 from tests.models.marts.world import BuiltWorld
 
 FAULTS: Mapping[str, str] = {
-    "company_counters": "UPDATE marts.fct_company_counters SET difference = 1",
+    "company_counters": "UPDATE marts.dim_companies "
+    "SET jobs = api_jobs_count + 1, is_comparable = true",
     "content_values": """
         INSERT INTO landing.content_type_fields (id, _content_type_id, field_key, field_type)
             VALUES ('f1', 't1', 'size', 'number');
@@ -22,14 +23,14 @@ FAULTS: Mapping[str, str] = {
             VALUES ('x1', 't1', '{"size": "large"}')
     """,
     "copy_is_fresh: unverified": """
-        UPDATE marts.data_freshness SET current_rows = 1, proven_at = NULL
+        UPDATE marts.data_quality SET total = 1, proven_at = NULL
     """,
-    "copy_is_fresh: details": "UPDATE marts.data_freshness SET summary_only = 1, current_rows = 19",
+    "copy_is_fresh: details": "UPDATE marts.data_quality SET missing = 1, total = 19",
     "copy_is_fresh: total": """
-        UPDATE marts.data_freshness
-        SET last_proven = true, api_total = current_rows + 1, rows_last_run = current_rows;
+        UPDATE marts.data_quality
+        SET last_proven = true, api_total = total + 1, rows_last_run = total;
         INSERT INTO sync.bookmarks (resource, parent, is_total_exact)
-        SELECT resource, '', true FROM marts.data_freshness
+        SELECT resource, '', true FROM marts.data_quality WHERE resource IS NOT NULL
     """,
     "copy_is_intact: twice": """
         INSERT INTO landing.jobs SELECT * FROM landing.jobs WHERE id = 'shut'
@@ -37,9 +38,8 @@ FAULTS: Mapping[str, str] = {
     "copy_is_intact: no version": "DELETE FROM history.jobs WHERE id = 'shut'",
     "dates_are_in_order": "UPDATE marts.fct_placements SET end_date = start_date - 1",
     "money_adds_up: rates": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
-    "money_adds_up: fees": "UPDATE marts.sum_fee_forecast "
-    "SET fee = fee + 0.01 WHERE currency = 'EUR'",
-    "rates_lie_between": "UPDATE marts.sum_client_fill_rate SET marked_filled_rate = 1.01",
+    "money_adds_up: fees": "UPDATE marts.sum_months SET fee = fee + 0.01 WHERE currency = 'EUR'",
+    "rates_lie_between": "UPDATE marts.dim_companies SET marked_filled_rate = 1.01",
     "totals_agree": "UPDATE marts.sum_consultant_activity SET placements = placements + 1",
     "seeds_are_complete: currencies": "DELETE FROM seeds.exchange_rates; "
     "UPDATE marts.fct_placements SET reporting_currency = NULL",
@@ -52,7 +52,7 @@ FAULTS: Mapping[str, str] = {
 
 SOUND: Mapping[str, str] = {
     "copy_is_fresh: details": """
-        UPDATE marts.data_freshness SET summary_only = 1, current_rows = 20
+        UPDATE marts.data_quality SET missing = 1, total = 20
         WHERE proven_at IS NOT NULL
     """
 }

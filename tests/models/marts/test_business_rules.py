@@ -72,12 +72,11 @@ def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> 
             "soon": make_january_booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)
         },
     )
-    shown = build_models(world, "fct_job_funnel", "fct_pipeline_jobs", "sum_source_effectiveness")
+    shown = build_models(world, "dim_jobs", "sum_source_effectiveness")
 
     assert [1, 0] == shown.read_row(
-        "marts.fct_job_funnel", "true", "candidates_with_interview", "candidates_interviewed"
+        "marts.dim_jobs", "true", "candidates_with_interview", "candidates_interviewed"
     )
-    assert [0] == shown.read_row("marts.fct_pipeline_jobs", "true", "candidates_interviewed")
     assert [1, 0, 0] == shown.read_row(
         "marts.sum_source_effectiveness",
         "source = 'referral'",
@@ -159,11 +158,11 @@ def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) ->
         "2026-02-05 09:00",
         candidates={"new": {"updated": "2026-02-04 08:00", "status": "submitted"}},
     )
-    shown = build_models(world, "fct_time_in_stage")
+    shown = build_models(world, "fct_candidate_stages")
 
     assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.query_tuples(
         "SELECT candidate_id, left_stage, days_observed, days_at_least "
-        "FROM marts.fct_time_in_stage WHERE stage = 'screening' ORDER BY candidate_id"
+        "FROM marts.fct_candidate_stages WHERE stage = 'screening' ORDER BY candidate_id"
     )
 
 
@@ -178,13 +177,12 @@ def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) ->
             "p": make_january_booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")
         },
     )
-    shown = build_models(world, "sum_time_to_fill")
+    shown = build_models(world, "fct_job_openings")
 
     assert [("none", 0, 1), ("some", 1, 0)] == shown.query_tuples(
-        "SELECT group_name, openings_filled, openings_open FROM marts.sum_time_to_fill "
-        "WHERE group_by = 'company' ORDER BY group_name"
+        "SELECT company_name, count_if(opening_outcome = 'filled'), count(days_open) "
+        "FROM marts.fct_job_openings GROUP BY company_name ORDER BY company_name"
     )
-    assert [1] == shown.read_row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
 
 
 @pytest.mark.slow
@@ -194,11 +192,10 @@ def test_deleting_leads_does_not_raise_the_conversion_rate(world: ModelWorld) ->
     leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
     world.load_details("2026-02-01 09:00", leads=leads)
     world.load_deletions("2026-02-02 09:00", leads=("deleted",))
-    shown = build_models(world, "fct_lead_conversion")
+    shown = build_models(world, "fct_leads")
 
     assert [3, 1, 1 / 3] == shown.read_row(
-        *("marts.fct_lead_conversion", "true", "count(*)", "count_if(is_converted)"),
-        "avg(is_converted::int)",
+        *("marts.fct_leads", "true", "count(*)", "count_if(is_converted)"), "avg(is_converted::int)"
     )
 
 
@@ -225,22 +222,20 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWo
     world.load_details(
         "2026-02-22 09:00", companies={"read": new, "wrong": {**new, "jobs_count": 3}}
     )
-    shown = build_models(world, "fct_company_counters")
+    shown = build_models(world)
 
-    assert [
-        ("late", "active_jobs_count", False, None),
-        ("late", "jobs_count", False, None),
-        ("late", "placements_count", False, None),
-        ("read", "active_jobs_count", True, 0),
-        ("read", "jobs_count", True, 0),
-        ("read", "placements_count", True, 0),
-        ("wrong", "active_jobs_count", True, 0),
-        ("wrong", "jobs_count", True, 1),
-        ("wrong", "placements_count", True, 0),
-    ] == shown.query_tuples(
-        "SELECT company_id, counter, is_comparable, difference FROM marts.fct_company_counters "
-        "ORDER BY company_id, counter"
+    assert [("late", False, 1, 2), ("read", True, 2, 2), ("wrong", True, 3, 2)] == (
+        shown.query_tuples(
+            "SELECT company_id, is_comparable, api_jobs_count, jobs FROM marts.dim_companies "
+            "ORDER BY company_id"
+        )
     )
+    assert [("read", 2, 0), ("wrong", 2, 0)] == shown.query_tuples(
+        "SELECT company_id, published_jobs, confirmed_placements FROM marts.dim_companies "
+        "WHERE is_comparable ORDER BY company_id"
+    )
+    (warned,) = (each for each in shown.built.warnings if each.check.name == "company_counters")
+    assert ("wrong",) == warned.examples
 
 
 @pytest.mark.slow

@@ -31,10 +31,10 @@ def test_a_reopened_job_has_all_its_positions_open(world: ModelWorld) -> None:
         world.load_details(
             f"{day} 10:00", jobs={"job": {"status": status, "updated": f"{day} 09:00"}}
         )
-    shown = build_models(world, "fct_pipeline_jobs")
+    shown = build_models(world, "dim_jobs")
 
     assert [1, 2, 2000] == shown.read_row(
-        "marts.fct_pipeline_jobs", "true", "placements", "positions_open", "pipeline_value"
+        "marts.dim_jobs", "is_open", "placements", "positions_open", "pipeline_value"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_second_booking_within_30_days_is_an_extension(world: ModelWorld) -> N
             "other-job": make_booking("contract", "2026-01-19", "2026-01-20", job_id="b", **fee),
         },
     )
-    shown = build_models(world, "fct_contract_months", "sum_fee_forecast", "fct_contracts")
+    shown = build_models(world, "fct_contract_months", "sum_months", "fct_contracts")
 
     assert [
         ("first", True, False, 5000),
@@ -93,7 +93,7 @@ def test_a_second_booking_within_30_days_is_an_extension(world: ModelWorld) -> N
         "ORDER BY booking_id"
     )
     assert [3, 15000] == shown.read_row(
-        "(SELECT sum(placements) AS n, sum(fee) AS fee FROM marts.sum_fee_forecast)", "true", "*"
+        "(SELECT sum(placements_started) AS n, sum(fee) AS fee FROM marts.sum_months)", "true", "*"
     )
     assert [("first", 1000), ("second", 500), ("third", 500)] == shown.query_tuples(
         "SELECT booking_id, billings FROM marts.fct_contract_months "
@@ -138,7 +138,7 @@ def test_a_stated_contract_value_outranks_the_day_rate(world: ModelWorld) -> Non
             ),
         },
     )
-    shown = build_models(world, "sum_contract_billings")
+    shown = build_models(world, "sum_months")
 
     assert [
         ("fixed", "2026-01-01", "contract_value", 4761.9),
@@ -245,10 +245,12 @@ def test_an_opening_with_some_placements_is_partly_filled(world: ModelWorld) -> 
             for name in ("some", "all", "marked")
         },
     )
-    shown = build_models(world, "fct_time_to_fill")
+    shown = build_models(world, "fct_job_openings")
 
     assert [("all", "filled"), ("marked", "filled"), ("some", "partly_filled")] == (
-        shown.query_tuples("SELECT job_id, outcome FROM marts.fct_time_to_fill ORDER BY job_id")
+        shown.query_tuples(
+            "SELECT job_id, opening_outcome FROM marts.fct_job_openings ORDER BY job_id"
+        )
     )
 
 
@@ -270,7 +272,7 @@ def test_a_lead_is_converted_in_its_first_version_that_is_won(world: ModelWorld)
     world.load_details(
         "2026-01-26 09:00", leads={"won": {"source": "fair", "updated": "2026-01-25 12:00"}}
     )
-    shown = build_models(world, "fct_lead_conversion")
+    shown = build_models(world, "fct_leads")
 
     day = "strftime(converted_{0}, '%m-%d %H:%M') AS converted_{0}"
     assert [
@@ -281,5 +283,74 @@ def test_a_lead_is_converted_in_its_first_version_that_is_won(world: ModelWorld)
         ("won", "01-12 09:00", "01-15 12:00", "01-19 09:00"),
     ] == shown.query_tuples(
         f"SELECT lead_id, {', '.join(day.format(at) for at in ('after', 'at', 'before'))} "
-        "FROM marts.fct_lead_conversion ORDER BY lead_id"
+        "FROM marts.fct_leads ORDER BY lead_id"
     )
+
+
+def test_a_total_is_the_same_wherever_it_is_shown(world: ModelWorld) -> None:
+    fee = {"placement_fee": 1000}
+    world.write_seed("exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP")
+    paid = {**BORN, "status": "published", "salary_currency": "GBP", "assigned_to": "u1"}
+    world.load_details(
+        "2026-01-12 09:00",
+        candidates={name: {**BORN, "status": "placed"} for name in ("ann", "gone")},
+        companies={"acme": {**BORN, "name": "Acme"}},
+        jobs={"kept": {**paid, "company_id": "acme"}, "deleted": {**paid, "company_id": "lost"}},
+        bookings={
+            "known": make_booking("permanent", "2026-01-05", None, job_id="kept", **fee),
+            "no-job": make_booking("permanent", "2026-01-05", None, job_id="deleted", **fee),
+            "no-candidate": make_booking(
+                "permanent", "2026-01-05", None, job_id="kept", candidate_id="gone", **fee
+            ),
+            "no-company": make_booking("permanent", "2026-01-05", None, job_id=None, **fee),
+            "lost": make_booking("contract", "2026-01-05", None, company_id="lost", job_id="kept"),
+            "met": make_booking("interview", "2026-01-05", None, job_id="deleted"),
+        },
+    )
+    world.load_deletions("2026-01-19 09:00", jobs=("deleted",), candidates=("gone",))
+    # `build_models` asserts that no audit finds a difference.
+    shown = build_models(world)
+
+    assert [("deleted", 1), ("kept", 3), ("none", 1)] == shown.query_tuples(
+        "SELECT job_id, placements FROM marts.dim_jobs ORDER BY job_id"
+    )
+    assert [("Acme", 2, 2000), ("no company", 2, None), ("unknown company", 1, None)] == (
+        shown.query_tuples(
+            "SELECT company_name, placements, reporting_fee FROM marts.dim_companies ORDER BY ALL"
+        )
+    )
+    assert [("not stated", 4), ("unknown", 1)] == shown.query_tuples(
+        "SELECT source, sum(placements) FROM marts.sum_source_effectiveness GROUP BY 1 ORDER BY 1"
+    )
+    assert [("unassigned", 0, 0), ("user u1", 1, 1)] == shown.query_tuples(
+        "SELECT person_name, jobs, running_contracts FROM marts.dim_people ORDER BY person_name"
+    )
+
+
+def test_an_amount_of_which_no_part_is_known_is_null(world: ModelWorld) -> None:
+    world.load_details(
+        "2026-01-12 09:00",
+        jobs={"job": {**BORN, "status": "published", "assigned_to": "u1"}},
+        candidates={"ann": {**BORN, "status": "placed", "source": "fair"}},
+        bookings={
+            "p": make_booking("permanent", "2026-01-05", None),
+            "c": make_booking("contract", "2026-01-05", "2026-01-30", candidate_id="bob"),
+        },
+    )
+    shown = build_models(world)
+
+    for mart, where, columns in (
+        ("sum_months", "true", ("placements_started", "fee", "billings")),
+        ("sum_source_effectiveness", "source = 'fair'", ("placements", "reporting_fee")),
+        (
+            "sum_consultant_activity",
+            "period = 'week' AND placements > 0",
+            ("placements", "reporting_fee"),
+        ),
+        ("dim_companies", "true", ("placements", "reporting_fee")),
+        ("dim_people", "open_jobs = 1", ("open_jobs", "reporting_value")),
+        ("dim_jobs", "is_live", ("placements", "expected_fee", "pipeline_value")),
+    ):
+        count, *amounts = shown.read_row(f"marts.{mart}", where, *columns)
+        assert count, mart
+        assert [None] * len(amounts) == amounts, mart

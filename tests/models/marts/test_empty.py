@@ -5,7 +5,7 @@ from __future__ import annotations
 from connector.catalog import CATALOG
 from tests.models.marts.world import BuiltWorld
 
-_STANDS_ALONE = frozenset(("dim_days", "data_freshness", "sum_coverage"))
+_STANDS_ALONE = frozenset(("dim_days", "data_quality"))
 """Marts with rows of their own: the calendar, one for each resource, one for each question."""
 
 
@@ -31,13 +31,15 @@ def test_coverage_and_freshness_of_an_empty_warehouse_are_zero_or_null(
     empty_world: BuiltWorld,
 ) -> None:
     assert [(0, 0, None)] == empty_world.query_tuples(
-        "SELECT DISTINCT covered, total, coverage FROM marts.sum_coverage"
+        "SELECT DISTINCT covered, total, coverage FROM marts.data_quality"
     )
     assert [(0, None, None, 0)] == empty_world.query_tuples(
-        "SELECT DISTINCT current_rows, fully_read_share, hours_behind, requests_this_month "
-        "FROM marts.data_freshness"
+        "SELECT DISTINCT total, coverage, hours_behind, pending "
+        "FROM marts.data_quality WHERE resource IS NOT NULL"
     )
-    assert 7 == len(empty_world.query("SELECT resource FROM marts.data_freshness"))
+    assert 7 == len(
+        empty_world.query("SELECT resource FROM marts.data_quality WHERE resource IS NOT NULL")
+    )
 
 
 def test_as_of_is_null_in_an_empty_warehouse(empty_world: BuiltWorld) -> None:
@@ -46,7 +48,7 @@ def test_as_of_is_null_in_an_empty_warehouse(empty_world: BuiltWorld) -> None:
     )
 
 
-def test_personal_columns_of_candidates_are_only_in_dim_candidates_and_dim_leads(
+def test_personal_columns_of_candidates_are_only_in_dim_candidates_and_fct_leads(
     empty_world: BuiltWorld,
 ) -> None:
     personal = [each.name for each in CATALOG["candidates"].detail_fields if each.personal]
@@ -54,6 +56,6 @@ def test_personal_columns_of_candidates_are_only_in_dim_candidates_and_dim_leads
     assert personal
     assert [] == empty_world.query(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'marts' "
-        f"AND table_name NOT IN ('dim_candidates', 'dim_leads') "
+        f"AND table_name NOT IN ('dim_candidates', 'fct_leads') "
         f"AND column_name IN {tuple(personal)}"
     )

@@ -33,19 +33,15 @@ RULES = {
 """Queries of records that break a rule, for each resource and its staging view."""
 
 ROWS = {
-    "dim_jobs": "staging.stg_jobs",
-    "dim_companies": "staging.stg_known_companies",
+    "dim_jobs WHERE is_live": "staging.stg_jobs",
+    "dim_jobs WHERE is_open": "staging.stg_jobs WHERE is_open",
+    "dim_companies WHERE created_at IS NOT NULL": "staging.stg_known_companies",
     "dim_candidates": "staging.stg_candidates",
-    "dim_leads": "staging.stg_leads",
+    "fct_leads WHERE NOT is_deleted": "staging.stg_leads",
     "fct_bookings": "staging.stg_bookings",
     "fct_placements": "staging.stg_placements",
     "fct_contracts": "staging.stg_placements WHERE booking_type = 'contract'",
-    "fct_pipeline_candidates": "staging.stg_candidates",
-    "fct_candidate_journey": "staging.stg_candidates",
-    "fct_job_funnel": "staging.stg_jobs",
-    "fct_time_in_stage": "marts.fct_candidate_stages",
-    "fct_time_to_fill": "marts.fct_job_openings",
-    "fct_job_ageing": "staging.stg_jobs WHERE is_open",
+    "fct_candidates": "staging.stg_candidates",
 }
 """Marts, and the rows that each of them has exactly once."""
 

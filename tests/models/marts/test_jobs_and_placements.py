@@ -36,29 +36,29 @@ def test_fct_placements_has_the_bookings_that_are_not_cancelled(jobs_world: Buil
 
 def test_fees_of_different_currencies_are_not_added(jobs_world: BuiltWorld) -> None:
     columns = (
-        *("month_kind", "placements", "placements_with_fee", "fee_coverage", "fee"),
-        *("confirmed_fee", "fee_from_booking", "fee_from_percentage", "reporting_fee"),
+        *("month_kind", "placements_started", "placements_with_fee", "fee_coverage", "fee"),
+        *("confirmed_fee", "permanent_fee", "reporting_fee"),
     )
 
     # p-hal 5,000, confirmed and stated; p-ivy 5,000, scheduled and 10 %.
-    assert ["current", 2, 2, 1, 10000, 5000, 5000, 5000, 10000] == jobs_world.read_row(
-        "marts.sum_fee_forecast", "month_start = '2026-03-01' AND currency = 'GBP'", *columns
+    assert ["current", 2, 2, 1, 10000, 5000, 10000, 10000] == jobs_world.read_row(
+        "marts.sum_months", "month_start = '2026-03-01' AND currency = 'GBP'", *columns
     )
     # p-kit: 7,000 euros at 0.8.
-    assert ["future", 1, 1, 1, 7000, 7000, 0, 0, 5600] == jobs_world.read_row(
-        "marts.sum_fee_forecast", "month_start = '2026-04-01' AND currency = 'EUR'", *columns
+    assert ["future", 1, 1, 1, 7000, 7000, 7000, 5600] == jobs_world.read_row(
+        "marts.sum_months", "month_start = '2026-04-01' AND currency = 'EUR'", *columns
     )
     # p-oli: dollars have no rate, and rescheduled is not confirmed.
-    assert ["past", 1, 1, 1, 900, 0, 900, 0, None] == jobs_world.read_row(
-        "marts.sum_fee_forecast", "month_start = '2026-02-01' AND currency = 'USD'", *columns
+    assert ["past", 1, 1, 1, 900, None, 900, None] == jobs_world.read_row(
+        "marts.sum_months", "month_start = '2026-02-01' AND currency = 'USD'", *columns
     )
     # p-quin has a fee, c-pat was only listed; the currency of both is unknown.
-    assert ["past", 2, 1, 0.5, 1000, 1000, 1000, 0, None] == jobs_world.read_row(
-        "marts.sum_fee_forecast", "month_start = '2026-02-01' AND currency IS NULL", *columns
+    assert ["past", 2, 1, 0.5, 1000, 1000, 1000, None] == jobs_world.read_row(
+        "marts.sum_months", "month_start = '2026-02-01' AND currency IS NULL", *columns
     )
 
 
-def test_sum_coverage_counts_records_without_needed_values(jobs_world: BuiltWorld) -> None:
+def test_data_quality_counts_records_without_needed_values(jobs_world: BuiltWorld) -> None:
     assert [
         # hal, ivy and kit of those five; dollars and the unknown have no rate.
         ("fees_with_exchange_rate", 3, 5, 2, 0.6),
@@ -66,14 +66,21 @@ def test_sum_coverage_counts_records_without_needed_values(jobs_world: BuiltWorl
         ("placements_with_fee", 5, 12, 7, 0.417),
         ("placements_with_offer_date", 3, 12, 9, 0.25),
     ] == jobs_world.query_tuples(
-        "SELECT question, covered, total, missing, round(coverage, 3) FROM marts.sum_coverage "
-        "WHERE question LIKE 'fees%' OR question LIKE 'placements%' ORDER BY question"
+        "SELECT check_name, covered, total, missing, round(coverage, 3) FROM marts.data_quality "
+        "WHERE check_name LIKE 'fees%' OR check_name LIKE 'placements%' ORDER BY check_name"
     )
 
 
 def test_each_reopening_of_a_job_starts_a_new_opening(jobs_world: BuiltWorld) -> None:
     columns = (
-        *("outcome", "opened_on", "opened_basis", "filled_on", "fill_basis", "placements"),
+        *(
+            "opening_outcome",
+            "opened_on",
+            "opened_basis",
+            "filled_on",
+            "fill_basis",
+            "placements_in_opening",
+        ),
         *("days_to_fill", "days_to_fill_min", "days_to_fill_max", "working_days_to_fill"),
     )
 
@@ -83,12 +90,12 @@ def test_each_reopening_of_a_job_starts_a_new_opening(jobs_world: BuiltWorld) ->
     assert [
         *("filled", "2025-11-03", "published_at", "2026-01-08", "status", 0),
         *(66, 63, 70, 47),
-    ] == jobs_world.read_row("marts.fct_time_to_fill", "opening_id = 'reopened:1'", *columns)
+    ] == jobs_world.read_row("marts.fct_job_openings", "opening_id = 'reopened:1'", *columns)
     # 20 January to kit's offer on 10 February: 21 days; three weeks of five days, less 2 February.
     assert [
         *("filled", "2026-01-20", "reopened", "2026-02-10", "offer_accepted_date", 1),
         *(21, 21, 21, 14),
-    ] == jobs_world.read_row("marts.fct_time_to_fill", "opening_id = 'reopened:2'", *columns)
+    ] == jobs_world.read_row("marts.fct_job_openings", "opening_id = 'reopened:2'", *columns)
 
 
 def test_a_job_with_several_positions_is_filled_by_its_first_placement(
@@ -96,9 +103,9 @@ def test_a_job_with_several_positions_is_filled_by_its_first_placement(
 ) -> None:
     # Published on Monday 5 January; hal on the 19th, two weeks of five days, and ivy after him.
     assert [3, 2, "partly_filled", "2026-01-19", 14, 10, None, None] == jobs_world.read_row(
-        "marts.fct_time_to_fill",
+        "marts.fct_job_openings",
         "job_id = 'multi'",
-        *("positions", "placements", "outcome", "filled_on", "days_to_fill"),
+        *("positions", "placements_in_opening", "opening_outcome", "filled_on", "days_to_fill"),
         *("working_days_to_fill", "fully_filled_on", "days_to_fill_all"),
     )
 
@@ -116,26 +123,8 @@ def test_openings_without_a_known_fill_date_have_no_days_to_fill(jobs_world: Bui
         ("listed", "filled", "booking", None),
         ("shut", "cancelled", None, None),
     ] == jobs_world.query_tuples(
-        "SELECT job_id, outcome, fill_basis, days_to_fill FROM marts.fct_time_to_fill "
+        "SELECT job_id, opening_outcome, fill_basis, days_to_fill FROM marts.fct_job_openings "
         "WHERE job_id NOT IN ('multi', 'reopened') ORDER BY job_id"
-    )
-
-
-def test_sum_time_to_fill_has_the_mean_and_percentiles_of_days(jobs_world: BuiltWorld) -> None:
-    # Days: 14, 21, 40, 55, 55, 66; two more were filled and are not measured. The median lies
-    # between 40 and 55, a tenth half-way from 14 to 21, nine tenths half-way from 55 to 66.
-    assert [8, 6, 0.75, 41.83, 17.5, 25.75, 47.5, 55, 60.5] == jobs_world.read_row(
-        "marts.sum_time_to_fill",
-        "group_by = 'all'",
-        *("openings_filled", "measured", "measured_share", "mean_days"),
-        *("p10_days", "p25_days", "p50_days", "p75_days", "p90_days"),
-    )
-    # Beta: 66 and 21 by reopened, 55 by closed.
-    assert [3, 55] == jobs_world.read_row(
-        "marts.sum_time_to_fill",
-        "group_by = 'company' AND group_id = 'beta'",
-        "measured",
-        "p50_days",
     )
 
 
@@ -161,45 +150,46 @@ def test_days_since_record_are_of_the_first_placement_of_a_candidate(
     )
 
 
-def test_funnel_counts_candidates_of_each_job(jobs_world: BuiltWorld) -> None:
+def test_jobs_have_the_candidates_who_were_interviewed_and_placed(jobs_world: BuiltWorld) -> None:
     columns = (
-        *("interviews", "interviews_cancelled", "candidates_interviewed"),
-        *("candidates_interviewed_again", "candidates_placed"),
-        *("candidates_placed_after_interview", "candidates_placed_without_interview"),
-        *("interview_to_placement_rate", "interviews_per_placement"),
+        *("interviews_held", "interviews_to_come", "interviews_cancelled"),
+        *("candidates_interviewed", "candidates_interviewed_again", "candidates_placed"),
+        "candidates_placed_after_interview",
     )
 
-    # hal and rob twice each, rob's second to come, ivy's cancelled; hal and ivy placed: 1 of 2, 3
-    # interviews held for 2.
-    assert [4, 1, 2, 1, 2, 1, 1, 0.5, 1.5] == jobs_world.read_row(
-        "marts.fct_job_funnel", "job_id = 'multi'", *columns
+    # hal and rob twice each, rob's second to come, ivy's cancelled; hal and ivy placed.
+    assert [3, 1, 1, 2, 1, 2, 1] == jobs_world.read_row(
+        "marts.dim_jobs", "job_id = 'multi'", *columns
     )
-    # No interview: no rate.
-    assert [0, 0, 0, 0, 0, 0, 0, None, None] == jobs_world.read_row(
-        "marts.fct_job_funnel", "job_id = 'draft'", *columns
+    assert [0, 0, 0, 0, 0, 0, 0] == jobs_world.read_row(
+        "marts.dim_jobs", "job_id = 'draft'", *columns
     )
-    # All jobs: hal and rob on multi, kit on reopened; of the three, hal and kit were placed. Of
-    # twelve placements quin's job is gone.
-    assert [9, 5, 3, 2, 11, 0.667] == jobs_world.read_row(
-        "marts.fct_job_funnel",
+    # All jobs: hal and rob on multi, kit on reopened; of the three, hal and kit were placed. Quin's
+    # job is gone, and quin's placement still counts.
+    assert [9, 10, 4, 3, 2, 12] == jobs_world.read_row(
+        "marts.dim_jobs",
         "true",
-        *("count(*)", "sum(interviews)", "sum(candidates_interviewed)"),
+        *("count_if(is_live)", "count(*)", "sum(interviews_held)", "sum(candidates_interviewed)"),
         *("sum(candidates_placed_after_interview)", "sum(placements)"),
-        "round(sum(candidates_placed_after_interview) / sum(candidates_interviewed), 3)",
+    )
+    assert ["unknown job", False, False, None, 1] == jobs_world.read_row(
+        "marts.dim_jobs",
+        "NOT is_live",
+        *("job_title", "is_open", "is_decided", "positions_open", "placements"),
     )
 
 
-def test_fct_pipeline_jobs_estimates_the_fee_of_open_positions(jobs_world: BuiltWorld) -> None:
+def test_open_jobs_have_the_possible_fees_of_their_open_positions(jobs_world: BuiltWorld) -> None:
     # 10 % of 50,000 for the third position; rob's next interview is on 10 March.
-    assert [3, 2, 1, 2, 3, 1, "2026-03-10", "job_percentage", 5000, 5000] == jobs_world.read_row(
-        "marts.fct_pipeline_jobs",
+    assert [3, 2, 1, "2026-03-10", "job_percentage", 5000, 5000] == jobs_world.read_row(
+        "marts.dim_jobs",
         "job_id = 'multi'",
-        *("positions", "placements", "positions_open", "candidates_interviewed"),
-        *("interviews_held", "interviews_upcoming", "strftime(next_interview_at, '%Y-%m-%d')"),
-        *("fee_source", "pipeline_value", "reporting_value"),
+        *("positions", "placements_in_opening", "positions_open"),
+        "strftime(next_interview_at, '%Y-%m-%d')",
+        *("expected_fee_source", "pipeline_value", "reporting_value"),
     )
     assert [("contract",), ("contract-2",), ("listed",), ("multi",)] == jobs_world.query_tuples(
-        "SELECT job_id FROM marts.fct_pipeline_jobs ORDER BY job_id"
+        "SELECT job_id FROM marts.dim_jobs WHERE positions_open IS NOT NULL ORDER BY job_id"
     )
 
 
@@ -241,8 +231,8 @@ def test_open_jobs_have_their_days_since_opening_and_last_activity(jobs_world: B
         ("listed", 125, "over 90", 29),
         ("multi", 60, "31-60", 5),
     ] == jobs_world.query_tuples(
-        "SELECT job_id, age_days, age_band, days_since_last_booking FROM marts.fct_job_ageing "
-        "ORDER BY job_id"
+        "SELECT job_id, age_days, age_band, days_since_last_booking FROM marts.dim_jobs "
+        "WHERE age_days IS NOT NULL ORDER BY job_id"
     )
 
 
@@ -250,20 +240,20 @@ def test_clients_have_rates_of_filled_jobs_and_positions(jobs_world: BuiltWorld)
     columns = (
         *("jobs", "open_jobs", "jobs_marked_filled", "closed_jobs", "closed_jobs_with_placement"),
         *("cancelled_jobs", "decided_jobs", "marked_filled_rate", "decided_positions"),
-        *("positions_placed", "position_placed_rate", "placements", "jobs_missing"),
+        *("positions_placed", "position_placed_rate", "placements", "api_jobs_count"),
     )
 
     # Filled: filled; cancelled: shut. lee fills one of two positions. In all: hal and ivy on multi,
     # lee, hal, mia, ned and rob on contract, mia on contract-2. The platform counts a seventh job.
-    assert [6, 3, 1, 0, 0, 1, 2, 0.5, 2, 1, 0.5, 8, 1] == jobs_world.read_row(
-        "marts.sum_client_fill_rate", "company_id = 'acme'", *columns
+    assert [6, 3, 1, 0, 0, 1, 2, 0.5, 2, 1, 0.5, 8, 7] == jobs_world.read_row(
+        "marts.dim_companies", "company_id = 'acme'", *columns
     )
-    # Filled: reopened by kit; closed: closed, with oli.
-    assert [2, 0, 1, 1, 1, 0, 2, 0.5, 2, 2, 1, 2, 0] == jobs_world.read_row(
-        "marts.sum_client_fill_rate", "company_id = 'beta'", *columns
+    # Filled: reopened by kit; closed: closed, with oli. quin's job is gone.
+    assert [2, 0, 1, 1, 1, 0, 2, 0.5, 2, 2, 1, 3, 2] == jobs_world.read_row(
+        "marts.dim_companies", "company_id = 'beta'", *columns
     )
     assert [1, 1, 0, 0, 0, 0, 0, None, 0, 0, None, 1, None] == jobs_world.read_row(
-        "marts.sum_client_fill_rate", "company_key = 'none'", *columns
+        "marts.dim_companies", "company_id = 'none'", *columns
     )
 
 
@@ -280,7 +270,7 @@ def test_activity_is_counted_for_the_assigned_consultant(jobs_world: BuiltWorld)
         *columns,
     )
     # In the week of Monday 12 January the three were held.
-    assert [0, 0, 3, 0, 0, 0] == jobs_world.read_row(
+    assert [0, 0, 3, 0, 0, None] == jobs_world.read_row(
         "marts.sum_consultant_activity",
         "period = 'week' AND period_start = '2026-01-12' AND consultant_name = 'Ada'",
         *columns,

@@ -46,7 +46,7 @@ def test_days_in_stage_have_lower_and_upper_bounds(people_world: BuiltWorld) -> 
         ("eve", 1, 52.63, 52.62, 55.63, False),
     ] == people_world.query_tuples(
         "SELECT candidate_id, visit_number, days_at_least, days_min, days_max, is_measured "
-        "FROM marts.fct_time_in_stage WHERE (candidate_id, visit_number) IN "
+        "FROM marts.fct_candidate_stages WHERE (candidate_id, visit_number) IN "
         "(('ann', 1), ('ann', 2), ('bob', 1), ('bob', 2), ('cat', 1), ('dan', 1), ('ann', 5), "
         "('eve', 1)) ORDER BY visit_number = 5 OR candidate_id = 'eve', visit_number = 5 DESC, "
         "candidate_id, visit_number"
@@ -56,95 +56,66 @@ def test_days_in_stage_have_lower_and_upper_bounds(people_world: BuiltWorld) -> 
 def test_time_in_stage_has_survival_curves_and_percentiles(people_world: BuiltWorld) -> None:
     columns = (
         *("visits", "ended_visits", "measured_visits", "measured_share"),
-        *("visits_started_before_mirror", "exits_observed", "p50_at_risk", "current_visits"),
+        *("visits_started_before_mirror", "exits_observed", "p25_at_risk", "p50_at_risk"),
+        *("p75_at_risk", "current_visits"),
     )
-
-    def survival_curve(stage: str) -> list[tuple[Any, ...]]:
-        return people_world.query_tuples(
-            "SELECT days, at_risk, exits, round(survival_probability, 3) "
-            f"FROM marts.sum_stage_survival WHERE stage = '{stage}' ORDER BY days"
-        )
 
     # ann was seen after 6 days and left after 9, bob after 5 and 14: one of two, then the other.
-    assert [2, 2, 2, 1, 0, 2, 2, 0] == people_world.read_row(
+    assert [2, 2, 2, 1, 0, 2, 2, 2, 1, 0] == people_world.read_row(
         "marts.sum_time_in_stage", "stage = 'new_lead'", *columns
     )
-    assert [(9, 2, 1, 0.5), (14, 1, 1, 0)] == survival_curve("new_lead")
     # ann left after 8 days, when bob and dan were there as well: two thirds stay. Until 26 dan was
     # deleted, and bob leaves alone, while cat was first seen after 35: the estimate ends.
-    assert [4, 4, 2, 0.5, 1, 1, None, 0] == people_world.read_row(
+    assert [4, 4, 2, 0.5, 1, 1, 3, None, None, 0] == people_world.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
-    assert [(8, 3, 1, 0.667)] == survival_curve("screening")
     # eve is still there when two of four leave after 10 days, and gus after 11.
-    assert [4, 3, 3, 1, 0, 3, 4, 1] == people_world.read_row(
+    assert [4, 3, 3, 1, 0, 3, 4, 4, 2, 1] == people_world.read_row(
         "marts.sum_time_in_stage", "stage = 'interviewing'", *columns
     )
-    assert [(10, 4, 2, 0.5), (11, 2, 1, 0.25)] == survival_curve("interviewing")
 
 
-def test_stage_conversion_counts_each_candidate_once(people_world: BuiltWorld) -> None:
+def test_stage_outcomes_count_each_candidate_once(people_world: BuiltWorld) -> None:
+    def outcomes(where: str) -> list[tuple[Any, ...]]:
+        named = ("advanced", "arrived", "lost", "in_progress", "deleted")
+        counts = (f"count_if(stage_outcome = '{each}')" for each in named)
+        return people_world.query_tuples(
+            f"SELECT stage, count(*), {', '.join(counts)} FROM marts.fct_candidate_stages "
+            f"WHERE is_first_visit AND stage_outcome IS NOT NULL AND {where} "
+            "GROUP BY stage, stage_order ORDER BY stage_order"
+        )
+
     assert [
-        # ann and bob advanced. Seen further on only: cat, dan, eve, fay, gus.
-        ("new_lead", 2, 2, 0, 0, 0, 0, 1, 1, 5),
-        # ann and cat advanced, bob is rejected, dan deleted: 2 of 4, of those decided 2 of 3.
-        ("screening", 4, 2, 0, 1, 0, 1, 0.5, 0.667, 3),
+        # ann and bob advanced.
+        ("new_lead", 2, 2, 0, 0, 0, 0),
+        # ann and cat advanced, bob is rejected, dan deleted.
+        ("screening", 4, 2, 0, 1, 0, 1),
         # cat; ann was submitted between two pulls, as were perhaps eve, fay and gus.
-        ("submitted", 1, 1, 0, 0, 0, 0, 1, 1, 4),
+        ("submitted", 1, 1, 0, 0, 0, 0),
         # ann, fay and gus advanced, eve is still there. cat was offered without being seen here.
-        ("interviewing", 4, 3, 0, 0, 1, 0, 0.75, 1, 1),
+        ("interviewing", 4, 3, 0, 0, 1, 0),
         # ann advanced, cat withdrew, fay waits.
-        ("offer_made", 3, 1, 0, 1, 1, 0, 0.333, 0.5, 1),
+        ("offer_made", 3, 1, 0, 1, 1, 0),
         # gus waits; ann was placed without being seen here.
-        ("offer_accepted", 1, 0, 0, 0, 1, 0, 0, None, 1),
-        # No candidate advances from the last stage: no rate.
-        ("placed", 1, 0, 1, 0, 0, 0, None, None, 0),
-    ] == people_world.query_tuples(
-        "SELECT stage, entered, advanced, arrived, lost, in_progress, deleted, "
-        "round(conversion_rate, 3), round(decided_rate, 3), inferred "
-        "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
-    )
-    # Candidates in later stages have passed: 7, 7, 5, 5, 4, 2 and 1 candidates reached the stages.
-    # Beyond screening went five of seven, beyond interviewing four of five, beyond the offer ann
-    # and gus of four; of the two who accepted, ann is placed.
-    assert [
-        ("new_lead", 7, 7, 1),
-        ("screening", 7, 5, 0.714),
-        ("submitted", 5, 5, 1),
-        ("interviewing", 5, 4, 0.8),
-        ("offer_made", 4, 2, 0.5),
-        ("offer_accepted", 2, 1, 0.5),
-        ("placed", 1, 0, None),
-    ] == people_world.query_tuples(
-        "SELECT stage, reached_total, advanced_total, round(pass_through_rate, 3) "
-        "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
-    )
+        ("offer_accepted", 1, 0, 0, 0, 1, 0),
+        ("placed", 1, 0, 1, 0, 0, 0),
+    ] == outcomes("true")
     # Of Ben's candidates bob is lost in screening; dan was his until deleted.
-    assert [1, 0, 1] == people_world.read_row(
-        "marts.sum_stage_conversion",
-        "group_by = 'consultant' AND group_name = 'Ben' AND stage = 'screening'",
-        *("entered", "advanced", "lost"),
+    assert [("screening", 1, 0, 0, 1, 0, 0)] == outcomes(
+        "consultant_name = 'Ben' AND stage = 'screening'"
     )
 
 
-def test_offers_are_counted_as_accepted_declined_or_pending(people_world: BuiltWorld) -> None:
+def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> None:
     assert [
-        # ann accepted, cat withdrew, fay was held and offered again: 1 of 2 that are decided.
-        ("all", 3, 1, 1, 1, 2, 0.5, 1),
-        # cat's of 22 and fay's of 16 January; gus accepted an unobserved offer on the 17th.
-        ("2026-01", 2, 0, 1, 1, 1, 0, 1),
-        # ann's of 2 February.
-        ("2026-02", 1, 1, 0, 0, 1, 1, 0),
+        # fay was held and offered again, gus accepted an unobserved offer.
+        ("ann", "2026-02-01", "accepted", True, True),
+        ("cat", "2026-01-01", "declined", True, False),
+        ("fay", "2026-01-01", "pending", False, False),
+        ("gus", None, "accepted_offer_not_observed", False, False),
     ] == people_world.query_tuples(
-        "SELECT group_name, offers, accepted, declined, pending, decided, acceptance_rate, "
-        "accepted_offer_not_observed FROM marts.sum_offer_acceptance "
-        "WHERE group_by IN ('all', 'month') ORDER BY group_name = 'all' DESC, group_name"
-    )
-    # Nothing is decided: there is no rate.
-    assert [1, 0, None] == people_world.read_row(
-        "marts.sum_offer_acceptance",
-        "group_by = 'source_group' AND group_name = 'Job board'",
-        *("offers", "decided", "acceptance_rate"),
+        "SELECT candidate_id, offered_month, offer_outcome, is_answered, is_accepted "
+        "FROM marts.fct_offers ORDER BY candidate_id"
     )
 
 
@@ -158,7 +129,7 @@ def test_pipeline_shows_only_candidates_that_are_not_deleted(people_world: Built
         ("gus", "offer_accepted", "won", False, "linkedin", "Social network", "Ada", True),
     ] == people_world.query_tuples(
         "SELECT candidate_id, stage, stage_kind, is_active, source, source_group, "
-        "consultant_name, is_fully_read FROM marts.fct_pipeline_candidates ORDER BY candidate_id"
+        "consultant_name, is_fully_read FROM marts.fct_candidates ORDER BY candidate_id"
     )
 
 
@@ -179,18 +150,16 @@ def test_converted_leads_name_the_proof_of_their_conversion(people_world: BuiltW
         ("won", "status", None, "Won", "Referral"),
     ] == people_world.query_tuples(
         "SELECT lead_id, evidence, days_to_convert, lead_status_name, source_group "
-        "FROM marts.fct_lead_conversion ORDER BY lead_id"
+        "FROM marts.fct_leads ORDER BY lead_id"
     )
     # 4 of 8 are converted, 3 with a date: 10, 12 and 20 days.
     assert [8, 4, 1, 0.5, 3, 12] == people_world.read_row(
-        "marts.fct_lead_conversion",
+        "marts.fct_leads",
         "true",
         *("count(*)", "count_if(is_converted)", "count_if(is_lost)", "avg(is_converted::int)"),
         *("count(days_to_convert)", "median(days_to_convert)"),
     )
-    assert [1] == people_world.read_row(
-        "marts.fct_lead_conversion", "lead_id = 'pushed'", "consultations"
-    )
+    assert [1] == people_world.read_row("marts.fct_leads", "lead_id = 'pushed'", "consultations")
 
 
 def test_sources_have_hires_and_conversion_rates(people_world: BuiltWorld) -> None:
@@ -209,29 +178,18 @@ def test_sources_have_hires_and_conversion_rates(people_world: BuiltWorld) -> No
     )
 
 
-def test_data_freshness_has_rows_age_and_requests(people_world: BuiltWorld) -> None:
-    # Six live (eve was only listed and waits), and dan deleted. Of three runs two began in
-    # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
-    # on 19 January at 09:00: 45 days and 15 hours before now.
-    assert [6, 5, 1, 0.833, 1, 1, 0, 5, 12, 45.63, 3] == people_world.read_row(
-        "marts.data_freshness",
+def test_data_quality_has_the_age_of_each_copy(people_world: BuiltWorld) -> None:
+    # Six live (eve was only listed and waits), and dan deleted. The reading that is longest ago is
+    # that of gus, on 19 January at 09:00.
+    assert [6, 5, 1, 0.833, 1, 1, 0, "2026-01-19 09:00"] == people_world.read_row(
+        "marts.data_quality",
         "resource = 'candidates'",
-        *(
-            "current_rows",
-            "fully_read",
-            "summary_only",
-            "round(fully_read_share, 3)",
-            "deleted",
-            "pending",
-        ),
-        *("hours_behind", "requests_last_run", "requests_this_month", "oldest_read_age_days"),
-        "anomalies",
+        *("total", "covered", "missing", "round(coverage, 3)", "deleted", "pending"),
+        *("hours_behind", "strftime(oldest_read_at, '%Y-%m-%d %H:%M')"),
     )
     # A run that never came to leads says nothing of them.
-    assert [6, None, 0] == people_world.read_row(
-        "marts.data_freshness",
-        "resource = 'leads'",
-        *("current_rows", "last_outcome", "requests_this_month"),
+    assert [6, None] == people_world.read_row(
+        "marts.data_quality", "resource = 'leads'", "total", "last_outcome"
     )
 
 
@@ -251,7 +209,7 @@ def test_fields_missing_in_lists_keep_the_values_of_the_last_detail(tmp_path: Pa
 
     assert () == built.built.blocking
     assert [("prospect", "New", "u1")] == built.query_tuples(
-        "SELECT lead_state, lead_status_name, consultant_id FROM marts.fct_lead_conversion"
+        "SELECT lead_state, lead_status_name, consultant_id FROM marts.fct_leads"
     )
     assert [("offer_accepted", True)] == built.query_tuples(
         "SELECT stage, is_current FROM marts.fct_candidate_stages"

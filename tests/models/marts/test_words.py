@@ -75,9 +75,9 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
     shown = build_models(
         world,
         "fct_placements",
-        "sum_fee_forecast",
+        "sum_months",
         "fct_job_openings",
-        "fct_lead_conversion",
+        "fct_leads",
         "sum_consultant_activity",
     )
 
@@ -91,14 +91,15 @@ def test_days_are_in_the_time_zone_of_the_booking_or_else_the_account(world: Mod
         "SELECT booking_id, start_date, end_date, time_zone FROM marts.fct_placements ORDER BY ALL"
     )
     assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.query_tuples(
-        "SELECT month_start, placements FROM marts.sum_fee_forecast ORDER BY month_start"
+        "SELECT month_start, placements_started FROM marts.sum_months WHERE placements_started > 0 "
+        "ORDER BY month_start"
     )
     # It is 6 March at 01:00 in Berlin.
     assert ["2026-03-06", "Europe/Berlin"] == shown.read_row(
         "staging.as_of", "true", "as_of_date", "time_zone"
     )
     assert ["2026-02-01"] == shown.read_row("marts.fct_job_openings", "true", "opened_on")
-    assert ["2026-02-01"] == shown.read_row("marts.fct_lead_conversion", "true", "created_month")
+    assert ["2026-02-01"] == shown.read_row("marts.fct_leads", "true", "created_month")
     assert [("2026-02-01", 1, 1, 1, 1)] == shown.query_tuples(
         "SELECT period_start, sum(candidates_added), sum(jobs_added + 1), sum(leads_added), "
         "sum(interviews_held) FROM marts.sum_consultant_activity "
@@ -140,7 +141,7 @@ def test_candidates_still_in_a_stage_count_in_its_time(world: ModelWorld) -> Non
     world.load_details(
         "2026-02-11 09:00", candidates={"s1": {"updated": "2026-02-10 09:00", "status": "rejected"}}
     )
-    shown = build_models(world, "sum_time_in_stage", "sum_stage_survival")
+    shown = build_models(world, "sum_time_in_stage")
     columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
     # No other one was observed so early. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
@@ -150,10 +151,6 @@ def test_candidates_still_in_a_stage_count_in_its_time(world: ModelWorld) -> Non
     # Four and then three were watched: too few for a quantile.
     assert [4, None, 3, 2, 32.63] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
-    )
-    assert [(2, 0.75), (9, 0.5)] == shown.query_tuples(
-        "SELECT days, survival_probability FROM marts.sum_stage_survival "
-        "WHERE stage = 'screening' ORDER BY days"
     )
 
 
@@ -170,7 +167,7 @@ def test_a_visit_that_may_contain_unseen_changes_is_marked(world: ModelWorld) ->
             "moved": {"updated": "2026-02-05 09:00", "status": "submitted"},
         },
     )
-    shown = build_models(world, "fct_time_in_stage")
+    shown = build_models(world, "fct_candidate_stages")
 
     assert [
         ("edited", "screening", True),
@@ -178,7 +175,7 @@ def test_a_visit_that_may_contain_unseen_changes_is_marked(world: ModelWorld) ->
         ("moved", "submitted", False),
         ("quiet", "screening", False),
     ] == shown.query_tuples(
-        "SELECT candidate_id, stage, may_contain_gap FROM marts.fct_time_in_stage ORDER BY ALL"
+        "SELECT candidate_id, stage, may_contain_gap FROM marts.fct_candidate_stages ORDER BY ALL"
     )
 
 
@@ -191,15 +188,10 @@ def test_events_before_the_first_pull_belong_to_no_month(world: ModelWorld) -> N
         "2026-02-08 10:00",
         candidates={"new": {"updated": "2026-02-05 09:00", "status": "offer_made"}},
     )
-    shown = build_models(world, "sum_offer_acceptance", "fct_stage_conversion")
+    shown = build_models(world, "fct_offers")
 
-    assert [("2026-02", 1), ("not_observed", 1)] == shown.query_tuples(
-        "SELECT group_name, offers FROM marts.sum_offer_acceptance WHERE group_by = 'month' "
-        "ORDER BY group_name"
-    )
     assert [("new", "2026-02-01"), ("old", None)] == shown.query_tuples(
-        "SELECT candidate_id, entered_month FROM marts.fct_stage_conversion "
-        "WHERE stage = 'offer_made' ORDER BY ALL"
+        "SELECT candidate_id, offered_month FROM marts.fct_offers ORDER BY ALL"
     )
 
 
@@ -235,14 +227,7 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
     records = {list_quoted_words(each["Status"])[0]: each for each in table.rows_as_dicts()}
     for status in records:
         load_bookings(world, status)
-    shown = build_models(
-        world,
-        "fct_pipeline_jobs",
-        "fct_job_funnel",
-        "fct_lead_conversion",
-        "fct_contracts",
-        "sum_fee_forecast",
-    )
+    shown = build_models(world, "dim_jobs", "fct_leads", "fct_contracts", "sum_months")
 
     def of(query: str) -> set[str]:
         return {name for (name,) in shown.query_tuples(query)}
@@ -251,9 +236,9 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         held, coming, cancelled = (
             f"{prefix}-{status}" in of(f"SELECT job_id FROM marts.{where}")
             for prefix, where in (
-                (job, "fct_pipeline_jobs WHERE interviews_held > 0"),
-                (job, "fct_pipeline_jobs WHERE interviews_upcoming > 0"),
-                (job, "fct_job_funnel WHERE interviews_cancelled > 0"),
+                (job, "dim_jobs WHERE interviews_held > 0"),
+                (job, "dim_jobs WHERE interviews_to_come > 0"),
+                (job, "dim_jobs WHERE interviews_cancelled > 0"),
             )
         )
         assert [held, coming, cancelled].count(True) <= 1
@@ -266,9 +251,7 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         ending = f"contract-{status}" in of(
             "SELECT booking_id FROM marts.fct_contracts WHERE band IS NOT NULL"
         )
-        talked = f"l-{status}" in of(
-            "SELECT lead_id FROM marts.fct_lead_conversion WHERE consultations > 0"
-        )
+        talked = f"l-{status}" in of("SELECT lead_id FROM marts.fct_leads WHERE consultations > 0")
         assert documented["Interview in time"] == words("j", status), status
         assert documented["Interview past"] == words("k", status), status
         assert (documented["Placement"] != "no") is placed, status
@@ -276,10 +259,10 @@ def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
         assert (documented["Consultation or visit"] == "yes") is talked, status
     confirmed = sum(each["Confirmed fee"] == "yes" for each in records.values())
     assert [(100 * confirmed,)] == shown.query_tuples(
-        "SELECT sum(confirmed_fee) FROM marts.sum_fee_forecast WHERE month_start = '2025-12-01'"
+        "SELECT sum(confirmed_fee) FROM marts.sum_months WHERE month_start = '2025-12-01'"
     )
     # The one that was rescheduled is in the funnel's interviews like any other that is to come.
-    assert [1] == shown.read_row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
+    assert [1] == shown.read_row("marts.dim_jobs", "job_id = 'j-rescheduled'", "interviews_to_come")
 
 
 def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
@@ -340,7 +323,7 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
         },
     )
     world.load_deletions("2026-03-01 09:00", companies=("gone",))
-    shown = build_models(world, "sum_fee_forecast", "sum_client_fill_rate", "fct_company_counters")
+    shown = build_models(world)
 
     assert [
         ("p1", "Gone Ltd", True, 5000, "company_percentage", None),
@@ -350,26 +333,21 @@ def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld
         "FROM marts.fct_placements ORDER BY booking_id"
     )
     assert [
-        ("Gone Ltd", True),
-        ("Here Ltd", False),
-        ("unknown company", False),
+        ("Gone Ltd", True, 1),
+        ("Here Ltd", False, 2),
+        ("unknown company", False, 1),
     ] == shown.query_tuples(
-        "SELECT company_name, is_company_deleted FROM marts.sum_client_fill_rate ORDER BY ALL"
-    )
-    assert [("Gone Ltd", True), ("Here Ltd", False)] == shown.query_tuples(
-        "SELECT company_name, is_deleted FROM marts.dim_companies ORDER BY ALL"
+        "SELECT company_name, is_deleted, jobs FROM marts.dim_companies ORDER BY ALL"
     )
     assert [(None, 2, 5000)] == shown.query_tuples(
-        "SELECT currency, placements, fee FROM marts.sum_fee_forecast"
+        "SELECT currency, placements_started, fee FROM marts.sum_months"
     )
-    assert [
-        ("active_jobs_count", 1, 1, 0),
-        ("jobs_count", 2, 2, 0),
-        # The one placement is only scheduled.
-        ("placements_count", 4, 0, 4),
-    ] == shown.query_tuples(
-        "SELECT counter, platform_count, our_count, difference FROM marts.fct_company_counters "
-        "WHERE company_id = 'here' ORDER BY counter"
+    # The one placement is only scheduled.
+    assert [2, 2, 1, 1, 4, 0] == shown.read_row(
+        "marts.dim_companies",
+        "company_id = 'here'",
+        *("api_jobs_count", "jobs", "api_active_jobs_count", "published_jobs"),
+        *("api_placements_count", "confirmed_placements"),
     )
     warned = {each.check.name for each in shown.built.warnings}
     assert "company_counters" in warned

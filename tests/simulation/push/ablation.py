@@ -161,7 +161,8 @@ def the_sent_body_differs(patch: pytest.MonkeyPatch) -> None:
 
 def any_response_is_accepted(patch: pytest.MonkeyPatch) -> None:
     """The record of a response is accepted without a check."""
-    patch.setattr(messages, "_describe_mismatch", lambda *_: None)
+    patch.setattr(messages, "misfit_of_id", lambda *_: None)
+    patch.setattr(messages, "create_mismatch", lambda *_: None)
     known_records_are_accepted(patch)
 
 

@@ -71,6 +71,16 @@ judged as (
 
 select
     judged.lead_id,
+    case when live.lead_id is not null
+        then trim(concat_ws(' ', live.first_name, live.last_name))
+    end as full_name,
+    live.company_name as lead_company_name,
+    live.email,
+    live.phone,
+    live.city,
+    live.country,
+    live.industry,
+    live.job_title as lead_job_title,
     judged.lead_state,
     judged.lead_status_id,
     coalesce(judged.lead_status_name, 'unmapped') as lead_status_name,
@@ -91,9 +101,12 @@ select
     if(is_dated_by_history, judged.won_before, known_at) as converted_before,
     round((epoch(converted_at) - epoch(judged.created_at)) / 86400, 2) as days_to_convert,
     judged.is_lost,
-    judged.is_deleted
+    judged.is_deleted,
+    live.updated_at,
+    coalesce(live.is_fully_read, false) as is_fully_read
 from judged
 cross join {{ ref('as_of') }} as as_of
+left join {{ ref('stg_leads') }} as live on live.lead_id = judged.lead_id
 left join consultations on consultations.lead_id = judged.lead_id
 left join {{ ref('dim_sources') }} as sources on sources.source = judged.source_key
-left join {{ ref('dim_people') }} as people on people.person_id = judged.assigned_to
+left join {{ ref('stg_people') }} as people on people.person_id = judged.assigned_to

@@ -421,11 +421,15 @@ class WarehouseError(ConnectorError):
     }
 
 
-def file_error(path: Path, error: OSError) -> WarehouseError:
+CHOOSE_PATH = "Choose another path, or a folder that this user can write to."
+"""Action for a path that the user gave; other paths are in the data folder."""
+
+
+def file_error(path: Path, error: OSError, action: str | None = None) -> WarehouseError:
     """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
-    return WarehouseError(f"{path} cannot be used: {error.strerror or error}")
+    return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
+from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment
 from connector.models.exports import Sheet, export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
@@ -386,7 +386,7 @@ def publish(
     settings = session.load(publish_personal=personal, publish_without=",".join(without) or None)
     with terminal.progress("publish") as meter:
         done = run_publish(settings, watch=RunProgress(meter).on_build)
-    exported = () if parquet is None else _export(done.file, parquet, schemas)
+    exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
     for each in done.built.warnings:
         rows = count_noun(each.failing, "row")
@@ -405,16 +405,6 @@ def publish(
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         terminal.say(f"Wrote {xlsx}: {rows}.")
     return 0
-
-
-def _export(file: Path, target: str, schemas: tuple[str, ...]) -> tuple[str, ...]:
-    """Export the published file. An error of the target speaks of `--parquet`."""
-    try:
-        return export(file, target, schemas)
-    except WarehouseError as error:
-        if error.action == WarehouseError.action:
-            error.action = "Choose another folder with --parquet. The published file is up to date."
-        raise
 
 
 def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:

@@ -99,12 +99,11 @@ def _print_purged(terminal: Terminal, done: privacy.PurgeReport, *, is_by_age: b
         terminal.say(f"{'Removed' if done.is_applied else 'Would be removed'}: {name}.")
     people = count_noun(len(done.ids), "person", "people")
     if not done.ids:
-        terminal.say(
-            "Nothing to purge. Give the ids of deleted people, or --deleted-before AGE. 'connector"
-            " person find TEXT' lists ids."
-            if not is_by_age
-            else "Nothing to purge: the platform deleted nobody that long ago."
+        action = (
+            "Give the ids of deleted people, or --deleted-before AGE. 'connector person find TEXT'"
         )
+        reason = "The platform deleted no person before that time."
+        terminal.say(f"Nothing to purge. {reason if is_by_age else f'{action} lists ids.'}")
         return
     if not done.is_applied:
         terminal.say(f"Nothing was changed. Run the command with --apply to purge {people}.")

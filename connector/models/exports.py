@@ -24,7 +24,7 @@ from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
 from connector.atomic_files import sync_folder, write_atomically
-from connector.errors import Misused, UnknownName, WarehouseError
+from connector.errors import CHOOSE_PATH, Misused, UnknownName, WarehouseError
 from connector.settings import load_settings
 from connector.spreadsheet.workbooks import (
     TEXT_CHARACTERS_MAX,
@@ -99,8 +99,8 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
     They become `TARGET/SCHEMA/TABLE.parquet` and replace an earlier export. A folder is replaced as
     a whole; in `s3://BUCKET/PREFIX`, one object after the other, and the manifest last.
 
-    Raises `UnknownName` for an unknown schema, `Misused` for a folder that no export created,
-    `WarehouseError`, and another `WarehouseError`.
+    Raises `UnknownName` for an unknown schema, `Misused` for a folder that no export created, and
+    `WarehouseError`.
     """
     found = list_tables(require_published(file))
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
@@ -115,7 +115,7 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
             _upload(Path(made), target)
         return tuple(wanted)
     folder = Path(target)
-    with convert_errors(folder):
+    with convert_errors(folder, CHOOSE_PATH):
         is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
         is_filled = folder.is_dir() and any(folder.iterdir())
         if is_other or (is_filled and not (folder / MANIFEST).is_file()):
@@ -241,8 +241,8 @@ class Sheet:
 def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
     """Write tables (`schema.table`) of the published file to a workbook, one sheet each.
 
-    An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`,
-    `WarehouseError` and another `WarehouseError`.
+    An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`
+    and `WarehouseError`.
     """
     tables = [*dict.fromkeys(tables)]
     with open_read_only(require_published(file)) as connection:
@@ -250,7 +250,7 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
         for table, name in zip(tables, _sheet_names(tables), strict=True):
             sheets.append(Sheet(table, name, _count_rows(connection, table)))
         with (
-            convert_errors(path),
+            convert_errors(path, CHOOSE_PATH),
             write_atomically(path) as written,
             create_workbook(written) as book,
         ):

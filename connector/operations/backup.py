@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
-from connector.errors import ConnectorError, Misused, SettingsError, file_error
+from connector.errors import CHOOSE_PATH, ConnectorError, Misused, SettingsError, file_error
 from connector.ledger.backups import Backup, Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
@@ -197,7 +197,7 @@ def find_backups(to: Path, account: str | None) -> list[Path]:
     try:
         return sorted(each for each in to.iterdir() if name.fullmatch(each.name))
     except OSError as error:
-        raise file_error(to, error) from error
+        raise file_error(to, error, CHOOSE_PATH) from error
 
 
 def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
@@ -207,7 +207,7 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
     staging = to / f".{_prefix(settings.account)}partial"
     partial = staging.with_suffix(".tar")
     try:
-        make_folder(to)
+        make_folder(to, CHOOSE_PATH)
         shutil.rmtree(staging, ignore_errors=True)
         partial.unlink(missing_ok=True)
         make_folder(staging)
@@ -217,7 +217,7 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
         partial.rename(to / name)
         sync_folder(to)
     except OSError as error:
-        raise file_error(to, error) from error
+        raise file_error(to, error, CHOOSE_PATH) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         with suppress(OSError):

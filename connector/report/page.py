@@ -20,7 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from connector.atomic_files import write_atomically
-from connector.errors import WarehouseError
+from connector.errors import CHOOSE_PATH, WarehouseError
 from connector.log import escape_control_characters
 from connector.report.charts import draw_chart
 from connector.report.figures import SECTIONS, TILES, Card, Tile
@@ -121,15 +121,14 @@ def write_report(
         period: Period of the tiles, as `parse_period` reads it.
 
     Raises:
-        WarehouseError: There is no published file.
-        WarehouseError: The file has no marts.
+        WarehouseError: There is no published file, it has no marts or cannot be read, or the page
+            cannot be written.
         UnknownName, Misused: The period is invalid.
-        WarehouseError: The page cannot be written, or the file cannot be read.
         ConnectorError: The drawing library is not installed.
     """
     with open_snapshot(require_published(file)) as ask:
         page = _make_page(_PublishedMarts(ask, file), written_at, account, period)
-    with convert_errors(out), write_atomically(out) as written:
+    with convert_errors(out, CHOOSE_PATH), write_atomically(out) as written:
         written.write(page.html.encode())
     return page
 

@@ -96,7 +96,7 @@ class ProblemGroup:
 
 
 def _proposal(problem: Problem) -> str:
-    """Return the question whether another value is meant, if the problem has it."""
+    """Return the proposed value as a question; empty if the problem has none."""
     fix = problem.fix or ""
     return f" {fix.partition('? ')[0]}?" if fix.startswith("Did you mean") else ""
 

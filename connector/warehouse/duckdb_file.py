@@ -93,9 +93,9 @@ _LOCK_RETRY_SECONDS = 0.05
 _FOLDER_MODE = 0o700
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, action: str | None = None) -> None:
     """Create the folder, accessible only to its owner. Raises `WarehouseError`."""
-    with convert_errors(folder):
+    with convert_errors(folder, action):
         # One by one: otherwise the umask would determine the permissions of the parents.
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
@@ -140,8 +140,8 @@ def open_file(
 
     No other process can open the file at the same time. Threads share one instance of DuckDB, with
     the `memory` limit of the first one. With `waits_in_turn`, a process that already waits for the
-    file gets it first. Raises `WarehouseError` with the process id of the holder after
-    `wait_seconds`, `WarehouseError` or another `WarehouseError`.
+    file gets it first. Raises `WarehouseError`, after `wait_seconds` with the process id of the
+    holder.
     """
     opening, name = _openings[path.absolute()], path.name.partition(".")[0]
     with convert_errors(path):
@@ -296,8 +296,11 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def convert_errors(path: Path) -> Iterator[None]:
-    """Raise errors of DuckDB and of the file system as `WarehouseError`."""
+def convert_errors(path: Path, action: str | None = None) -> Iterator[None]:
+    """Raise errors of DuckDB and of the file system as `WarehouseError`.
+
+    `action` replaces the action for a file in the data folder.
+    """
     try:
         yield
     except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
@@ -305,7 +308,7 @@ def convert_errors(path: Path) -> Iterator[None]:
     except duckdb.Error as error:
         raise _to_warehouse_error(path, str(error)) from error
     except OSError as error:
-        raise file_error(path, error) from error
+        raise file_error(path, error, action) from error
 
 
 def _means_file_in_use(message: str) -> bool:

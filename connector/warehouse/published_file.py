@@ -66,9 +66,9 @@ def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(f"USE {name}; {SESSION}")
             yield connection
     except WarehouseError as error:
-        if error.code == "not_a_warehouse":
-            error.action = _REPLACE
-        raise
+        if error.code != "not_a_warehouse":
+            raise
+        raise WarehouseError(str(error), code=error.code, action=_REPLACE) from error
 
 
 _RESTRICTED = """

@@ -73,7 +73,7 @@ jobs as (
         openings.opened_on,
         openings.placements_in_opening,
         coalesce(jobs.is_open, false) as is_open_now,
-        -- A job that was opened again looks for people anew.
+        -- Only placements of the last opening fill positions of a job that was opened again.
         if(is_open_now, greatest(jobs.positions - coalesce(openings.placements_in_opening, 0), 0), null)
             as positions_open,
         if(is_open_now, greatest(as_of.as_of_date - openings.opened_on, 0), null) as age_days,

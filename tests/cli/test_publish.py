@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,13 @@ def test_a_refused_publication_is_reported_by_publish_and_by_status(
     call(["publish"], agency.environ)
     agency.insert_rows("jobs", {"id": "j2", "title": LONG})
 
-    refused = call(["publish", "--json"], agency.environ)
+    refused = call(["publish", "--json"], agency.environ | {"CONNECTOR_LOG": "json"})
     called, with_json = call(["status"], agency.environ), call(["status", "--json"], agency.environ)
 
     assert (1, "publishing_refused") == (refused.status, refused.object["error"]["code"])
+    logged = [json.loads(line) for line in refused.err.splitlines()]
+    (ended,) = [each for each in logged if each.get("event") == "publication_ended"]
+    assert "refused" == ended["outcome"]
     assert "data as of 2026-03-04T05:06:07Z, 3 models, 4 checks" in called.out
     assert "1 check has failed: titles_are_short (1 row). Correct the cause" in called.err
     unpublished, published = with_json.object["unpublished"], with_json.object["published"]
@@ -90,3 +94,19 @@ def test_a_pull_whose_publication_is_refused_fails_with_the_reason(
     landed = query(tmp_path / "data" / "recruitment.duckdb", "SELECT title FROM landing.jobs")
     assert {("Nurse",)} == set(landed.rows)
     assert 2 == status["resources"]["jobs"]["live"]
+
+
+@pytest.mark.parametrize("words", [
+    ("publish", "--parquet"), ("backup",), ("report", "--out"),
+], ids=" ".join)  # fmt: skip
+def test_an_unusable_path_of_the_user_is_not_blamed_on_the_data_folder(
+    agency: PublishingAccount, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    call(["publish"], agency.environ)
+    (tmp_path / "file").write_text("")
+    called = call([*words, str(tmp_path / "file" / "x")], agency.environ)
+
+    assert 1 == called.status
+    assert f"{tmp_path / 'file'}" in called.err
+    assert "Choose another path" in called.err
+    assert "CONNECTOR_DATA_DIR" not in called.err

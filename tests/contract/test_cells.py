@@ -113,7 +113,7 @@ def test_a_doubtful_cell_is_not_sent(empty: Account) -> None:
     file = empty.csv("a.csv", [*rows, candidate(99)])
     empty.run("push", "candidates", file, "--mode", "create", "--apply", "--no-pull")
     assert [candidate(99)] == [each.fields for each in empty.server.sent()]
-    for row in rows:  # A column of one cell has no other cell that shows what is meant.
+    for row in rows:  # A column of one cell has no other cell that shows its format.
         preview = check(empty, empty.csv("b.csv", [row]).read_bytes())
         assert "held" in preview.outcomes or "invalid" in preview.outcomes, row
 

@@ -92,6 +92,9 @@ def test_verify_changes_nothing_and_finds_every_difference(server: Server, tmp_p
         server.api("DELETE", f"/candidates/{ids[1]}")
         server.api("POST", "/candidates", **candidate(1))
         before = account.live_ids("candidates")
+        stopped = account.run("verify", "candidates", "--max-requests", "1", "--json")
+        assert 4 == stopped.status
+        assert stopped.json["streams"]["candidates"]["equal"] is None
         result = account.run("verify", "candidates", "--json")
         assert 3 == result.status
         assert not result.json["equal"]

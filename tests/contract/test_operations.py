@@ -102,8 +102,17 @@ def test_a_rejected_key_is_an_error_with_an_action(account: Account) -> None:
     assert "key" in result.err.lower()
 
 
+def test_a_purge_of_no_person_explains_what_is_missing(account: Account) -> None:
+    result = account.run("person", "purge", "--apply")
+    assert (0, True) == (result.status, "Give the ids of deleted people" in result.err)
+    result = account.run("person", "purge", "--deleted-before", "24m", "--apply")
+    assert (0, True) == (result.status, "deleted no person before" in result.err)
+
+
 def test_a_folder_of_another_address_is_refused(account: Account) -> None:
     before = account.published.read_bytes()
+    checked = account.run("status", "--check", CONNECTOR_BASE_URL="http://127.0.0.1:9/")
+    assert (1, True) == (checked.status, "belongs to another address" in checked.out)
     result = account.run("pull", CONNECTOR_BASE_URL="http://127.0.0.1:9/")
     assert result.status in (1, 2)
     assert before == account.published.read_bytes()

@@ -54,6 +54,17 @@ def test_a_search_finds_the_record_that_appeared(held: Held) -> None:
     assert 1 == len(held.account.server.sent("POST"))
 
 
+@pytest.mark.parametrize(("words", "reason"), [
+    ((), "no action is given"), (("--drop", "--look"), "several actions"),
+    (("--record", "7"), "exactly one row"),
+], ids=["none", "two", "record"])  # fmt: skip
+def test_a_batch_needs_one_action(held: Held, words: tuple[str, ...], reason: str) -> None:
+    result = held.account.run("resolve", held.batch, *words)
+    assert 2 == result.status
+    assert reason in result.err
+    assert 1 == held.waiting
+
+
 def test_a_search_without_a_result_keeps_the_row(held: Held) -> None:
     held.resolve("--look")
     assert 1 == held.waiting

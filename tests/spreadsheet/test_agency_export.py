@@ -63,7 +63,7 @@ def write_export(folder: Path, *emails: str) -> Path:
     path = folder / "export.csv"
     lines = zip(*columns, addresses, strict=True)
     path.write_bytes(encode_csv([(*COLUMNS, "E-Mail"), *lines], "cp1252"))
-    seeds = settings_at("http://127.0.0.1:9", folder, "nobody").folder / "seeds"
+    seeds = settings_at("http://127.0.0.1:9", folder, "unused-key").folder / "seeds"
     seeds.mkdir(parents=True, exist_ok=True)
     text = "id,name,team\nu-1,Kelly,\nu-2,,\nu-3,,\n"
     (seeds / "people.csv").write_text(text, encoding="utf-8")
@@ -73,7 +73,7 @@ def write_export(folder: Path, *emails: str) -> Path:
 def preview_export(folder: Path, path: Path, mapping: Path | None = None) -> Preview:
     """Preview the file; the column without a field is ignored."""
     options = PushOptions("create", mapping_file=mapping, ignore=("Cand Ref",))
-    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    settings = settings_at("http://127.0.0.1:9", folder, "unused-key")
     return preview(settings, options.push_file("candidates", path))
 
 

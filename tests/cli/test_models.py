@@ -11,8 +11,8 @@ from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.models.project import load_project
 from connector.warehouse.file import open_file
-from connector.warehouse.user_query import query
 from connector.warehouse.stream import Commit, FoundDetail, Stream
+from connector.warehouse.user_query import query
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call
 from tests.support.command import variables as without_models

@@ -16,10 +16,10 @@ from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.user_query import query
-from connector.state.runs import last_runs
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.network_faults import wrong_total
 from tests.support.command import COUNTS, KEY, call, start, variables
+from tests.support.recorded import last_runs
 
 NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))
 
@@ -57,7 +57,7 @@ def test_pull_json_prints_one_object_with_the_result_per_resource(tmp_path: Path
     assert ("done", requests) == (called.object["outcome"], called.object["requests"])
     assert list(CATALOG) == list(called.object["resources"])
     assert COUNTS == {name: each["live"] for name, each in called.object["resources"].items()}
-    (run,) = Warehouse(tmp_path).read(last_runs, 9)
+    (run,) = last_runs(tmp_path, 9)
     assert (run.run_id, "pull") == (called.object["run_id"], run.command)
 
 

@@ -12,9 +12,8 @@ from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.file import open_file
-from connector.state.runs import Run, write_run
-from connector.warehouse.warehouse import Warehouse
+from connector.state.database import Database
+from connector.state.runs import Run, Runs
 from tests.support.command import COUNTS, KEY, CommandResult, call, start, variables
 
 
@@ -84,8 +83,8 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "candidates"], environ)
         if failure == "cut off":
-            with open_file(Warehouse(tmp_path).work) as connection:
-                write_run(connection, Run("later", "pull", datetime.now(UTC)))
+            with Database(tmp_path) as database:
+                Runs(database).begin(Run("later", "pull", datetime.now(UTC)))
         elif failure == "refused":
             call(["pull", "candidates"], environ | {"CONNECTOR_API_KEY": "another"})
         else:

@@ -60,10 +60,10 @@ def serve() -> None:
     # Imported before the first fork, with the modules that commands import late.
     import connector.cli.operations  # noqa: PLC0415
     import connector.cli.pull  # noqa: F401, PLC0415
-    from connector.pulls import reading, sweep  # noqa: PLC0415
+    from connector.pulls import pull  # noqa: PLC0415
 
     # Small batches, so that a short load has several.
-    vars(sweep)["BATCH_RECORDS_MAX"] = vars(reading)["BATCH_RECORDS_MAX"] = BATCH_REQUESTS
+    vars(pull)["BATCH_RECORDS_MAX"] = BATCH_REQUESTS
 
     serve_forks(_run_pull)
 

@@ -10,11 +10,11 @@ from typing import get_args
 import pytest
 
 from connector.client.client import Limits
-from connector.pulls import ports
+from connector.pulls import streams
+from connector.pulls.streams import UNREAD_MAX
 from connector.sandbox.app import Fault
 from connector.sandbox.faults import Drip, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
-from connector.warehouse.stream import UNREAD_MAX
 from tests.faults.network_faults import (
     DETAILS,
     LISTS,
@@ -132,7 +132,7 @@ def test_200_responses_of_other_servers_change_nothing(
 def test_a_pull_whose_reads_keep_failing_ends_as_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ports, "BATCH_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(streams, "BATCH_SECONDS_MAX", -1.0)
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
         add_fault(sandbox, Status(500), DETAILS)

@@ -12,7 +12,8 @@ import pytest
 
 from connector.errors import WarehouseError
 from connector.sandbox.server import Sandbox
-from connector.warehouse import duckdb_file as file
+from connector.state.lock import WAIT_SECONDS
+from connector.warehouse import file
 from tests.support.agency import differences, published
 from tests.support.clock import pulled
 from tests.support.errors import has_code
@@ -87,7 +88,7 @@ def test_a_file_that_stays_in_use_is_reported_with_the_process_id(
                 WarehouseError, match=f"process {reader.pid}", check=has_code("warehouse_busy")
             ):
                 pulled(sandbox, tmp_path)
-            assert file.LOCK_WAIT_SECONDS <= fake_time.seconds < file.LOCK_WAIT_SECONDS + 1
+            assert WAIT_SECONDS <= fake_time.seconds < WAIT_SECONDS + 1
         assert before == work.read_bytes()
         assert spent == len(sandbox.log)
 

@@ -15,8 +15,8 @@ from connector.models import publish as publishing
 from connector.models.project import load_project
 from connector.models.publish import PublishResult, publish
 from connector.settings import Settings, load_settings
-from connector.state.lock import LOCK_FILE
 from connector.state.database import Database
+from connector.state.lock import LOCK_FILE
 from connector.state.runs import Publication, Runs
 from connector.warehouse.file import open_file
 from connector.warehouse.publish import STATE_TABLES

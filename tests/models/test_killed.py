@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.state.runs import last_publications
 from tests.models.agency import PublishingAccount
 from tests.models.killable_publisher import PublisherForkServer
 from tests.seeds import SEED
 from tests.support.kill_points import IS_ALL, SHARES
+from tests.support.recorded import last_publications
 
 KEY = "planted-hash-key-77aa"
 NAME = "Zebediah"
@@ -65,7 +65,7 @@ def test_a_killed_publication_leaves_the_old_or_the_new_file(
             assert_consistent_file(agency, personal, (jobs,), message)
             assert [] == agency.list_leftover_files(), message
 
-    last, *before = [each.outcome for each in agency.warehouse.read(last_publications, 1000)]
+    last, *before = [each.outcome for each in last_publications(agency.warehouse.folder, 1000)]
     assert "published" == last
     assert {"published", "interrupted"} >= {*before}
 

@@ -14,8 +14,9 @@ from connector.errors import ModelFailed, PublishingRefused, WarehouseError
 from connector.models.publish import publish
 from connector.settings import load_settings
 from connector.state.lock import hold
-from connector.state.runs import last_publications, own_publication
+from connector.warehouse.publish import own_publication
 from tests.models.agency import LONG, PublishingAccount, list_columns
+from tests.support.recorded import last_publications
 
 
 def test_a_published_file_has_the_loaded_records_and_the_built_models(
@@ -138,7 +139,7 @@ def test_files_left_by_a_crash_are_overwritten(agency: PublishingAccount) -> Non
     agency.publish()
 
     assert [] == agency.list_leftover_files()
-    outcomes = [each.outcome for each in agency.warehouse.read(last_publications, 5)]
+    outcomes = [each.outcome for each in last_publications(agency.warehouse.folder, 5)]
     assert ["published", "interrupted"] == outcomes
 
 

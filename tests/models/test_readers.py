@@ -16,12 +16,13 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
 from connector.warehouse.file import open_file, transaction
-from connector.state.runs import last_publications, own_publication
+from connector.warehouse.publish import own_publication
 from connector.warehouse.warehouse import Warehouse
 from tests.models.agency import PublishingAccount
 from tests.models.killable_publisher import PublishedFileReader, PublisherForkServer
 from tests.seeds import SEED
 from tests.support.kill_points import IS_ALL
+from tests.support.recorded import last_publications
 
 PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4
@@ -70,7 +71,7 @@ def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: P
     assert sorted(coming.seen) == coming.seen
     assert len(coming.seen) > 2
     assert [] == agency.list_leftover_files()
-    last, *before = agency.warehouse.read(last_publications, 1000)
+    last, *before = last_publications(agency.warehouse.folder, 1000)
     assert (f"{number:04}", "published") == (
         agency.query("SELECT max(id) AS id FROM landing.jobs")[0]["id"],
         last.outcome,
@@ -171,6 +172,6 @@ def test_publications_succeed_while_a_reader_has_the_file(
 
     assert "0002" in {row["id"] for row in agency.query("SELECT id FROM landing.jobs")}
     assert ["published"] * 3 == [
-        each.outcome for each in agency.warehouse.read(last_publications, 3)
+        each.outcome for each in last_publications(agency.warehouse.folder, 3)
     ]
     assert agency.query("SELECT count(*) AS n FROM marts.fct_jobs") != [{"n": 0}]

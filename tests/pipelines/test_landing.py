@@ -9,8 +9,8 @@ import dagster as dg
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
-from connector.warehouse.user_query import query
 from connector.warehouse.schema import landing_columns
+from connector.warehouse.user_query import query
 from connector.warehouse.warehouse import Warehouse
 from pipelines.graph import KEYS
 from pipelines.landing import CHECK

@@ -11,7 +11,6 @@ import pytest
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
 from connector.warehouse.user_query import query
-from connector.state.runs import last_publications
 from connector.warehouse.warehouse import Warehouse
 from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
@@ -25,6 +24,7 @@ from tests.pipelines.running import (
     materialize_resources,
     published,
 )
+from tests.support.recorded import last_publications
 
 
 def test_the_published_file_depends_on_every_other_asset() -> None:
@@ -51,7 +51,7 @@ def test_a_run_loads_records_and_publishes_once(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     assert warehouse.published.stat().st_size == metadata["bytes"].value
     assert "keep" == metadata["personal"].value
-    assert 1 == len(warehouse.read(last_publications, 5))
+    assert 1 == len(last_publications(warehouse.folder, 5))
     landed = query(warehouse.published, "SELECT count(*) FROM landing.candidates").rows
     assert ((COUNTS["candidates"],),) == landed
 

@@ -17,7 +17,6 @@ from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from connector.state.runs import last_publications
 from connector.warehouse.warehouse import Warehouse
 from pipelines import landing as module
 from pipelines.accounts import Account
@@ -34,6 +33,7 @@ from tests.pipelines.running import (
 from tests.support.agency import rows
 from tests.support.clock import Time
 from tests.support.processes import OtherProcess, shorten_wait
+from tests.support.recorded import last_publications
 
 LEADS = KEYS["leads"]
 
@@ -101,7 +101,7 @@ def test_a_retry_pulls_only_the_failed_resources(
     keys = [event.asset_key for event in result.get_asset_materialization_events()]
     assert sorted([*KEYS.values(), PUBLISHED]) == sorted(key for key in keys if key)
     assert {"leads"} == resources
-    assert 1 == len(Warehouse(tmp_path).read(last_publications, 5))
+    assert 1 == len(last_publications(tmp_path, 5))
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> No
     keys = {event.asset_key for event in result.get_asset_materialization_events()}
     assert {*KEYS.values(), PUBLISHED} - {LEADS} == keys
     warehouse = Warehouse(tmp_path)
-    assert 1 == len(warehouse.read(last_publications, 5))
+    assert 1 == len(last_publications(warehouse.folder, 5))
     landing = rows(warehouse.published, "SELECT count(*) AS jobs FROM landing.jobs")
     assert [{"jobs": COUNTS["jobs"]}] == landing
 

@@ -12,10 +12,8 @@ from connector.catalog import CATALOG
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
 from connector.state.quota import utc_day
-from connector.warehouse.file import open_file, transaction
-from connector.state.runs import ResourceRun, Run, begin_run, write_resource_run
-from connector.warehouse.state import write_bookmark
-from connector.warehouse.stream import Bookmark, Stream
+from connector.state.runs import ResourceRun, Run, Runs
+from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.clock import Clock
 
@@ -87,16 +85,21 @@ class RecordedAccount:
             error_code=error_code,
             message=message,
         )
-        with open_file(self.warehouse.work) as connection, transaction(connection):
-            begin_run(connection, ended)
+        with Database(self.settings.folder) as database:
+            Runs(database).begin(ended)
             for name in resources or self.resources:
                 stands = dict((overrides or {}).get(name, {}))
                 done = replace(DONE, resource=name, **stands)  # type: ignore[arg-type] # of a test
                 if landed and done.proven:
-                    mark = Bookmark(proven_at=self.clock.now)
-                    write_bookmark(connection, Stream(CATALOG[name]), mark, run.run_id)
+                    done = replace(done, bookmark_after=self.clock.now)
+                    self.warehouse.commit(
+                        Stream(CATALOG[name]),
+                        Commit(bookmark=Bookmark(proven_at=self.clock.now)),
+                        run.run_id,
+                        self.clock.now,
+                    )
                 if landed or stands:
-                    write_resource_run(connection, run.run_id, done)
+                    Runs(database).add_resource(run.run_id, done)
         shutil.copyfile(self.warehouse.work, self.warehouse.published)
         self.record_requests(requests)
         return ended

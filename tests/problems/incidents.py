@@ -21,8 +21,8 @@ from connector.sandbox.app import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.state import database
-from connector.warehouse.file import open_file
-from connector.state.runs import Publication, Run, begin_run, write_publication
+from connector.state.database import Database
+from connector.state.runs import Publication, Run, Runs
 from tests.problems.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
 from tests.support.command import CommandResult
 from tests.support.processes import OtherProcess, shorten_wait
@@ -142,17 +142,17 @@ def run_command(*words: str, exit_status: int = 0) -> Step:
 
 def record_killed_pull(account: NightlyAccount) -> None:
     """Record a run without an end, as a killed pull leaves it."""
-    with open_file(account.home / "work.duckdb") as connection:
-        begin_run(connection, Run("killed", "pull", account.clock()))
+    with Database(account.home) as state:
+        Runs(state).begin(Run("killed", "pull", account.clock()))
 
 
 def publish_and_be_killed(account: NightlyAccount) -> None:
     """Record a pull and its publication without an end, as a kill while publishing leaves them."""
-    with open_file(account.home / "work.duckdb") as connection:
+    with Database(account.home) as state:
         now = account.clock()
         name = f"killed-{now:%j}"
-        begin_run(connection, Run(name, "pull", now))
-        write_publication(connection, Publication(name, now, name))
+        Runs(state).begin(Run(name, "pull", now))
+        Runs(state).put_publication(Publication(name, now, name))
 
 
 def pull_with_refused_certificate(verify_code: int, message: str) -> Step:

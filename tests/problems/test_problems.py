@@ -11,8 +11,7 @@ from connector.operations.problems import AccountState, find_problems
 from connector.settings.values import parse_age
 from connector.state.journal import PushHealth, Unconfirmed
 from connector.state.lock import Holder
-from connector.state.runs import Backup
-from connector.state.runs import Publication, ResourceRun, Run, RunHealth
+from connector.state.runs import Backup, Publication, ResourceRun, Run, RunHealth
 from tests.problems.agency import DONE
 
 NOW = datetime(2026, 12, 10, 9, 0, tzinfo=UTC)
@@ -41,10 +40,8 @@ def make_state(
     """Return the state after these runs and publications, the newest first."""
     health = RunHealth(
         runs=runs,
-        scrubs={},
         first_run_at=runs[-1].started_at if runs else None,
         resources={each.resource: (runs[0].run_id, each) for each in results if runs},
-        proven_at={"jobs": NIGHT},
         publications=publications,
     )
     return AccountState(NOW, parse_age("26h"), health, verified={"jobs": verified})
@@ -104,8 +101,6 @@ def test_the_age_is_that_of_the_published_file_and_not_of_the_pull() -> None:
 
     assert ["data_old"] == list_keys(old)
     assert [] == list_keys(make_state(verified=NOW - timedelta(hours=26)))
-    unchanged = replace(old.health, publications=(make_publication(outcome="unchanged"),))
-    assert [] == list_keys(replace(old, health=unchanged))
 
 
 def test_a_published_file_that_is_missing_is_a_problem() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from connector.operations.verify import verify
 from connector.pulls import pull as stream_pull
-from connector.pulls.report import PullReport, describe_row_difference
 from connector.pulls.ports import PullOptions, PullResult
+from connector.pulls.report import PullReport, describe_row_difference
 from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox

@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.landing import Counts
 from connector.warehouse.stream import Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, rows
@@ -96,7 +95,7 @@ def test_a_response_without_a_date_header_is_dated_by_its_arrival(tmp_path: Path
         committed: list[Commit] = []
         whole = Warehouse.commit
 
-        def commit(self: Warehouse, stream: Stream, what: Commit, *rest: Any) -> Counts:
+        def commit(self: Warehouse, stream: Stream, what: Commit, *rest: Any) -> Any:
             committed.append(what)
             return whole(self, stream, what, *rest)
 

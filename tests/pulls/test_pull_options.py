@@ -11,8 +11,8 @@ import pytest
 
 from connector.errors import AccountBusy, Misused
 from connector.operations.verify import VerifyReport, verify
-from connector.pulls.report import PullReport
 from connector.pulls.ports import PullOptions
+from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, rows, settings_of

@@ -28,7 +28,7 @@ from dagster import DagsterInstance
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
 from connector.settings import Settings
-from connector.warehouse.state import read_identity
+from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import make_template_folder
 from tests.repository import ROOT

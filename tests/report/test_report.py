@@ -36,7 +36,7 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         people.load_people(world)
         jobs_and_placements.load_jobs_and_placements(world)
         world.mark_verified(NOW)
-    world.warehouse.release()
+    world.warehouse.close()
     environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
     return publish(load_settings({}, environ, folder)).file
 

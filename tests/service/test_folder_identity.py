@@ -6,7 +6,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import duckdb
@@ -17,7 +17,7 @@ from connector.state.database import Database
 from connector.state.runs import read_identity as identity_of_the_state
 from connector.state.runs import write_identity
 from connector.version import checkout_commit, full_version, program_version
-from connector.warehouse.state import read_identity
+from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 from tests.tiers import first_fast
@@ -97,7 +97,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
         given = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
         own = Warehouse(data).read(read_identity)
         assert own is not None
-        assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
+        assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own[1]}).status
     before = other_workspace.log
     called = call(command, environ)
 
@@ -296,9 +296,9 @@ def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: San
     with Database(data) as database:
         counted = identity_of_the_state(database)
 
-    assert work is not None
-    assert work == counted
-    assert program_version() == work.written_by
+    assert counted is not None
+    assert work == astuple(counted)
+    assert program_version() == counted.written_by
 
 
 def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:

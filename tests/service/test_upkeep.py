@@ -18,7 +18,7 @@ from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, diagnose
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
-from connector.state.runs import Run, begin_run, write_run
+from connector.state.runs import Run, Runs
 from connector.warehouse.stream import Bookmark, Commit, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call, variables
@@ -44,11 +44,11 @@ def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     run = Run("r1", "pull", started_at=proven_at)
-    warehouse.write(begin_run, run)
     for resource in (each for each in CATALOG.values() if each.parent is None):
         bookmark = Commit(bookmark=Bookmark(proven_at=proven_at))
         warehouse.commit(Stream(resource), bookmark, "r1", proven_at)
-    warehouse.write(write_run, replace(run, ended_at=proven_at, outcome="done"))
+    with Database(settings.folder) as database:
+        Runs(database).end(replace(run, ended_at=proven_at, outcome="done"))
 
 
 @contextmanager

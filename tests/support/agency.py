@@ -20,9 +20,9 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
+from connector.pulls.account import check_folder, write_identity
 from connector.pulls.report import PullReport
 from connector.pulls.run import pull
-from connector.pulls.account import check_folder, write_identity
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox

@@ -10,8 +10,8 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client.client import Client, Limits
-from connector.pulls.report import PullReport
 from connector.pulls.ports import FEWEST_REQUESTS, PullOptions
+from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.support.agency import published, rows, settings_of

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 
@@ -17,27 +16,19 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.job import Job
 from connector.errors import WarehouseError
-from connector.warehouse import warehouse as warehouse_module
-from connector.warehouse.file import (
-    BLOCK_BYTES,
-    has_waiting_process,
-    open_file,
-    transaction,
-    wal_path,
-)
-from connector.state.runs import Run, begin_run, finish_resource_run, last_runs
-from connector.warehouse.state import report_notices, write_notice
-from connector.warehouse.stream import Commit, Event, FoundDetail, Stream
+from connector.pulls.ports import PullOptions
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.warehouse.file import open_file, transaction
+from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.problems.agency import DONE
 from tests.repository import ROOT
-from tests.support.agency import rows
+from tests.support.agency import differences, published, pulled, rows, settings_of
 from tests.support.errors import has_code
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 STAMP = "2026-01-01T00:00:00Z"
-TABLES = ("landing.jobs", "history.jobs")
 
 
 @pytest.fixture
@@ -75,32 +66,17 @@ def list_row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[i
     return [count for (count,) in found]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_warehouse_template")
-def test_small_row_groups_are_compacted_regularly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(warehouse_module, "RUNS_UNTIL_COMPACTION", 5)
-    counts = []
-    for number in range(12):
-        warehouse = Warehouse(tmp_path)
-        run = Run(str(number), "pull", NOW + timedelta(days=365 * 30, seconds=number))
-        warehouse.prepare()
-        warehouse.write(begin_run, run)
+def test_a_compaction_joins_the_row_groups_of_many_commits(warehouse: Warehouse) -> None:
+    for number in range(8):
         record = FoundDetail(Job({"id": f"{number}", "created_at": STAMP}), NOW)
-        warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
-        warehouse.write(finish_resource_run, run.run_id, replace(DONE, resource="jobs", new=1))
-        with open_file(warehouse.work) as connection:
-            write_notice(connection, Event("work_taken_back", "from the published file"), NOW)
-            groups = {table: list_row_groups(connection, table) for table in TABLES}
-            blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
-        assert {number + 1} == {sum(each) for each in groups.values()}
-        counts.append(max(map(len, groups.values())))
+        warehouse.commit(JOBS, Commit(records=(record,)), "run", NOW)
+    with open_file(warehouse.work) as connection:
+        before = list_row_groups(connection, "landing.jobs")
+    warehouse.compact()
+    with open_file(warehouse.work) as connection:
+        after = list_row_groups(connection, "landing.jobs")
 
-    assert [1, 2, 3, 4, 5] == counts[:5]
-    assert [2] == counts[5:6]
-    assert (BLOCK_BYTES,) in blocks
-    assert ("from the published file",) == warehouse.write(report_notices, "last")
+    assert (8, [8]) == (len(before), after)
 
 
 def test_a_file_with_other_block_sizes_is_used_unchanged(tmp_path: Path) -> None:
@@ -131,7 +107,7 @@ def test_a_closed_file_can_be_opened_by_others(tmp_path: Path) -> None:
     for number in range(3):
         with open_file(path) as connection:
             connection.execute("CREATE TABLE t AS SELECT $1 AS n", [number])
-        assert not wal_path(path).exists()
+        assert not path.with_name("work.duckdb.wal").exists()
         with duckdb.connect(str(path)) as other:
             assert other.execute("FROM t").fetchall() == [(number,)]
         path.unlink()
@@ -181,56 +157,25 @@ def test_the_database_name_is_the_name_of_the_file(tmp_path: Path) -> None:
     assert [(1, "some'thing")] == here == there
 
 
-def test_a_file_kept_open_is_released_to_a_waiting_process(warehouse: Warehouse) -> None:
-    with warehouse.keep_open():
-        warehouse.read(last_runs, 1)
-        waiting = start_waiting_process(warehouse.work)
-        try:
-            until = time.monotonic() + 60
-            while not has_waiting_process(warehouse.work):
-                assert time.monotonic() < until
-            warehouse.release_if_requested()
-            found = warehouse.read(last_runs, 1)
-        finally:
-            said, _ = waiting.communicate(timeout=60)
+def test_a_lost_work_file_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with Sandbox(counts={"jobs": 4}) as sandbox:
+        pulled(sandbox, tmp_path)
+        warehouse = Warehouse(tmp_path / "data")
+        warehouse.work.unlink()
+        for act in (lambda: pulled(sandbox, tmp_path), warehouse.prepare):
+            with pytest.raises(
+                WarehouseError, match="missing", check=has_code("work_lost")
+            ) as lost:
+                act()
+            assert "connector pull --full" in lost.value.action
+        assert not warehouse.exists
+        # A log beside the missing file would be applied to the new one.
+        log = warehouse.work.with_name("work.duckdb.wal")
+        log.write_bytes(b"an old log")
+        settings = settings_of(sandbox, tmp_path)
+        report = asyncio.run(pull(settings, options=PullOptions(is_full=True)))
 
-    assert b"had it" in said
-    # Its own next use came after the other's.
-    assert ("theirs",) == tuple(run.run_id for run in found)
-
-
-def test_a_file_kept_open_is_not_released_without_a_request(warehouse: Warehouse) -> None:
-    with warehouse.keep_open():
-        warehouse.read(last_runs, 1)
-        assert not has_waiting_process(warehouse.work)
-        warehouse.release_if_requested()
-        with pytest.raises(WarehouseError, check=has_code("warehouse_busy")):
-            open_in_other_process(warehouse.work)
-
-
-WAITING = """
-import sys
-from datetime import UTC, datetime
-from pathlib import Path
-from connector.errors import WarehouseError
-from connector.warehouse.file import open_file
-try:
-    with open_file(Path(sys.argv[1]), wait_seconds=float(sys.argv[2])) as connection:
-        connection.execute("INSERT INTO sync.runs (run_id, started_at) VALUES ('theirs', now())")
-    print("had it")
-except WarehouseError:
-    print("busy")
-"""
-
-
-def start_waiting_process(work_file: Path, wait_seconds: float = 30) -> subprocess.Popen[bytes]:
-    """Start a process that opens the file as soon as it can."""
-    command = [sys.executable, "-c", WAITING, str(work_file), str(wait_seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
-
-
-def open_in_other_process(work_file: Path) -> None:
-    """Let another process open the file, and raise `WarehouseError` if it cannot immediately."""
-    said, _ = start_waiting_process(work_file, 0).communicate(timeout=60)
-    if b"busy" in said:
-        raise WarehouseError("held", code="warehouse_busy")
+        assert "done" == report.outcome
+        assert [] == differences(sandbox, published(tmp_path))
+        (kept,) = warehouse.folder.glob("work.duckdb.damaged-*")
+        assert b"an old log" == kept.read_bytes()

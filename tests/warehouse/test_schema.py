@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from connector.errors import ConnectorError, WarehouseError
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
-from connector.state.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled
@@ -69,10 +67,10 @@ def read_content(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[s
     """Return every row of landing and history, independent of the column order."""
     found = {}
     for table in declared_tables():
-        if table.schema in ("landing", "history"):
+        if table.name.startswith(("landing.", "history.")):
             names = ", ".join(f'"{name}"' for name in sorted(each.name for each in table.columns))
-            rows = connection.execute(f"SELECT {names} FROM {table.quoted} ORDER BY ALL")
-            found[str(table)] = rows.to_arrow_table().to_pylist()
+            rows = connection.execute(f"SELECT {names} FROM {table.name} ORDER BY ALL")
+            found[table.name] = rows.to_arrow_table().to_pylist()
     return found
 
 
@@ -82,7 +80,7 @@ def test_columns_missing_in_a_work_file_are_added_with_their_values(warehouse: W
         for table in declared_tables():
             for each in table.columns:
                 if each.field is not None and each.name not in KEPT:
-                    connection.execute(f'ALTER TABLE {table.quoted} DROP COLUMN "{each.name}"')
+                    connection.execute(f'ALTER TABLE {table.name} DROP COLUMN "{each.name}"')
         assert len(list_columns(connection)) < len(wanted)
 
     warehouse.prepare()
@@ -93,50 +91,22 @@ def test_columns_missing_in_a_work_file_are_added_with_their_values(warehouse: W
 
 
 def test_tables_and_internal_columns_missing_in_a_work_file_are_added(warehouse: Warehouse) -> None:
-    own = [each for each in declared_tables() if each.schema in ("sync", "push")]
+    own = [each for each in declared_tables() if each.name.startswith("sync.")]
     with duckdb.connect(str(warehouse.work)) as connection:
         wanted = list_columns(connection)
         for number, table in enumerate(own):
-            if table.name == "schema_version":
+            if table.name == "sync.schema_version":
                 continue
             if number % 2:
-                connection.execute(f"DROP TABLE {table.quoted}")
+                connection.execute(f"DROP TABLE {table.name}")
             else:
                 last = table.columns[-1].name
-                connection.execute(f'ALTER TABLE {table.quoted} DROP COLUMN "{last}"')
+                connection.execute(f'ALTER TABLE {table.name} DROP COLUMN "{last}"')
 
     warehouse.prepare()
 
     with duckdb.connect(str(warehouse.work)) as connection:
         assert wanted == list_columns(connection)
-
-
-def test_runs_recorded_before_a_column_was_added_are_read(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path / "data")
-    warehouse.prepare()
-    with duckdb.connect(str(warehouse.work)) as connection:
-        for name in ("sweeps", "scrubs", "anomalies", "month_share"):
-            connection.execute(f"ALTER TABLE sync.run_resources DROP COLUMN {name}")
-        connection.execute("ALTER TABLE sync.runs DROP COLUMN budget")
-        connection.execute(
-            "INSERT INTO sync.runs (run_id, command, started_at) VALUES ('a', 'pull', now())"
-        )
-        connection.execute(
-            "INSERT INTO sync.run_resources (run_id, resource, outcome, proven, requests, lists,"
-            ' details, "new", changed, unchanged, deleted, live, pending)'
-            " VALUES ('a', 'jobs', 'done', TRUE, 2, 1, 1, 0, 0, 1, 0, 4, 0)"
-        )
-
-    warehouse = Warehouse(warehouse.folder)
-    (last,) = [each.last for each in warehouse.status() if each.resource == "jobs"]
-
-    assert last is not None
-    assert (2, 0, 0, {}, None) == (
-        *(last.requests, last.sweeps, last.scrubs),
-        *(last.anomalies, last.month_share),
-    )
-    warehouse.write(write_run, Run("b", "pull", datetime.now(UTC), budget=5))
-    assert [5, None] == [each.budget for each in warehouse.read(last_runs, 2)]
 
 
 def test_the_pull_after_adding_a_column_is_exact_without_extra_requests(
@@ -160,7 +130,7 @@ def test_complete_tables_are_not_written_again(tmp_path: Path) -> None:
     before = warehouse.work.read_bytes()
 
     warehouse.prepare()
-    warehouse.health()
+    warehouse.status()
 
     assert before == warehouse.work.read_bytes()
 
@@ -172,7 +142,7 @@ def open_newer_work_file(folder: Path) -> ConnectorError:
     with duckdb.connect(str(warehouse.work)) as connection:
         connection.execute("UPDATE sync.schema_version SET version = 99")
     before = warehouse.work.read_bytes()
-    for act in (Warehouse.prepare, Warehouse.health, Warehouse.status):
+    for act in (Warehouse.prepare, Warehouse.status):
         with pytest.raises(WarehouseError, check=has_code("not_a_warehouse")) as caught:
             act(Warehouse(folder))
     assert before == warehouse.work.read_bytes()

@@ -111,7 +111,7 @@ def test_a_published_file_dates_days_in_the_time_zone_of_the_account(tmp_path: P
     world = ModelWorld(tmp_path)
     world.load_details("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
     world.mark_verified("2026-03-05 23:30")
-    world.warehouse.release()
+    world.warehouse.close()
     given = {"TIME_ZONE": "Europe/Berlin", "DATA_DIR": str(tmp_path), "MODELS": "off"}
     environ = {f"CONNECTOR_{name}": value for name, value in given.items()}
     file = publish(load_settings({}, environ, tmp_path)).file

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from connector.settings import Settings
-from connector.warehouse.state import read_identity
+from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import make_template_folder
 from tests.support.agency import settings_at

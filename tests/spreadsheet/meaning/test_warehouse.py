@@ -153,15 +153,6 @@ def test_lookups_of_missing_records_and_types_find_nothing(
         broken.has_records("jobs")
 
 
-def test_lookups_release_the_work_file_between_queries(pulled_once: PulledAgency) -> None:
-    warehouse = Warehouse(pulled_once.folder)
-    with WarehouseLookups(warehouse, comparison_text) as lookups:
-        assert lookups.has_records("jobs")
-        lookups.release()
-        warehouse.prepare()
-        assert lookups.content_fields("none") is None
-
-
 def test_a_messy_file_is_checked_against_the_loaded_records(
     lookups: WarehouseLookups, store: Store
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from connector.catalog import CATALOG
 from connector.models.project import load_project
 from connector.models.runner import describe
+from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, Column, declared_tables
 from generate.files import Texts
 
@@ -18,7 +19,7 @@ _SCHEMAS = {
     "seeds": "Values that the API does not have: your csv files in the folder `seeds` of the data"
     " folder.",
     "landing": "The API's records as last read: one row per `id`, including deleted records.",
-    "history": "Every observed version of every record, with the time from which it was valid.",
+    "history": "Every version of every record that was read, with the time from which it was valid.",
     "sync": "Runs with their outcomes and requests, and the time up to which each resource is "
     "verified.",
     "push": "Rows of pushed spreadsheets, with their outcomes.",
@@ -36,7 +37,7 @@ def data_page() -> Texts:
     """Return `docs/DATA.md` with the current tables, columns and descriptions."""
     project = load_project()
     columns = describe(project)
-    abouts = {str(each): each.about for each in declared_tables()}
+    abouts = {each.name: each.about for each in (*declared_tables(), *STATE_TABLES)}
     # Each part of a model's contract is on a separate line.
     ends = {node.table: "\n" if node.kind == "seed" else "  \n" for node in project.nodes.values()}
     abouts |= {n.table: n.about.replace("\n", ends[n.table]) for n in project.nodes.values()}

@@ -107,7 +107,6 @@ select
     created_at, updated_at,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
-    _seen_at as seen_at,
     _run_id as run_id
 from source
 """

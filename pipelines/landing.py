@@ -311,7 +311,7 @@ def _table_metadata(resource: Declaration) -> dict[str, object]:
     """Return the columns, name and scope of the loaded table."""
     return {
         "dagster/column_schema": dg.TableSchema(
-            [_table_column(each) for each in landing_columns(resource)]
+            [_table_column(each) for each in landing_columns(resource.name)]
         ),
         "dagster/table_name": f"landing.{resource.name}",
         "scope": resource.read_scope(),

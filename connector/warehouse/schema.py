@@ -96,7 +96,7 @@ OWN_COLUMNS = columns({
     "only listed.",
     "_deleted_at TIMESTAMPTZ": "Server time at which the API first reported the record as deleted; "
     "null if it is live.",
-    "_run_id VARCHAR": "Run that loaded the row (`sync.runs.run_id`).",
+    "_run_id VARCHAR": "Run that read the row (`sync.runs.run_id`).",
 })  # fmt: skip
 
 HISTORY_COLUMNS = columns({
@@ -111,7 +111,7 @@ HISTORY_COLUMNS = columns({
     "_changed VARCHAR[]": "Names of the fields that changed from the previous version, "
     "`_deleted_at` first if the record had been deleted; null for the first version.",
     "_hydrated_at TIMESTAMPTZ": "Server time at which the version was first read.",
-    "_run_id VARCHAR": "Run that read the version (`sync.runs.run_id`).",
+    "_run_id VARCHAR": "Run that read the row (`sync.runs.run_id`).",
 })  # fmt: skip
 
 _STREAM = {

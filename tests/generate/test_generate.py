@@ -95,7 +95,7 @@ def test_staging_views_have_every_column_of_landing(name: str) -> None:
     resource = CATALOG[name]
     key = f"{resource.singular.replace(' ', '_')}_id"
     staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
-    landed = {each.name for each in landing_columns(resource) if not each.name.startswith("_")}
+    landed = {each.name for each in landing_columns(resource.name) if not each.name.startswith("_")}
 
     assert set() == (landed - {"id"} | {key}) - staged
 

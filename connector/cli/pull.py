@@ -98,8 +98,7 @@ _ODD_ACTION = (
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Number of additional requests. They re-verify the records that were verified longest "
-    "ago. Records that differ are read again.",
+    help="Number of records to read again, those that were read longest ago.",
 )
 @click.option(
     "--ids",

@@ -11,10 +11,8 @@ from tests.models.marts.world import BuiltWorld
 RULES = {
     "times are in order": """
         SELECT id FROM history.{0}
-        WHERE _began_after > _valid_from OR _valid_from > _began_before
-            OR _observed_from > _observed_to OR _observed_to > _ended_before
-            OR _ended_after > _valid_to OR _valid_to > _ended_before
-            OR (_valid_to IS NULL) <> (_ended_before IS NULL)
+        WHERE _began_after > _valid_from OR _valid_to < _valid_from
+            OR _valid_from > _hydrated_at + INTERVAL 1 SECOND OR _hydrated_at IS NULL
     """,
     "versions follow each other": """
         SELECT id FROM history.{0}
@@ -45,6 +43,14 @@ ROWS = {
 }
 """Marts, and the rows that each of them has exactly once."""
 
+STAGED = """
+    SELECT {0}_id FROM staging.stg_{0}_versions
+    WHERE began_after > valid_from OR valid_from > began_before + INTERVAL 1 SECOND
+        OR ended_after > ended_before OR (valid_to IS NULL) <> (ended_by IS NULL)
+        OR (valid_to IS NULL) <> (ended_before IS NULL)
+"""
+"""Versions in staging whose times are not in order."""
+
 OVERLAPPING = """
     SELECT candidate_id FROM marts.fct_candidate_stages
     QUALIFY entered_at < lag(coalesce(left_at, 'infinity')) OVER (
@@ -65,6 +71,8 @@ def assert_intact(world: BuiltWorld) -> None:
         counts = f"(SELECT count(*) FROM marts.{mart}), (SELECT count(*) FROM {origin})"
         ((found, expected),) = world.query_tuples(f"SELECT {counts}")
         assert expected == found, mart
+    for name in ("job", "candidate", "booking", "lead"):
+        assert [] == world.query(STAGED.format(name)), name
     assert [] == world.query(OVERLAPPING)
 
 

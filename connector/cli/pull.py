@@ -39,8 +39,9 @@ from connector.pulls.report import (
 )
 from connector.pulls.run import pull as run_pull
 from connector.settings import ENVIRONMENT, ConfiguredAccount, Settings, refuse_shared_credentials
+from connector.state.database import Database
 from connector.state.quota import MonthUse
-from connector.warehouse.warehouse import Warehouse
+from connector.state.runs import Runs
 
 COLUMNS = (
     *("resource", "outcome", "proven", "requests", "new", "changed", "unchanged", "deleted"),
@@ -347,9 +348,9 @@ def _least_recent_verification(account: ConfiguredAccount) -> datetime:
     moments: list[datetime] = []
     # The account's own pull reports the error.
     with suppress(ConnectorError):
-        warehouse = Warehouse(account.require_settings().folder)
-        states = warehouse.status() if warehouse.exists else ()
-        moments = [each.proven_at for each in states if each.proven_at is not None]
+        with Database(account.require_settings().folder) as database:
+            proven = Runs(database).health().proven_at if database.exists else {}
+        moments = [at for at in proven.values() if at is not None]
     return min(moments, default=datetime.min.replace(tzinfo=UTC))
 
 

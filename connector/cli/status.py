@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,12 +84,15 @@ class AccountStatus:
         """Read the account's state. Raises `WarehouseError`.
 
         Missing tables and columns of the work file are added. While another process uses the
-        account, the numbers are those of the latest runs.
+        account, the numbers are those of the latest runs and of the run in progress.
         """
         holder = holder_of(settings.folder)
         with Database(settings.folder) as database:
             health = Runs(database).health() if database.exists else RunHealth()
             unreached = Runs(database).not_started() if database.exists else frozenset()
+            progress = None
+            if holder is not None and health.runs:
+                progress = Runs(database).progress_of(health.runs[0].run_id)
             usage = quota_status(database, settings, now) if database.exists else None
         results = {name: result for name, (_, result) in health.resources.items()}
         if holder is None:
@@ -97,8 +100,12 @@ class AccountStatus:
             warehouse.prepare()
             resources = warehouse.status()
         else:
-            known = (results.get(name) for name in CATALOG)
-            resources = tuple(_state_after(each) for each in known if each is not None)
+            states = {name: _state_after(each) for name, each in results.items()}
+            if progress is not None:
+                name, live, pending = progress
+                before = states.get(name, ResourceState(name, 0, None, None, 0))
+                states[name] = replace(before, live=live, pending=pending)
+            resources = tuple(states[name] for name in CATALOG if name in states)
         return cls(
             warehouse,
             resources,
@@ -160,9 +167,7 @@ def _state_after(result: ResourceRun) -> ResourceState:
         listed_only=None,
         deleted=None,
         pending=result.pending,
-        broken=0,
         proven_at=result.bookmark_after,
-        is_listing=False,
         lateness_seconds=result.lateness_seconds,
         oldest_read_at=result.oldest_read_at,
     )

@@ -150,6 +150,7 @@ class PullRun:
         self._context, self._options, self._ids = context, options, ids
         self._monthly_requests = monthly_requests
         self._scrubs: dict[str, int] = {}
+        self._live_before: dict[str, int] = {}
         self._started = time.monotonic()
         self._before = replace(context.tally)
         """Counts before the current resource."""
@@ -209,8 +210,8 @@ class PullRun:
         fatal: ConnectorError | None = None
         states = {name: self._state(name) for name in names}
         self._was_readable = any(each.live for each in states.values())
-        sizes = {name: states[name].live for name in names}
-        self._scrubs = _split_by_size(self._options.verification_requests, sizes)
+        self._live_before = {name: states[name].live for name in names}
+        self._scrubs = _split_by_size(self._options.verification_requests, self._live_before)
         for name in _least_recently_verified_first(names, states):
             context.watch(Progress(name))
             self._before = replace(tally)
@@ -306,6 +307,8 @@ class PullRun:
 
         def note(commit: Commit, counts: Counts) -> None:
             tally.add_commit(commit, counts)
+            live = self._live_before.get(name, 0) + tally.counts.listed - tally.counts.deleted
+            context.runs.note_progress(context.run.run_id, name, live, tally.pending)
             requests = context.tally.requests_of(name)
             context.watch(Progress(name, tally.read, tally.pending, requests))
 

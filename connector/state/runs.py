@@ -214,6 +214,19 @@ class Runs:
         sql = "SELECT * FROM run_resources WHERE run_id = ? ORDER BY resource"
         return tuple(_without(ResourceRun, row) for row in self._database.rows(sql, run_id))
 
+    def note_progress(self, run_id: str, resource: str, live: int, pending: int) -> None:
+        """Replace the progress of the run, for `status` in another process."""
+        self._database.note(
+            "progress", {"run_id": run_id, "resource": resource, "live": live, "pending": pending}
+        )
+
+    def progress_of(self, run_id: str) -> tuple[str, int, int] | None:
+        """Return the resource that a run is reading, with its live and its unread records."""
+        found = self._database.fact("progress")
+        if not found or found["run_id"] != run_id:
+            return None
+        return found["resource"], found["live"], found["pending"]
+
     def not_started(self) -> frozenset[str]:
         """Return the resources that the latest run did not reach."""
         rows = self._database.rows(

@@ -147,11 +147,11 @@ class ResourceState:
     listed_only: int | None
     deleted: int | None
     pending: int
-    broken: int
-    proven_at: datetime | None
-    is_listing: bool
-    lateness_seconds: float | None
-    oldest_read_at: datetime | None
+    broken: int = 0
+    proven_at: datetime | None = None
+    is_listing: bool = False
+    lateness_seconds: float | None = None
+    oldest_read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

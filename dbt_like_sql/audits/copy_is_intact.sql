@@ -1,4 +1,5 @@
--- No id is loaded twice or missing, and each live record has one open version, no other record one.
+-- No id is loaded twice or missing. Each live record that was read has one open version, and no other
+-- record has one.
 
 with
 
@@ -28,7 +29,7 @@ open_versions as (
 ),
 
 records as (
-    select resource, id, 1 as loaded, is_live::integer as live, 0 as open
+    select resource, id, 1 as loaded, (is_live and hydrated_at is not null)::integer as live, 0 as open
     from {{ ref('stg_records') }}
     union all
     select resource, id, 0, 0, 1 from open_versions

@@ -47,7 +47,7 @@ proven as (
 ),
 
 begun as (
-    select min(began_before) as mirror_began_at from {{ ref('stg_candidate_versions') }}
+    select min(began_before) - interval 1 second as mirror_began_at from {{ ref('stg_candidate_versions') }}
 ),
 
 ordered as (
@@ -61,7 +61,8 @@ ordered as (
         max(stages.stage_order) over (
             in_order rows between 1 following and unbounded following
         ) as furthest_stage_order,
-        visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed,
+        visits.visit_number > 1 or coalesce(visits.created_at >= begun.mirror_began_at, false)
+            as is_entry_observed,
         row_number() over (
             partition by visits.candidate_id, visits.stage order by visits.visit_number
         ) = 1 as is_first_visit,

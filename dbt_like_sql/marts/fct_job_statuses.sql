@@ -40,7 +40,7 @@ visits as (
 ),
 
 begun as (
-    select min(began_before) as mirror_began_at from {{ ref('stg_job_versions') }}
+    select min(began_before) - interval 1 second as mirror_began_at from {{ ref('stg_job_versions') }}
 )
 
 select
@@ -63,7 +63,8 @@ select
         as left_by,
     visits.is_current,
     visits.may_contain_gap,
-    visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed
+    visits.visit_number > 1 or coalesce(visits.created_at >= begun.mirror_began_at, false)
+        as is_entry_observed
 from visits
 cross join begun
 window in_order as (partition by visits.job_id order by visits.visit_number)

@@ -3,7 +3,7 @@ with
 versions as (
     select
         versions.*,
-        min(versions.began_before) over () as mirror_began_at,
+        min(versions.began_before) over () - interval 1 second as mirror_began_at,
         versions.status = 'active' or coalesce(statuses.outcome = 'won', false) as is_won
     from {{ ref('stg_lead_versions') }} as versions
     left join {{ ref('lead_statuses') }} as statuses on statuses.id = versions.lead_status_id
@@ -27,7 +27,7 @@ leads as (
         min(valid_from) filter (where is_won) as won_at,
         min(began_after) filter (where is_won) as won_after,
         min(began_before) filter (where is_won) as won_before,
-        won_version > 1 or min(created_at) >= min(mirror_began_at) as is_won_observed
+        won_version > 1 or coalesce(min(created_at) >= min(mirror_began_at), false) as is_won_observed
     from versions
     group by lead_id
 ),

@@ -2,6 +2,20 @@
 
 with
 
+versions as (
+    select * from {{ source('history', 'candidates') }}
+    union all by name
+    -- A record that was only listed has one version, which began at its creation or later.
+    select
+        * exclude (_deleted_at),
+        1 as _version,
+        created_at as _valid_from,
+        _deleted_at as _valid_to,
+        created_at as _began_after
+    from {{ source('landing', 'candidates') }}
+    where _hydrated_at is null
+),
+
 source as (
     select
         *,
@@ -9,7 +23,7 @@ source as (
         lead(_changed[1] = '_deleted_at') over record as is_revived,
         lead(_began_after) over record as next_began_after,
         lead(_hydrated_at) over record as next_read_at
-    from {{ source('history', 'candidates') }}
+    from versions
     window record as (partition by id order by _version)
 ),
 
@@ -24,7 +38,8 @@ select
     _valid_from as valid_from,
     _valid_to as valid_to,
     _began_after as began_after,
-    _hydrated_at as began_before,
+    -- Times of answers are whole seconds.
+    _hydrated_at + interval 1 second as began_before,
     case
         when _valid_to is null then null when is_last or is_revived then 'deletion' else 'change'
     end as ended_by,
@@ -34,8 +49,9 @@ select
         when 'deletion' then greatest(_hydrated_at, if(is_last, records.read_at, null))
     end as ended_after,
     case ended_by when 'change' then next_read_at when 'deletion' then _valid_to end
-        as ended_before,
+    + interval 1 second as ended_before,
     _changed as changed,
+    _hydrated_at is not null as is_fully_read,
     _run_id as run_id
 from source
 left join records using (id)

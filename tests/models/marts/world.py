@@ -94,7 +94,7 @@ class ModelWorld:
             self._commit(name, at, Commit(bookmark=Bookmark(proven_at=parse_timestamp(at))))
         self.run_sql(
             "INSERT INTO sync.runs (run_id, command, started_at, ended_at, outcome) VALUES "
-            f"('{RUN}', 'pull', '{at}:00Z', '{at}:00Z', 'done')"
+            f"('{RUN}', 'pull', '{parse_timestamp(at)}', '{parse_timestamp(at)}', 'done')"
         )
 
     def set_time_zone(self, name: str) -> None:

@@ -9,6 +9,7 @@ import dagster as dg
 
 from connector.errors import ConnectorError, PublishingRefused
 from connector.models.publish import PublishResult, publish
+from connector.pulls.account import check_account
 from connector.pulls.report import explain, explain_together
 from connector.settings import Settings
 from connector.state.database import Database
@@ -172,6 +173,7 @@ def publish_and_record(
 
     `run_id` is the connector's run whose records are published.
     """
+    check_account(settings)
     result = publish(settings, run_id=run_id, watch=watch or BuildLog(context.log))
     events = build_events(result.built, account_of(context))
     return RecordedPublication(_publication_metadata(result), tuple(events))

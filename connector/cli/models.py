@@ -22,6 +22,7 @@ from connector.models.publish import PublishResult, load_account_project
 from connector.models.publish import publish as run_publish
 from connector.models.runner import BuiltModel, CheckResult, describe, read_columns, run_check
 from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
+from connector.pulls.account import check_account
 from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings import Settings, Treatment
@@ -76,6 +77,7 @@ def build_models(session: Session) -> int:
     with terminal.progress("build") as meter:
         progress = RunProgress(meter)
         try:
+            check_account(settings)
             done = run_publish(settings, watch=progress.on_build)
         except ConnectorError as error:
             # A refused build has results too.
@@ -386,6 +388,7 @@ def publish(
     terminal = session.terminal
     settings = session.load(publish_personal=personal, publish_without=",".join(without) or None)
     with terminal.progress("publish") as meter:
+        check_account(settings)
         done = run_publish(settings, watch=RunProgress(meter).on_build)
     exported = () if parquet is None else export(done.file, parquet, schemas)
     sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)

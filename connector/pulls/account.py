@@ -285,6 +285,15 @@ def check_files(settings: Settings) -> None:
         check_folder(database, Warehouse(settings.folder))
 
 
+def check_account(settings: Settings) -> None:
+    """Raise an error unless the folder's files belong together and to the configured address."""
+    warehouse = Warehouse(settings.folder)
+    with Database(settings.folder) as database:
+        identity = check_folder(database, warehouse)
+    if identity is not None and settings.base_url is not None:
+        check_address(identity, settings.base_url, warehouse)
+
+
 def check_address(identity: Identity, address: str, warehouse: Warehouse) -> None:
     """Raise `SettingsError` if the folder has the records of another address."""
     if identity.address == address:

@@ -19,7 +19,8 @@ _SCHEMAS = {
     "seeds": "Values that the API does not have: your csv files in the folder `seeds` of the data"
     " folder.",
     "landing": "The API's records as last read: one row per `id`, including deleted records.",
-    "history": "Every version of every record that was read, with the time from which it was valid.",
+    "history": "Every version of every record that was read, with the time from which it was"
+    " valid.",
     "sync": "Runs with their outcomes and requests, and the time up to which each resource is "
     "verified.",
     "push": "Rows of pushed spreadsheets, with their outcomes.",

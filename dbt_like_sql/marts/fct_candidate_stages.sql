@@ -61,8 +61,9 @@ ordered as (
         max(stages.stage_order) over (
             in_order rows between 1 following and unbounded following
         ) as furthest_stage_order,
-        visits.visit_number > 1 or coalesce(visits.created_at >= begun.mirror_began_at, false)
-            as is_entry_observed,
+        visits.visit_number > 1 or coalesce(
+            visits.created_at >= begun.mirror_began_at and visits.entered_before is not null, false
+        ) as is_entry_observed,
         row_number() over (
             partition by visits.candidate_id, visits.stage order by visits.visit_number
         ) = 1 as is_first_visit,
@@ -91,8 +92,11 @@ ended as (
 measured as (
     select
         ended.*,
-        (epoch(coalesce(left_at, greatest(as_of.as_of_at, entered_before))) - epoch(entered_at))
-        / 86400 as days,
+        -- Nobody knows since when a candidate has the stage that only a list has shown.
+        case when entered_before is null then 0
+            else epoch(coalesce(left_at, greatest(as_of.as_of_at, entered_before)))
+                - epoch(entered_at)
+        end / 86400 as days,
         -- A later verification of other resources does not cover candidates.
         (epoch(coalesce(left_after, greatest(proven.proven_at, entered_before)))
         - epoch(entered_before)) / 86400 as least_days,

@@ -145,7 +145,8 @@ def load_content(world: ModelWorld) -> None:
         """
     )
     for name in ("content_types", "content_items"):
-        live = f"SELECT id FROM landing.{name} WHERE _deleted_at IS NULL"
+        world.run_sql(f"UPDATE landing.{name} SET _hydrated_at = '2026-03-02 09:00:00Z'")
+        live = f"SELECT id, _hydrated_at FROM landing.{name} WHERE _deleted_at IS NULL"
         world.run_sql(f"INSERT INTO history.{name} BY NAME {live}")
 
 

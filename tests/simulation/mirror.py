@@ -212,7 +212,9 @@ class Mirror:
         """Return live ids without a date, or with one after this time."""
         dated = [(id, row.updated_at) for id, row in self._live_rows() if row.read_at]
         return self._ask(
-            "undated", (after,), lambda: tuple(id for id, at in dated if at is None or at > after)
+            "undated",
+            (after,),
+            lambda: tuple(sorted(id for id, at in dated if at is None or at > after)),
         )
 
     async def oldest(self, count: int) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import pytest
 
 from connector.cli.session import RunProgress
 from connector.pulls import run
-from connector.sandbox.exchange import Fault
+from connector.sandbox.app import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.state import database
@@ -58,9 +58,7 @@ def set_undocumented_field(value: str) -> Step:
     """Return a step that makes the server add ("shown") or omit ("none") a field that the API
     does not document.
     """
-    return lambda account: object.__setattr__(
-        account.sandbox.store.behaviours, "extra_fields", value
-    )
+    return lambda account: account.sandbox.store.behaviours.update(extra_fields=value)
 
 
 def edit_records(resource_name: str, count: int = 1, **changes: Any) -> Step:

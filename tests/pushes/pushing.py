@@ -18,7 +18,7 @@ from typing import Any
 from connector.client.client import Client, Limits
 from connector.pushes.run import BatchReport, Decision, look_up_unconfirmed, resolve, send
 from connector.pushes.undo import UndoReport
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
 from connector.state.journal import Journal, Plan

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from connector.sandbox.exchange import HttpExchange
+from connector.sandbox.app import HttpExchange
 from connector.sandbox.server import Sandbox
 from connector.state.row import Problem
 from tests.pushes.pushing import (

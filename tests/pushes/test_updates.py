@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from connector.sandbox.exchange import HttpExchange
+from connector.sandbox.app import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.state.row import Policy, Row

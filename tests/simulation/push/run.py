@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from connector.pushes.run import done_outcome
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.state.journal import Plan
 from connector.state.row import Policy, Row
 from tests.simulation.harness import BrokenPromise, Trace, Verdict, collect_failures

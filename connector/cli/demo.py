@@ -27,7 +27,7 @@ from connector.cli.session import Command, RunProgress, Session, show_log
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
-from connector.sandbox.random_values import LEAD_STATUSES, USERS
+from connector.sandbox.seed import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 from connector.settings import ENVIRONMENT
 from connector.settings.folders import DAGSTER_FOLDER, SEEDS_FOLDER

@@ -17,7 +17,7 @@ import click
 from connector.catalog import CATALOG
 from connector.errors import ConnectorError, SettingsError, UnknownName, count_noun
 from connector.sandbox.app import ALL_SCOPES
-from connector.sandbox.behaviour import BEHAVIOURS, Behaviours
+from connector.sandbox.behaviour import SWITCHES, Behaviours
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
@@ -65,7 +65,7 @@ def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
 def _behaviour_help() -> str:
     """Return the help text that lists each behaviour with its values."""
     listed = "\n\n".join(
-        f"  {each.name} = {' | '.join(each.values)}\n  {each.about}" for each in BEHAVIOURS.values()
+        f"  {each.name} = {' | '.join(each.values)}\n  {each.about}" for each in SWITCHES.values()
     )
     return f"\b\n{listed}".replace("\n\n", "\n\n\b\n")
 

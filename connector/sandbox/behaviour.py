@@ -1,175 +1,107 @@
 """Behaviours that the API leaves open, as switches with values and a default.
 
-`Behaviours` declares them: the type of a field lists the values, the default is the first one, and
-the metadata has a sentence and the section of the API. The command's help and the table in
-docs/SANDBOX.md are derived from it. The store, the limits and the application read the switches.
+The command's help and the table in docs/SANDBOX.md are derived from `SWITCHES`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Self
 
 from connector.errors import SettingsError, UnknownName
 
-
-def declare_switch(default: str, about: str, section: str) -> Any:
-    """Declare a field of `Behaviours`. `section` is the API's section that does not define it."""
-    return dataclasses.field(default=default, metadata={"about": about, "section": section})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviours:
-    """Choices for everything that the API documentation does not define."""
-
+# Name, then the values with the default first, the section of the API, and what is decided.
+_DECLARED = {
     # Lists.
-    per_page_max: Literal["100", "50", "10"] = declare_switch(
-        "100", "Maximum number of records on a page.", "8.6"
-    )
-    page_past_end: Literal["empty", "404", "last"] = declare_switch(
-        "empty",
-        "Response to a page after the last one: an empty page, 404, or the last page again.",
-        "4.1",
-    )
-    total: Literal["exact", "earlier"] = declare_switch(
-        "exact",
-        "`total` equals the number of records, or was counted before other requests changed the "
-        "list.",
-        "4.1",
-    )
-    sorting: Literal["honoured", "ignored"] = declare_switch(
-        "honoured", "The server uses `sort` and `order`, or ignores them.", "4.1"
-    )
-    ties: Literal["stable", "random"] = declare_switch(
-        "stable",
-        "Order of records with equal sort values: always the same, or random in each response.",
-        "4.1",
-    )
-    content_type_items: Literal["declared", "without_updated_at"] = declare_switch(
-        "declared", "The list of `/content-types` contains `updated_at`, or not.", "2.6"
-    )
+    "per_page_max": "100 50 10; 8.6; Maximum number of records on a page.",
+    "page_past_end": "empty 404 last; 4.1; Response to a page after the last one: an empty page,"
+    " 404, or the last page again.",
+    "total": "exact earlier; 4.1; `total` equals the number of records, or was counted before"
+    " other requests changed the list.",
+    "sorting": "honoured ignored; 4.1; The server uses `sort` and `order`, or ignores them.",
+    "ties": "stable random; 4.1; Order of records with equal sort values: always the same, or"
+    " random in each response.",
+    "content_type_items": "declared without_updated_at; 2.6; The list of `/content-types`"
+    " contains `updated_at`, or not.",
     # Values.
-    timestamp_precision: Literal["microseconds", "milliseconds", "seconds"] = declare_switch(
-        "microseconds", "Precision of timestamps.", "conventions"
-    )
-    nulls: Literal["null", "absent"] = declare_switch(
-        "null", "A field without a value is null, or missing in the response.", "2"
-    )
-    extra_fields: Literal["none", "shown"] = declare_switch(
-        "none", "Responses contain an undocumented field, or not.", "9.2"
-    )
-    empty_strings: Literal["kept", "null"] = declare_switch(
-        "kept", "The server stores an empty string as it is, or as null.", "2"
-    )
-    whitespace: Literal["kept", "trimmed"] = declare_switch(
-        "kept", "The server keeps or removes spaces around a string.", "2"
-    )
-    counters: Literal["live", "moving"] = declare_switch(
-        "live", "A change of a company's counters keeps its `updated_at`, or updates it.", "2.3"
-    )
+    "timestamp_precision": "microseconds milliseconds seconds; conventions; Precision of"
+    " timestamps.",
+    "nulls": "null absent; 2; A field without a value is null, or missing in the response.",
+    "extra_fields": "none shown; 9.2; Responses contain an undocumented field, or not.",
+    "empty_strings": "kept null; 2; The server stores an empty string as it is, or as null.",
+    "whitespace": "kept trimmed; 2; The server keeps or removes spaces around a string.",
+    "counters": "live moving; 2.3; A change of a company's counters keeps its `updated_at`, or"
+    " updates it.",
     # Writes.
-    duplicate_emails: Literal["allowed", "refused"] = declare_switch(
-        "allowed", "Response to an `email` that another record already has: accept it, or 422.", "2"
-    )
-    content_update: Literal["merged", "replaced"] = declare_switch(
-        "merged",
-        "The `fields` of an update are merged into a content item's old fields, or replace them.",
-        "4.7",
-    )
-    delete: Literal["204", "message"] = declare_switch(
-        "204", "A delete returns 204 without a body, or 200 with a `message`.", "4.8"
-    )
-    # Convert.
-    converted_lead: Literal["kept", "active", "deleted"] = declare_switch(
-        "kept",
-        "A converted lead keeps its status, gets the status `active` and a `converted_at`, or is "
-        "deleted.",
-        "3.5",
-    )
-    convert_fields: Literal["record", "minimal"] = declare_switch(
-        "record",
-        "Response to a conversion: the whole lead, or only the three fields in the API's example.",
-        "4.6",
-    )
-    # Errors and headers.
-    rate_window: Literal["aligned", "first_request", "sliding"] = declare_switch(
-        "aligned",
-        "Minute of the rate limit: a minute of the clock, one that starts with the "
-        "first request, or the last 60 seconds.",
-        "8.2",
-    )
-    month_reset: Literal["month", "minute"] = declare_switch(
-        "month",
-        "Reset time that the headers show when the monthly limit is used up: the next month, or "
-        "the next minute.",
-        "8.3",
-    )
-    retry_after: Literal["absent", "seconds", "timestamp"] = declare_switch(
-        "absent", "`Retry-After` of a 429: missing, in seconds, or as a Unix time.", "8.3"
-    )
-    date_header: Literal["shown", "missing"] = declare_switch(
-        "shown", "Responses contain the `Date` header, or not.", "8.3"
-    )
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, str] | Behaviours | None) -> Behaviours:
-        """Return behaviours with these values by name, and defaults for all others.
-
-        Raises `UnknownName` for an unknown name or value.
-        """
-        if isinstance(values, Behaviours):
-            return values
-        for name, value in (values or {}).items():
-            if name not in BEHAVIOURS:
-                raise UnknownName("behaviour", name, BEHAVIOURS)
-            if value not in BEHAVIOURS[name].values:
-                raise UnknownName(f"value of {name}", value, BEHAVIOURS[name].values)
-        return cls(**(values or {}))  # type: ignore[arg-type]  # each value was checked above
-
-    @classmethod
-    def parse_options(cls, settings: Iterable[str]) -> Behaviours:
-        """Parse the command's options `--behaviour NAME=VALUE`.
-
-        Raises `SettingsError` for a text without "=", and `UnknownName`.
-        """
-        given = {}
-        for text in settings:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise SettingsError(f"--behaviour takes NAME=VALUE, not {text!r}")
-            given[name] = value
-        return cls.from_values(given)
+    "duplicate_emails": "allowed refused; 2; Response to an `email` that another record already"
+    " has: accept it, or 422.",
+    "content_update": "merged replaced; 4.7; The `fields` of an update are merged into a content"
+    " item's old fields, or replace them.",
+    "delete": "204 message; 4.8; A delete returns 204 without a body, or 200 with a `message`.",
+    "converted_lead": "kept active deleted; 3.5; A converted lead keeps its status, gets the"
+    " status `active` and a `converted_at`, or is deleted.",
+    # Limits and headers.
+    "rate_window": "aligned first_request sliding; 8.2; Minute of the rate limit: a minute of the"
+    " clock, one that starts with the first request, or the last 60 seconds.",
+    "month_reset": "month minute; 8.3; Reset time that the headers show when the monthly limit is"
+    " used up: the next month, or the next minute.",
+    "retry_after": "absent seconds timestamp; 8.3; `Retry-After` of a 429: missing, in seconds, or"
+    " as a Unix time.",
+    "date_header": "shown missing; 8.3; Responses contain the `Date` header, or not.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Declaration of a behaviour. The first of `values` is the default."""
+    """A behaviour to choose. The first value is the default; `section` is the API's."""
 
     name: str
     values: tuple[str, ...]
-    default: str
-    about: str
     section: str
+    about: str
 
 
-def _declared_switches() -> Iterator[tuple[str, Switch]]:
-    """Yield the switch of each field of `Behaviours` by name."""
-    hints = get_type_hints(Behaviours)
-    for each in dataclasses.fields(Behaviours):
-        switch = Switch(
-            name=each.name,
-            values=get_args(hints[each.name]),
-            default=str(each.default),
-            about=each.metadata["about"],
-            section=each.metadata["section"],
-        )
-        yield each.name, switch
+def _declared_switch(name: str) -> Switch:
+    """Return the switch of a name."""
+    values, section, about = _DECLARED[name].split("; ", 2)
+    return Switch(name, tuple(values.split()), section, about)
 
 
-BEHAVIOURS: Mapping[str, Switch] = dict(_declared_switches())
+SWITCHES: Mapping[str, Switch] = {name: _declared_switch(name) for name in _DECLARED}
 """Every switch by its name, in the order of the documents."""
+
+
+class Behaviours(dict[str, str]):
+    """Value of every switch by its name.
+
+    Args:
+        given: Values by name. All other switches have their default.
+
+    Raises:
+        UnknownName: A name or a value does not exist.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        super().__init__({name: each.values[0] for name, each in SWITCHES.items()})
+        for name, value in (given or {}).items():
+            if name not in SWITCHES:
+                raise UnknownName("behaviour", name, SWITCHES)
+            if value not in SWITCHES[name].values:
+                raise UnknownName(f"value of {name}", value, SWITCHES[name].values)
+            self[name] = value
+
+    @classmethod
+    def parse_options(cls, texts: Iterable[str]) -> Self:
+        """Parse the command's options `--behaviour NAME=VALUE`.
+
+        Raises `SettingsError` for a text without "=", and `UnknownName`.
+        """
+        pairs = [text.partition("=") for text in texts]
+        for name, equals, _ in pairs:
+            if not equals:
+                raise SettingsError(f"--behaviour takes NAME=VALUE, not {name!r}")
+        return cls({name: value for name, _, value in pairs})
 
 
 def behaviour_table() -> str:
@@ -177,6 +109,6 @@ def behaviour_table() -> str:
     rows = [
         f"| `{each.name}` | {' · '.join(f'`{v}`' for v in each.values)} "
         f"| {each.about} | {each.section} |"
-        for each in BEHAVIOURS.values()
+        for each in SWITCHES.values()
     ]
     return "\n".join(("| Name | Values | What it decides | API |", "|---|---|---|---|", *rows))

@@ -14,19 +14,17 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from email.utils import format_datetime
 from fnmatch import fnmatchcase
 from inspect import signature
 from threading import RLock
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.api_answer import CODES
-from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.app import Fault, HttpExchange
+from connector.sandbox.checks import CODES
 
 When = Literal["before", "after"]
 """Whether the fault comes before the request has had its effect, or after."""
@@ -111,35 +109,6 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
-    """Response that ends after half of the announced body. The effect happens."""
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the headers and half of the body, then close the connection."""
-        response = await exchange.call_application()
-        await exchange.send_head(response)
-        await exchange.send_part(bytes(response.body[: len(response.body) // 2]))
-        await exchange.close_connection()
-
-
-@dataclass(frozen=True, slots=True)
-class Endless:
-    """Response with an endless body of white space, until the client disconnects."""
-
-    part: bytes = b" " * 65_536
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send parts of the body until the client disconnects."""
-        response = await exchange.call_application()
-        del response.headers["content-length"]
-        await exchange.send_head(response)
-        while not exchange.is_gone:
-            await exchange.send_part(self.part)
-            # A turn of the loop: it is here that the client's leaving is noticed.
-            await exchange.wait(0)
-
-
-@dataclass(frozen=True, slots=True)
 class Drip:
     """Response whose body is sent in eight parts, each after a pause of `seconds`."""
 
@@ -169,7 +138,6 @@ class Limited:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the 429."""
-        body = {"error": CODES[429], "message": "Too many requests."}
         now = exchange.store.clock()
         right = exchange.limits.rate_figures(now).reset_at
         at = {
@@ -178,23 +146,9 @@ class Limited:
             "past": int(now.timestamp()) - 60,
             "seconds": right - int(now.timestamp()),
         }.get(self.reset)
-        claims = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(at)}
-        if self.reset == "missing":
-            claims = {}
-        await exchange.send(JSONResponse(body, 429, claims), rate_headers=bool(claims))
-
-
-@dataclass(frozen=True, slots=True)
-class WrongRateHeaders:
-    """Response with other rate headers, or without them if `headers` is empty."""
-
-    headers: dict[str, str] = field(default_factory=dict)
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the application's response with these headers."""
-        response = await exchange.call_application()
-        response.headers.update(self.headers)
-        await exchange.send(response, rate_headers=bool(self.headers))
+        headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(at)} if at else {}
+        body = {"error": CODES[429], "message": "Too many requests."}
+        await exchange.send(JSONResponse(body, 429, headers), rate_headers=bool(headers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,35 +164,6 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class LateCommit:
-    """Write with a timestamp `seconds` in the past, like the commit of a long transaction."""
-
-    seconds: float
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Apply the request with the earlier timestamp, and send the response."""
-        begun = exchange.store.clock() - timedelta(seconds=self.seconds)
-        await exchange.send(await exchange.call_application(at=begun))
-
-
-@dataclass(frozen=True, slots=True)
-class DateSkew:
-    """Response whose `Date` header is wrong by `seconds`. Timestamps in the body are correct.
-
-    For a server whose whole clock is wrong, pass a `clock` to the sandbox.
-    """
-
-    seconds: float
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the application's response with a changed `Date` header."""
-        claimed = exchange.store.clock() + timedelta(seconds=self.seconds)
-        response = await exchange.call_application()
-        response.headers["date"] = format_datetime(claimed, usegmt=True)
-        await exchange.send(response)
-
-
-@dataclass(frozen=True, slots=True)
 class Crossed:
     """Response with another record, like from a cache that confuses responses. The effect happens.
 
@@ -249,120 +174,60 @@ class Crossed:
         """Send the application's response with the other record."""
         other = exchange.other_record()
         response = await exchange.call_application()
-        if other is None or response.status_code >= 400:
-            await exchange.send(response)
-            return
         document = json.loads(bytes(response.body) or b'{"message": "Done."}')
-        if not isinstance(document.get("data"), list):
+        is_list = isinstance(document.get("data"), list)
+        if other is not None and response.status_code < 400 and not is_list:
             status = 200 if response.status_code == 204 else response.status_code
             response = JSONResponse({**document, "data": other}, status)
         await exchange.send(response)
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """Create that stores nothing, and is answered with an existing record and this status.
-
-    The record has the natural key in the body; if no record has it, the oldest record is sent.
-    """
-
-    status: int = 201
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the existing record."""
-        other = exchange.other_record()
-        if other is None or exchange.method != "POST":
-            await exchange.send(await exchange.call_application())
-            return
-        document = {"data": other, "message": "The record was merged."}
-        await exchange.send(JSONResponse(document, self.status))
-
-
-@dataclass(frozen=True, slots=True)
-class TotalHuge:
-    """List with correct records and a wrong `total` and `total_pages`."""
-
-    total: int | float = 10**12
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the application's response with these numbers."""
-        response = await exchange.call_application()
-        await exchange.send(_replace_pagination(response, total=self.total, total_pages=self.total))
-
-
-@dataclass(frozen=True, slots=True)
-class SamePage:
-    """List that has the records of the first page on every page, with this `total`."""
-
-    total: int = 100_000
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the first page with the requested page number."""
-        query = dict(parse_qsl(exchange.scope["query_string"].decode("latin-1")))
-        page = int(query.get("page", "1"))
-        first = urlencode({**query, "page": "1"})
-        response = await exchange.call_application(query=first)
-        pages = -(-self.total // 100)
-        numbers = {"page": page, "total": self.total, "total_pages": pages}
-        await exchange.send(_replace_pagination(response, **numbers))
-
-
-def _replace_pagination(response: Response, **numbers: float) -> Response:
-    """Return a list response with other numbers in `pagination`; other responses are unchanged."""
-    document = json.loads(bytes(response.body)) if response.status_code == 200 else {}
-    if "pagination" not in document:
-        return response
-    document["pagination"] |= numbers
-    # Not a `JSONResponse`, which refuses an infinite total.
-    return Response(json.dumps(document), media_type="application/json")
-
-
 KINDS: Mapping[str, type[Fault]] = {
     re.sub("(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
-    for kind in (
-        *(Latency, Status, HtmlPage, NotJson, Drop, Truncated, Endless, Drip, Limited),
-        *(WrongRateHeaders, Redirect, LateCommit, DateSkew, Crossed, Merged, TotalHuge, SamePage),
-    )
+    for kind in (Latency, Status, HtmlPage, NotJson, Drop, Drip, Limited, Redirect, Crossed)
 }
 """Every fault by the name that the command knows it by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """Requests to which a fault applies, with the parameters of `Faults.add`."""
+@dataclass(slots=True)
+class PlannedFault:
+    """Fault for requests with this method and path.
 
+    Attributes:
+        fault: The fault.
+        method: HTTP method; None for all methods.
+        path: Pattern of the whole path, for example `/api/v1/jobs/*`.
+        nth: Number of the only matching request with the fault, counted from 1; None for all.
+        probability: Share of the matching requests with the fault.
+        times: Maximum number of requests with the fault; None for no maximum.
+        matched: Number of matching requests.
+        hits: Number of requests with the fault.
+    """
+
+    fault: Any  # a `Fault`; pydantic, which checks texts of the command, knows no protocols
     method: str | None = None
     path: str = "*"
     nth: int | None = None
     probability: float = 1.0
     times: int | None = 1
+    matched: int = field(default=0, init=False)
+    hits: int = field(default=0, init=False)
+
+    def match(self, method: str, path: str, random: chance.Random) -> bool:
+        """Count a matching request; return True if the fault must be performed for it."""
+        if self.method not in (None, method) or not fnmatchcase(path, self.path):
+            return False
+        if self.times is not None and self.hits >= self.times:
+            return False
+        self.matched += 1
+        if self.nth not in (None, self.matched):
+            return False
+        is_hit = self.probability >= 1 or random.random() < self.probability
+        self.hits += is_hit
+        return is_hit
 
 
-def _parse_fault(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
-    """Return the named fault and its matcher. Raises `UnknownName` or `ValidationError`.
-
-    `given` has the parameters of both as texts.
-    """
-    if name not in KINDS:
-        raise UnknownName("fault", name, KINDS)
-    kind = KINDS[name]
-    own, shared = [*signature(kind).parameters], [*signature(Matcher).parameters]
-    for each in given:
-        if each not in own + shared:
-            raise UnknownName(f"parameter of the fault {name}", each, own + shared)
-    fault = TypeAdapter(kind).validate_python({n: v for n, v in given.items() if n in own})
-    matcher = {n: v for n, v in given.items() if n in shared}
-    return fault, TypeAdapter(Matcher).validate_python(matcher)
-
-
-@dataclass(slots=True)
-class PlannedFault:
-    """Fault with its matcher, the number of matching requests, and how often it was performed."""
-
-    fault: Fault
-    matcher: Matcher
-    matched: int = 0
-    hits: int = 0
+_CONDITIONS = ["method", "path", "nth", "probability", "times"]
 
 
 class Faults:
@@ -373,31 +238,12 @@ class Faults:
         self._lock = RLock()
         self._planned: list[PlannedFault] = []
 
-    def add(
-        self,
-        fault: Fault,
-        *,
-        method: str | None = None,
-        path: str = "*",
-        nth: int | None = None,
-        probability: float = 1.0,
-        times: int | None = 1,
-    ) -> PlannedFault:
-        """Plan a fault for requests with this method and path.
+    def add(self, fault: Fault, **conditions: Any) -> PlannedFault:
+        """Plan a fault; the conditions are attributes of `PlannedFault`."""
+        return self._append(PlannedFault(fault, **conditions))
 
-        Args:
-            fault: The fault.
-            method: HTTP method; None for all methods.
-            path: Pattern of the whole path, for example `/api/v1/jobs/*`.
-            nth: Number of the only matching request with the fault, counted from 1; None for all.
-            probability: Share of the matching requests with the fault.
-            times: Maximum number of requests with the fault; None for no maximum.
-        """
-        return self._append(fault, Matcher(method, path, nth, probability, times))
-
-    def _append(self, fault: Fault, matcher: Matcher) -> PlannedFault:
+    def _append(self, planned: PlannedFault) -> PlannedFault:
         """Add a fault to the end of the planned faults."""
-        planned = PlannedFault(fault, matcher)
         with self._lock:
             self._planned.append(planned)
         return planned
@@ -410,13 +256,19 @@ class Faults:
         """
         try:
             name, *words = shlex.split(text) or [""]
-            given: dict[str, Any] = {}
-            for word in words:
-                part, _, value = word.partition("=")
-                given[part] = json.loads(value) if part == "headers" else value
+            if name not in KINDS:
+                raise UnknownName("fault", name, KINDS)
+            given: dict[str, Any] = dict(word.partition("=")[::2] for word in words)
+            own = [*signature(KINDS[name]).parameters]
+            for each in given:
+                if each not in own + _CONDITIONS:
+                    raise UnknownName(f"parameter of the fault {name}", each, own + _CONDITIONS)
             if given.get("times") == "always":
                 given["times"] = None
-            fault, matcher = _parse_fault(name, given)
+            parts = {n: given.pop(n) for n in own if n in given}
+            fault = TypeAdapter(KINDS[name]).validate_python(parts)
+            conditions = TypeAdapter(PlannedFault).validate_python({"fault": fault, **given})
+            return self._append(conditions)
         except ValidationError as error:
             (first, *_) = error.errors()
             reason = (
@@ -425,7 +277,6 @@ class Faults:
             raise SettingsError(f"--fault {text!r}: {reason}") from None
         except ValueError as error:
             raise SettingsError(f"--fault {text!r} cannot be read: {error}") from None
-        return self._append(fault, matcher)
 
     def clear(self) -> None:
         """Remove all planned faults."""
@@ -436,19 +287,7 @@ class Faults:
         """Return the first planned fault for a request, and count it, or None."""
         with self._lock:
             for each in self._planned:
-                if self._count_and_decide(each, method, path):
-                    each.hits += 1
-                    return each.fault
+                if each.match(method, path, self._random):
+                    fault: Fault = each.fault
+                    return fault
         return None
-
-    def _count_and_decide(self, planned: PlannedFault, method: str, path: str) -> bool:
-        """Count a matching request; return True if the fault must be performed for it."""
-        matcher = planned.matcher
-        if matcher.method not in (None, method) or not fnmatchcase(path, matcher.path):
-            return False
-        if matcher.times is not None and planned.hits >= matcher.times:
-            return False
-        planned.matched += 1
-        if matcher.nth not in (None, planned.matched):
-            return False
-        return matcher.probability >= 1 or self._random.random() < matcher.probability

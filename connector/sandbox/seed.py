@@ -1,28 +1,65 @@
-"""Sample data of an agency: number of records, relations and times.
+"""Sample data of an invented agency: records of every resource, with their relations and times.
 
 The same seed, counts and day create the same records. Related records exist, imported records share
 one timestamp, statuses are distributed as in a real agency, and every record is at least an hour
-old. `records.py` creates single records, with the words of `vocabulary.py`.
+old. The words are in `words.toml`. Other fields and resources of the catalog get values from their
+declaration.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+import json
+import random as chance
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any, TypeVar
+from uuid import NAMESPACE_DNS, UUID, uuid5
 
-from connector.catalog import CATALOG, REFERRED_FIRST
+from connector.catalog import CATALOG, REFERENCES, REFERRED_FIRST
+from connector.catalog.content import ContentTypeField
+from connector.catalog.field import Field, Kind
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.direct_writes import DirectStore
-from connector.sandbox.random_values import AgencyContext, RandomValues
-from connector.sandbox.record_table import StoredRecord
-from connector.sandbox.records import make_record
+from connector.sandbox.checks import Body, make_slug
+from connector.sandbox.store import Store
+
+T = TypeVar("T")
+Times = tuple[datetime, datetime]
+"""When a record was created, and when it was last changed."""
 
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
     {name: each.sandbox_count for name, each in CATALOG.items()}
 )
 """Default number of sample records by resource."""
+
+USERS = tuple(str(uuid5(NAMESPACE_DNS, f"user-{n}.example.com")) for n in range(8))
+"""The consultants to whom records are assigned; users have no endpoint."""
+
+LEAD_STATUSES = tuple(str(uuid5(NAMESPACE_DNS, f"lead-status-{n}.example.com")) for n in range(5))
+"""The agency's own list of lead statuses; it has no endpoint."""
+
+FIELD_TYPES: tuple[str, ...] = ContentTypeField.fields_declared["field_type"].values
+"""Every `field_type` that the API names (API 2.6)."""
+
+
+def _load_words() -> dict[str, Any]:
+    """Return the lists of words by name. A value with a weight is repeated accordingly."""
+    with (Path(__file__).parent / "words.toml").open("rb") as file:
+        words = tomllib.load(file)
+    for name, shares in words.pop("weights").items():
+        words[name] = [value for value, share in shares.items() for _ in range(share)]
+    return words
+
+
+WORDS = _load_words()
+HANDLES = {
+    name: make_slug(name).replace("untitled", WORDS["foreign_name"])
+    for name in (*WORDS["first_names"], *WORDS["last_names"])
+}
+"""Each name in the form that email addresses have."""
 
 _DAYS = 730
 _LATENESS = timedelta(hours=1)
@@ -32,15 +69,13 @@ _EDIT_SHARE = 0.1
 # Of the records that neither an import nor a bulk edit made, those never changed since.
 _UNTOUCHED_SHARE = 0.35
 
-Timestamps = tuple[datetime, datetime]
-"""When a record was created, and when it was last changed."""
 
-
-def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> None:
+def seed_store(store: Store, counts: Mapping[str, int], *, seed: int) -> None:
     """Fill an empty store with these numbers of sample records by resource.
 
-    Raises `UnknownName` for an unknown resource, and `SettingsError` for a negative number or for
-    content items without a content type.
+    Raises:
+        UnknownName: A resource does not exist.
+        SettingsError: A number is negative, or content items have no content type.
     """
     for name, number in counts.items():
         if name not in CATALOG:
@@ -49,49 +84,36 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
             raise SettingsError(f"The number of {name} is {number}; it must be 0 or more.")
     if counts.get("content_items") and not counts.get("content_types"):
         raise SettingsError("Content items need at least one content type.")
+    # A midnight, so that data of the same day is equal.
+    anchor = (store.clock() - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
     # Not the store's own generator: the number of records must not change later ids.
-    rng = RandomValues(random.Random(seed))  # noqa: S311  # made-up people are no secrets
-    anchor = _latest_time(store.clock())
-    agency = AgencyContext(anchor)
-    for name, records in _sample_records(rng, agency, counts, anchor):
-        store.load(name, records)
-
-
-def _latest_time(now: datetime) -> datetime:
-    """Return the latest time in the data: a midnight, so that data of the same day is equal."""
-    return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _sample_records(
-    rng: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
-) -> Iterator[tuple[str, Iterator[tuple[StoredRecord, str | None]]]]:
-    """Yield each resource with its records, after the resources that it refers to."""
+    draw = Draw(chance.Random(seed), anchor)  # noqa: S311  # made-up people are no secrets
     for name in REFERRED_FIRST:
-        moments = _sample_times(rng, counts.get(name, 0), anchor)
-        yield name, (make_record(CATALOG[name], rng, agency, i, e) for i, e in enumerate(moments))
+        times = _draw_times(draw, counts.get(name, 0))
+        store.load(name, (_make_record(name, draw, n, *each) for n, each in enumerate(times)))
 
 
-def _sample_times(rng: RandomValues, count: int, anchor: datetime) -> Sequence[Timestamps]:
+def _draw_times(draw: Draw, count: int) -> Sequence[Times]:
     """Draw the creation and change times of records, in order of creation.
 
     30 % of the records come from imports, which give a group the same times. 10 % were last changed
     by a bulk edit, which gives a group the same `updated_at`. Large groups fill more than a page.
     """
-    first = anchor - timedelta(days=_DAYS)
+    first = draw.anchor - timedelta(days=_DAYS)
     span = _DAYS * 24 * 3600.0
 
     def moment(after: float = 0.0) -> float:
-        return after + rng.random() * (span - after)
+        return after + draw.random() * (span - after)
 
     seconds: list[tuple[float, float]] = []
     for size in _group_sizes(int(count * _IMPORT_SHARE)):
         seconds += [(at := moment(), at)] * size
     for size in _group_sizes(int(count * _EDIT_SHARE)):
         edited = moment(span / 2)
-        seconds += [(rng.random() * edited, edited) for _ in range(size)]
+        seconds += [(draw.random() * edited, edited) for _ in range(size)]
     while len(seconds) < count:
         created = moment()
-        is_untouched = rng.random() < _UNTOUCHED_SHARE
+        is_untouched = draw.random() < _UNTOUCHED_SHARE
         seconds.append((created, created if is_untouched else moment(created)))
     seconds.sort()
     return [(first + timedelta(seconds=c), first + timedelta(seconds=u)) for c, u in seconds]
@@ -103,3 +125,528 @@ def _group_sizes(total: int) -> Iterator[int]:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
         yield min(size, total)
         total -= size
+
+
+class Draw:
+    """Random values, and what was made so far of the agency, to which later records refer."""
+
+    def __init__(self, source: chance.Random, anchor: datetime) -> None:
+        self.anchor = anchor
+        self.ids: dict[str, list[str]] = defaultdict(list)
+        self.jobs: list[tuple[str, str | None]] = []
+        self.types: list[tuple[str, list[Body]]] = []
+        self.random = source.random
+        self._bits = source.getrandbits
+        self._emails: list[str] = []
+
+    def choice(self, options: Sequence[T]) -> T:
+        """Return a random option."""
+        return options[int(self.random() * len(options))]
+
+    def word(self, name: str) -> Any:
+        """Return a random word of a list."""
+        return self.choice(WORDS[name])
+
+    def maybe(self, share: float, value: T) -> T | None:
+        """Return the value with this probability, else None."""
+        return value if self.random() < share else None
+
+    def some(self, share: float, name: str) -> Any:
+        """Return a random word of a list with this probability, else None."""
+        return self.maybe(share, self.word(name))
+
+    def integer(self, low: int, high: int) -> int:
+        """Return an integer from `low` to `high`, both included."""
+        return low + int(self.random() * (high - low + 1))
+
+    def yes(self, share: float = 0.5) -> bool:
+        """Return True with this probability."""
+        return self.random() < share
+
+    def id(self) -> str:
+        """Return a random UUID."""
+        return str(UUID(int=self._bits(128), version=4))
+
+    def day(self, near: datetime, low: int, high: int) -> str:
+        """Return a date between `low` and `high` days after `near`, as YYYY-MM-DD."""
+        return (near.date() + timedelta(days=self.integer(low, high))).isoformat()
+
+    def text(self) -> str | None:
+        """Return one to three sentences, sometimes None, an empty or a very long text."""
+        share = self.random()
+        if share < 0.35:
+            return None
+        if share < 0.42:
+            return ""
+        if share > 0.985:
+            return "\n\n".join(self.word("sentences") for _ in range(120))
+        return " ".join(self.word("sentences") for _ in range(self.integer(1, 3)))
+
+    def phone(self) -> str | None:
+        """Return a telephone number in a common notation, an empty text or None."""
+        number = self.integer(0, 999)
+        form = self.choice(
+            ("+44 7700 900{:03d}", "07700 900{:03d}", "(020) 7946 0{:03d}", "", None)
+        )
+        return form.format(number) if form else form
+
+    def skills(self) -> str:
+        """Return a few skills, with a random separator."""
+        separator = self.choice((", ", "; ", " / ", "\n"))
+        return separator.join(self.word("skills") for _ in range(self.integer(1, 5)))
+
+    def email(self, first: str, last: str, number: int) -> str:
+        """Return an email address. One in a hundred is that of an earlier record."""
+        if self._emails and self.yes(0.01):
+            return self.choice(self._emails)
+        email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{self.word('mail_domains')}"
+        if self.yes(0.03):
+            email = email.upper()
+        self._emails.append(email)
+        return email
+
+
+# -- Records ---------------------------------------------------------------------------------------
+# The order of the draws decides the values: a new draw changes every record after it.
+
+
+def _make_company(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a client company."""
+    name = f"{draw.word('company_heads')} {draw.word('company_tails')}"
+    domain = f"{make_slug(name)}-{number}.example"
+    first, last = draw.word("first_names"), draw.word("last_names")
+    return {
+        "id": draw.id(),
+        "name": name if number % 7 else f"{name} ({number})",
+        "email": f"office@{domain}",
+        "legal_name": draw.maybe(0.6, name.upper()),
+        "trading_name": draw.maybe(0.3, name),
+        # Leading zeros matter.
+        "company_number": draw.maybe(0.7, f"{draw.integer(0, 9_999_999):08d}"),
+        "phone": draw.phone(),
+        "website": draw.maybe(0.8, f"https://www.{domain}/"),
+        "industry": draw.some(0.9, "trades"),
+        "description": draw.text(),
+        "company_size": draw.some(0.8, "company_sizes"),
+        "founded_year": draw.maybe(0.6, draw.integer(1871, 2023)),
+        "primary_contact_name": draw.maybe(0.8, f"{first} {last}"),
+        "primary_contact_email": draw.maybe(0.7, f"{HANDLES[first]}.{HANDLES[last]}@{domain}"),
+        "primary_contact_phone": draw.phone(),
+        "primary_contact_title": draw.some(0.5, "roles"),
+        "status": draw.word("company_statuses"),
+        "billing_email": draw.maybe(0.5, f"accounts@{domain}"),
+        "payment_terms": draw.some(0.7, "payment_terms"),
+        "contract_start_date": draw.maybe(0.5, draw.day(created, -200, 30)),
+        "contract_end_date": draw.maybe(0.3, draw.day(draw.anchor, -100, 700)),
+        "fee_percentage": draw.maybe(0.7, draw.choice((12.5, 15, 17.5, 20, 22.25, 25))),
+        "fee_type": draw.some(0.7, "company_fee_types"),
+        "network_url": draw.maybe(0.4, f"https://network.example/company/{make_slug(name)}"),
+        "social_url": draw.maybe(0.2, f"https://social.example/{make_slug(name)}"),
+        "internal_notes": draw.text(),
+        "tags": draw.some(0.5, "tags"),
+        "account_manager_id": draw.maybe(0.8, draw.choice(USERS)),
+    }
+
+
+def _make_job(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a job, usually of a random company."""
+    companies = draw.ids["companies"]
+    title = draw.word("ranks") + draw.word("roles")
+    status = draw.word("job_statuses")
+    record = {
+        "id": draw.id(),
+        "title": title,
+        "reference_code": draw.maybe(0.9, f"{draw.choice(('JOB', 'REF', '00'))}-{number:05d}"),
+        "department": draw.some(0.5, "departments"),
+        "location": draw.word("cities"),
+        "remote_type": draw.some(0.8, "remote_types"),
+        "employment_type": draw.word("employment_types"),
+        "experience_level": draw.some(0.7, "experience_levels"),
+        **_make_pay(draw),
+        "fee_type": draw.some(0.8, "job_fee_types"),
+        "fee_percentage": draw.maybe(0.6, draw.choice((15, 17.5, 20, 33.333))),
+        "placement_fee": draw.maybe(0.3, draw.integer(2000, 30000) + 0.75),
+        "description": draw.text() or "Our client is hiring. 'Great' team.",
+        "requirements": draw.text(),
+        "responsibilities": draw.text(),
+        "benefits": draw.text(),
+        "positions_available": draw.maybe(0.8, draw.integer(1, 6)),
+        "application_deadline": draw.maybe(0.5, draw.day(created, 10, 90)),
+        "start_date": draw.maybe(0.5, draw.day(created, 30, 200)),
+        "required_skills": draw.maybe(0.8, draw.skills()),
+        "preferred_skills": draw.maybe(0.4, draw.skills()),
+        "qualifications": draw.some(0.4, "qualifications"),
+        "status": status,
+        "published_at": None if status == "draft" else created,
+        "allow_applications": draw.maybe(0.9, draw.yes(0.8)),
+        "enable_public_page": draw.maybe(0.9, draw.yes(0.7)),
+        "company_id": draw.choice(companies) if companies and draw.yes(0.96) else None,
+        "assigned_to": draw.maybe(0.85, draw.choice(USERS)),
+        "application_email": draw.maybe(0.3, f"apply+{number}@example.com"),
+        "application_url": draw.maybe(0.2, f"https://jobs.example.com/{number}/apply"),
+        "enable_ai_matching": draw.maybe(0.4, draw.yes()),
+        "meta_title": draw.maybe(0.2, title),
+        "meta_description": draw.maybe(0.1, "Apply today!"),
+        "featured": draw.maybe(0.5, draw.yes(0.1)),
+        "internal_notes": draw.text(),
+    }
+    record["slug"] = f"{make_slug(title)}-{record['id'][:8]}"
+    draw.jobs.append((record["id"], record["company_id"]))
+    return record
+
+
+def _make_pay(draw: Draw) -> Body:
+    """Make a job's salary, or its day rate."""
+    salary = draw.integer(18, 120) * 1000
+    rate = draw.integer(15, 90) * 10 + draw.choice((0, 0, 0.5))
+    is_contract = draw.yes(0.3)
+    return {
+        "salary_min": None if is_contract else salary,
+        "salary_max": None if is_contract else salary + draw.integer(0, 20) * 500.5,
+        "salary_currency": None if is_contract else draw.word("currencies"),
+        "salary_type": draw.some(0.7, "salary_types"),
+        "show_salary": draw.maybe(0.8, draw.yes()),
+        "day_rate_min": rate if is_contract else None,
+        "day_rate_max": rate + 75 if is_contract else None,
+        "rate_currency": draw.word("currencies") if is_contract else None,
+    }
+
+
+def _make_candidate(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a candidate."""
+    last = draw.word("last_names")
+    return {
+        "id": draw.id(),
+        **_make_person(draw, number, last),
+        **_make_work(draw, created),
+        "cv_file_path": draw.maybe(0.6, f"cvs/{created.year}/{number:06d} {last}.pdf"),
+        "status": draw.word("candidate_statuses"),
+        "source": draw.some(0.85, "sources"),
+        "rating": draw.maybe(0.5, draw.integer(1, 5)),
+        "ir35_status": draw.some(0.3, "candidate_ir35_statuses"),
+        "umbrella_company": draw.maybe(0.08, "Brolly & Co Umbrella"),
+        "limited_company_name": draw.maybe(0.08, f"{last} Consulting Ltd"),
+        "notes": draw.text(),
+        "internal_notes": draw.text(),
+        "assigned_to": draw.maybe(0.8, draw.choice(USERS)),
+    }
+
+
+def _make_person(draw: Draw, number: int, last: str) -> Body:
+    """Make the candidate's personal fields."""
+    first = draw.word("first_names")
+    handle = f"{HANDLES[first]}-{HANDLES[last]}-{number}"
+    born = date(1955 + number % 50, 1 + number % 12, 1 + number % 28)
+    cities = f"{draw.word('cities')}, {draw.word('cities')}"
+    return {
+        "first_name": first,
+        "last_name": last,
+        "email": draw.email(first, last, number),
+        "phone": draw.phone(),
+        "mobile": draw.phone(),
+        "address_line1": draw.maybe(0.5, f"{draw.integer(1, 240)} {draw.word('streets')}"),
+        "address_line2": draw.maybe(0.15, f"Flat {draw.integer(1, 40)}, 2/F"),
+        "city": draw.some(0.7, "cities"),
+        "state_province": draw.some(0.4, "counties"),
+        "postal_code": draw.maybe(0.6, f"{draw.choice(('SW', 'M', 'BS', '0'))}{number % 99} 1AA"),
+        "country": draw.some(0.7, "countries"),
+        "network_url": draw.maybe(0.4, f"https://network.example/in/{handle}"),
+        "code_host_url": draw.maybe(0.1, f"https://code.example/{handle}"),
+        "portfolio_url": draw.maybe(0.1, f"http://{handle}.example/portfolio?lang=fr"),
+        "date_of_birth": draw.maybe(0.3, born.isoformat()),
+        "nationality": draw.some(0.4, "nationalities"),
+        "preferred_locations": draw.maybe(0.5, cities),
+        "willing_to_relocate": draw.maybe(0.6, draw.yes(0.3)),
+        "right_to_work": draw.some(0.6, "rights_to_work"),
+        "security_clearance": draw.some(0.15, "clearances"),
+        "languages": draw.some(0.4, "languages"),
+    }
+
+
+def _make_work(draw: Draw, created: datetime) -> Body:
+    """Make the candidate's fields about work and pay."""
+    salary = draw.integer(16, 110) * 1000
+    rate = draw.integer(12, 95) * 10
+    is_contractor = draw.yes(0.35)
+    return {
+        "employment_type": draw.word("employment_types"),
+        "employment_status": draw.some(0.85, "employment_statuses"),
+        "current_salary": draw.maybe(0.5, salary),
+        "expected_salary": draw.maybe(0.5, salary * 1.125),
+        "salary_currency": draw.some(0.5, "currencies"),
+        "current_day_rate": rate if is_contractor else None,
+        "expected_day_rate": rate + 25.5 if is_contractor else None,
+        "rate_currency": draw.word("currencies") if is_contractor else None,
+        "notice_period_days": draw.maybe(0.6, draw.choice((0, 7, 14, 28, 30, 60, 90))),
+        "available_from": draw.maybe(0.5, draw.day(created, 0, 180)),
+        "current_job_title": draw.maybe(0.85, draw.word("ranks") + draw.word("roles")),
+        "current_company": draw.some(0.75, "company_heads"),
+        "years_of_experience": draw.maybe(0.8, draw.integer(0, 41)),
+        "industry": draw.some(0.8, "trades"),
+        "skills": draw.maybe(0.85, draw.skills()),
+        "qualifications": draw.some(0.5, "qualifications"),
+    }
+
+
+def _make_lead(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a lead: a person, a business, or both."""
+    first, last = draw.word("first_names"), draw.word("last_names")
+    business = f"{draw.word('company_heads')} {draw.word('company_tails')}"
+    form = draw.integer(0, 3)
+    city = draw.word("cities")
+    address = f"{draw.integer(1, 240)} {draw.word('streets')}"
+    return {
+        "id": draw.id(),
+        "email": draw.email(first, last, number),
+        "lead_status_id": draw.choice(LEAD_STATUSES),
+        "first_name": None if form == 0 else first,
+        "last_name": None if form in (0, 1) else last,
+        "company_name": business if form in (0, 3) else draw.choice((None, "")),
+        "phone": draw.phone(),
+        "mobile": draw.phone(),
+        "customer_type": draw.maybe(0.8, "business" if form in (0, 3) else "individual"),
+        "status": draw.word("lead_states"),
+        "address": draw.maybe(0.5, address),
+        "city": draw.maybe(0.6, city),
+        "county": draw.some(0.3, "counties"),
+        "postcode": draw.maybe(0.5, f"LS{draw.integer(1, 28)} 4DY"),
+        "country": draw.some(0.6, "countries"),
+        "website": draw.maybe(0.4, f"https://www.{make_slug(business)}.example"),
+        "network_url": draw.maybe(0.2, f"https://network.example/in/lead-{number}"),
+        "billing_address": draw.maybe(0.2, f"{address}\nBilling dept."),
+        "billing_city": draw.maybe(0.2, city),
+        "billing_county": draw.some(0.1, "counties"),
+        "billing_postcode": draw.maybe(0.2, f"M{draw.integer(1, 60)} 2WD"),
+        "billing_country": draw.some(0.2, "countries"),
+        "industry": draw.some(0.6, "trades"),
+        "job_title": draw.some(0.5, "roles"),
+        "notes": draw.text(),
+        "source": draw.some(0.85, "sources"),
+        "tags": draw.some(0.4, "tags"),
+        "assigned_to": draw.maybe(0.8, draw.choice(USERS)),
+        "last_contacted_at": draw.maybe(0.6, created + (updated - created) / 2),
+    }
+
+
+def _make_booking(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a booking; only one with all three relations is an interview, contract or placement."""
+    companies, candidates, leads = (draw.ids[n] for n in ("companies", "candidates", "leads"))
+    kind = draw.word("booking_types")
+    job_id, company_id = draw.choice(draw.jobs) if draw.jobs else (None, None)
+    if company_id is None and companies:
+        company_id = draw.choice(companies)
+    candidate_id = draw.choice(candidates) if candidates else None
+    is_placed = kind in ("interview", "contract", "permanent")
+    if is_placed and None in (job_id, company_id, candidate_id):
+        kind, is_placed = "internal", False
+    start = created + timedelta(days=draw.integer(1, 60), minutes=draw.integer(-20, 20) * 15)
+    start = start.replace(second=0, microsecond=0)
+    status = draw.word("past_statuses" if start < draw.anchor else "coming_statuses")
+    return {
+        "id": draw.id(),
+        **dict.fromkeys(WORDS["fields_of_booking_types"]),
+        "booking_type": kind,
+        "title": draw.maybe(0.9, f"{kind.replace('_', ' ').title()}: {draw.word('roles')}"),
+        "description": draw.text(),
+        "candidate_id": candidate_id if is_placed else None,
+        "job_id": job_id if is_placed else None,
+        "company_id": company_id if is_placed or kind == "site_visit" else None,
+        "lead_id": draw.choice(leads) if leads and kind == "consultation" else None,
+        "start_datetime": start,
+        "all_day": draw.maybe(0.7, kind == "site_visit"),
+        "payment_terms": draw.some(0.3, "payment_terms"),
+        "status": status,
+        "contact_name": draw.some(0.5, "first_names"),
+        "contact_email": draw.maybe(0.4, f"contact{number}@example.com"),
+        "contact_phone": draw.phone(),
+        "location": draw.some(0.5, "cities"),
+        "requirements": draw.text(),
+        "internal_notes": draw.text(),
+        "assigned_to": draw.maybe(0.85, draw.choice(USERS)),
+        "timezone": draw.some(0.8, "timezones"),
+        "cancellation_reason": draw.word("sentences") if status == "cancelled" else None,
+        **_make_fields_of_type(draw, kind, start),
+    }
+
+
+def _make_fields_of_type(draw: Draw, kind: str, start: datetime) -> Body:
+    """Make the fields that depend on the booking's type."""
+    if kind == "interview":
+        meeting = draw.word("meeting_platforms")
+        number = f"{draw.integer(0, 9_999_999_999):010d}"
+        is_online = draw.yes(0.5)
+        online = {
+            "meeting_platform": meeting,
+            "meeting_link": f"https://meet.example.com/{number}",
+            "meeting_id": number,
+            "meeting_password": number[::-1][:6],
+            "meeting_join_url": f"https://meet.example.com/j/{number}",
+        }
+        return {
+            "end_datetime": start + timedelta(minutes=draw.choice((30, 45, 60, 90))),
+            "interview_type": "video" if is_online else draw.choice(("phone", "in_person")),
+            "interview_location": draw.some(0.4, "cities"),
+            "interview_panel": draw.maybe(0.5, f"{draw.word('first_names')} & HR"),
+            **(online if is_online else {}),
+        }
+    if kind == "contract":
+        days, rate = draw.integer(20, 220), draw.integer(20, 90) * 10 + 0.5
+        return {
+            "end_datetime": start + timedelta(days=days),
+            "contract_type": draw.word("contract_types"),
+            "day_rate": rate,
+            "contract_value": rate * days,
+            "contract_notes": draw.text(),
+            "ir35_status": draw.some(0.8, "booking_ir35_statuses"),
+            "notice_period_days": draw.maybe(0.7, draw.choice((7, 14, 28))),
+        }
+    if kind == "permanent":
+        salary = draw.integer(20, 120) * 1000
+        return {
+            "offer_accepted_date": draw.maybe(0.8, draw.day(start, -40, -1)),
+            "annual_salary": salary,
+            "placement_fee": salary * 0.175,
+            "notice_period_days": draw.maybe(0.7, draw.choice((30, 60, 90))),
+            "probation_period_months": draw.maybe(0.7, draw.choice((3, 6))),
+        }
+    return {"end_datetime": draw.maybe(0.6, start + timedelta(hours=draw.integer(1, 8)))}
+
+
+def _make_content_type(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a content type, with one field of every `field_type`."""
+    names = WORDS["content_types"]
+    name, slug, about, icon = names[number % len(names)]
+    suffix = f" {number // len(names) + 1}" if number >= len(names) else ""
+    fields = [_make_content_field(draw, field_type, n) for n, field_type in enumerate(FIELD_TYPES)]
+    id = draw.id()
+    draw.types.append((id, fields))
+    return {
+        "id": id,
+        "name": name + suffix,
+        "slug": slug + suffix.replace(" ", "-"),
+        "description": about,
+        "icon": draw.maybe(0.9, icon),
+        "is_system": number == 0,
+        "is_active": draw.yes(0.9),
+        "fields": fields,
+    }
+
+
+def _make_content_field(draw: Draw, field_type: str, number: int) -> Body:
+    """Make a field of a content type."""
+    name = field_type.replace("_", " ").capitalize()
+    config: Body = {}
+    if field_type in ("select", "multi_select"):
+        config = {"options": WORDS["options"]}
+    elif field_type in ("text", "textarea"):
+        config = {"max_length": 500}
+    return {
+        "id": draw.id(),
+        "name": f"{name} field",
+        "field_key": f"{field_type}_value",
+        "field_type": field_type,
+        "is_required": field_type == "text",
+        "is_title_field": field_type == "text",
+        "placeholder": draw.maybe(0.5, f'e.g. "{name}"'),
+        "help_text": draw.maybe(0.5, "Shown below the form's field; keep it short."),
+        "config": json.dumps(config) if config else draw.choice(("{}", None)),
+        "display_order": number,
+    }
+
+
+def _make_content_item(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
+    """Make a content item of one of the types; every value fits its field."""
+    _, fields = draw.types[number % len(draw.types)]
+    title = f"{draw.word('item_titles')} #{number}"
+    status = draw.word("content_states")
+    values = {
+        each["field_key"]: _CONTENT_VALUES[each["field_type"]](draw)
+        for each in fields
+        if each["is_required"] or draw.yes(0.7)
+    }
+    return {
+        "id": draw.id(),
+        "title": title,
+        "slug": make_slug(title),
+        "status": status,
+        "published_at": created if status == "published" else None,
+        "fields": values,
+    }
+
+
+_CONTENT_VALUES: Mapping[str, Callable[[Draw], Any]] = {
+    "text": lambda draw: draw.word("item_titles"),
+    "textarea": lambda draw: draw.text(),
+    "rich_text": lambda draw: f"<p>{draw.word('sentences')}</p>\n<ul><li>&amp;</li></ul>",
+    "number": lambda draw: draw.choice((0, 42, -7, 3.14, 1e6)),
+    "select": lambda draw: draw.word("options"),
+    "multi_select": lambda draw: [each for each in WORDS["options"] if draw.yes()],
+    "date": lambda draw: f"20{draw.integer(10, 29)}-02-{draw.integer(1, 28):02d}",
+    "datetime": lambda draw: f"2024-06-{draw.integer(1, 30):02d}T09:30:00Z",
+    "boolean": lambda draw: draw.choice((True, False, None)),
+    "image": lambda draw: f"https://cdn.example.com/img/{draw.integer(1, 999)}.png",
+    "file": lambda draw: f"https://cdn.example.com/files/{draw.integer(1, 999)}%20final.pdf",
+    "url": lambda draw: "https://example.com/a?b=c&d=é",
+    "email": lambda draw: f"writer{draw.integer(1, 99)}@example.com",
+    "phone": lambda draw: draw.phone(),
+}
+
+_MAKERS: Mapping[str, Callable[[Draw, int, datetime, datetime], Body]] = {
+    "companies": _make_company,
+    "jobs": _make_job,
+    "candidates": _make_candidate,
+    "leads": _make_lead,
+    "bookings": _make_booking,
+    "content_types": _make_content_type,
+    "content_items": _make_content_item,
+}
+
+
+def _make_record(
+    name: str, draw: Draw, number: int, created: datetime, updated: datetime
+) -> tuple[Body, str | None]:
+    """Make a record of any resource, and return it with the id of its content type, if any.
+
+    Fields without a maker get values from their declaration.
+    """
+    parent = draw.types[number % len(draw.types)][0] if CATALOG[name].parent else None
+    maker = _MAKERS.get(name)
+    record: Body = maker(draw, number, created, updated) if maker else {"id": draw.id()}
+    record |= {"created_at": created, "updated_at": updated}
+    for each in CATALOG[name].fields.values():
+        if each.name not in record and not each.is_computed:
+            # Its own source, so that a new field changes no other value of the agency.
+            own = Draw(chance.Random(f"{each.name} {record['id']}"), created)  # noqa: S311
+            record[each.name] = _make_declared_value(each, own, draw.ids)
+    draw.ids[name].append(record["id"])
+    return record, parent
+
+
+def _make_declared_value(declared: Field, draw: Draw, ids: Mapping[str, list[str]]) -> Any:
+    """Make a random value that fits the declaration of a field."""
+    if declared.nullable and draw.yes(0.2):
+        return None
+    if declared.values:
+        return draw.choice(declared.values)
+    if declared.name in REFERENCES:
+        known = ids[REFERENCES[declared.name]]
+        return draw.choice(known) if known else None
+    return _DECLARED_VALUES[declared.format or declared.kind](draw)
+
+
+_DECLARED_VALUES: Mapping[str, Callable[[Draw], Any]] = {
+    "email": lambda draw: f"{draw.word('mail_boxes')}@{draw.word('mail_domains')}",
+    "url": lambda draw: f"https://{draw.word('mail_domains')}/{draw.integer(1, 9999)}",
+    "currency": lambda draw: draw.word("currencies"),
+    "timezone": lambda draw: draw.word("timezones"),
+    "json": lambda draw: json.dumps({"size": draw.integer(1, 9)}),
+    Kind.UUID: lambda draw: draw.choice(USERS),
+    Kind.STRING: lambda draw: draw.word("sentences"),
+    Kind.NUMBER: lambda draw: draw.integer(0, 4000) / 4,
+    Kind.INTEGER: lambda draw: draw.integer(0, 400),
+    Kind.BOOL: lambda draw: draw.yes(),
+    Kind.DATE: lambda draw: draw.day(draw.anchor, -100, 100),
+    Kind.DATETIME: lambda draw: draw.anchor + timedelta(minutes=15 * draw.integer(-900, 900)),
+    Kind.ARRAY: lambda draw: [],
+    Kind.OBJECT: lambda draw: {},
+}

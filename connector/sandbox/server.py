@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, Self
+from typing import Self
 
 import uvicorn
-from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from connector.errors import ConnectorError
-from connector.sandbox.app import ALL_SCOPES, Api, Between
-from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import FaultMiddleware, LoggedRequest
+from connector.sandbox.app import ALL_SCOPES, Api, Between, LoggedRequest, RequestLimits
 from connector.sandbox.faults import Faults
-from connector.sandbox.record_table import Clock, utc_now
-from connector.sandbox.request_limits import RequestLimits
 from connector.sandbox.seed import seed_store
-from connector.sandbox.store import Store
+from connector.sandbox.store import Clock, Store, utc_now
 
 KEY_DEFAULT = "sandbox-key"
 _START_SECONDS_MAX = 30
@@ -65,23 +60,18 @@ class Sandbox:
         keys: Mapping[str, Iterable[str]] | None = None,
         rate_limit: int | None = None,
         monthly_limit: int | None = None,
-        behaviours: Mapping[str, str] | Behaviours | None = None,
+        behaviours: Mapping[str, str] | None = None,
         data: str | Path | None = None,
         clock: Clock = utc_now,
         between: Between | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        read = Behaviours.from_values(behaviours)
         keys = keys or {KEY_DEFAULT: (ALL_SCOPES,)}
         self.key = next(iter(keys))
-        self.store = Store(
-            clock=clock,
-            # Another stream than the one that made the first records, or their ids come again.
-            random=random.Random(f"created {seed}"),  # noqa: S311  # made-up people
-            behaviours=read,
-            path=data or ":memory:",
-        )
+        # Another stream than the one that made the first records, or their ids come again.
+        ids = random.Random(f"created {seed}")  # noqa: S311  # made-up people
+        self.store = Store(clock=clock, random=ids, behaviours=behaviours, path=data)
         try:
             if self.store.is_new:
                 seed_store(self.store, counts or {}, seed=seed)
@@ -89,12 +79,11 @@ class Sandbox:
             self.store.close()
             raise
         self.faults = Faults(random.Random(seed))  # noqa: S311  # as above
-        self.limits = RequestLimits(read, per_minute=rate_limit, per_month=monthly_limit)
-        self._api = Api(self.store, keys=keys, limits=self.limits)
-        self._app = FaultMiddleware(
-            self._api.app, store=self.store, limits=self.limits, match_fault=self.faults.match
+        self.limits = RequestLimits(
+            self.store.behaviours, per_minute=rate_limit, per_month=monthly_limit
         )
-        self.between = between
+        self._api = Api(self.store, keys=keys, limits=self.limits, match_fault=self.faults.match)
+        self._api.between = between
         self._host, self._port = host, port
         self._running: _ServerThread | None = None
 
@@ -107,7 +96,7 @@ class Sandbox:
     @property
     def log(self) -> list[LoggedRequest]:
         """Copy of the log of requests, oldest first."""
-        return list(self._app.log)
+        return list(self._api.log)
 
     @property
     def between(self) -> Between | None:
@@ -120,10 +109,9 @@ class Sandbox:
 
     def apply_delayed_effects(self) -> int:
         """Apply the effects that `Drop(effect="later")` postponed; return their number."""
-        delayed, number = self._app.delayed, 0
-        while delayed and self._running is not None:
-            self._running.run_in_loop(delayed.popleft()())
-            number += 1
+        number = len(self._api.delayed)
+        for _ in range(number):
+            self._api.delayed.popleft()()
         return number
 
     def start(self) -> None:
@@ -131,7 +119,7 @@ class Sandbox:
 
         Raises `ConnectorError` if the address is in use.
         """
-        server = _ServerThread(self._app, self._open_listener())
+        server = _ServerThread(self._api, self._open_listener())
         server.start()
         if not server.is_ready.wait(_START_SECONDS_MAX):
             raise ConnectorError(f"The sandbox did not start within {_START_SECONDS_MAX} s.")
@@ -154,8 +142,8 @@ class Sandbox:
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         self.stop()
         self.store.close()
-        if self._app.failures and kind is None:
-            raise self._app.failures[0]
+        if self._api.failures and kind is None:
+            raise self._api.failures[0]
 
     def _open_listener(self) -> socket.socket:
         """Return a socket that is bound to the address. Raises `ConnectorError` if it is in use."""
@@ -189,13 +177,15 @@ class _ClosableProtocol(HttpToolsProtocol):
 class _ServerThread(Thread):
     """Thread that serves the application until `shut_down` is called."""
 
-    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+    def __init__(self, app: Api, listener: socket.socket) -> None:
         super().__init__(name="sandbox", daemon=True)
         self.is_ready = Event()
         self._listener = listener
         self._config = uvicorn.Config(
             app,
+            interface="asgi3",
             ws="none",
+            lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
@@ -208,10 +198,6 @@ class _ServerThread(Thread):
         """Serve in a new event loop."""
         with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
             runner.run(self._serve_until_stopped())
-
-    def run_in_loop(self, work: Coroutine[Any, Any, object]) -> None:
-        """Run a coroutine in the server's event loop, and wait for its end."""
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_STOP_SECONDS_MAX)
 
     def shut_down(self) -> None:
         """Stop the server, and wait for the end of the thread."""

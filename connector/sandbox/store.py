@@ -1,50 +1,131 @@
-"""Store of the sandbox: every operation of API 4, with SQLite and without HTTP.
+"""Store of the sandbox: every operation of API 4 on records in memory, without HTTP.
 
 A `Store` has its own clock and random numbers, so that a simulation can use it like the server.
-Operations receive the names of resources and plain dictionaries, and return responses of the API or
+Operations receive names of resources and plain dictionaries. They return answers of the API or
 raise `Rejection`. Keys, scopes and limits belong to the application.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+import fcntl
+import json
+import random as chance
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from threading import RLock
+from typing import Any, BinaryIO, Self
+from uuid import UUID
 
 from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.catalog.resource import Declaration, Operation
-from connector.sandbox.api_answer import ApiAnswer, Body, Rejection, validation_rejection
-from connector.sandbox.direct_writes import DirectStore
-from connector.sandbox.list_query import ListQuery, parse_list_query
-from connector.sandbox.record_table import (
-    RowCondition,
-    StoredRecord,
-    StoredRow,
-    format_shown_time,
-    format_stored_time,
+from connector.errors import SettingsError
+from connector.sandbox.behaviour import Behaviours
+from connector.sandbox.checks import (
+    Body,
+    Messages,
+    Rejection,
+    Write,
+    check_body,
+    check_content,
+    format_time,
+    raise_if_any,
+    set_server_fields,
 )
-from connector.sandbox.validation import check_body, check_content, set_server_values
+from connector.sandbox.records import Row, Shape, Table, fold, list_conditions, parse_positive
 
-Interlude = Callable[[], None]
-"""What happens between counting a list and reading its rows, where `total` is `earlier`."""
+Clock = Callable[[], datetime]
+"""Returns the server's time: an aware datetime. A simulation passes its own."""
+
+PER_PAGE_DEFAULT = 20
+_FILE_HEADER = b'{"file": "records of a sandbox", "version": 1}\n'
+_PRIME = 2**31 - 1
 
 
-class Store(DirectStore):
-    """Records of one workspace, and the API's operations on them. Can be used from several threads.
+def utc_now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """Successful response: its status and its JSON body, which is None for 204."""
+
+    status: int
+    body: Body | None
+
+    @property
+    def record(self) -> Body:
+        """Record in the response. Raises `KeyError` if the response has no `data`."""
+        record: Body = (self.body or {})["data"]
+        return record
+
+    @property
+    def items(self) -> list[Body]:
+        """Records of a list. Raises `KeyError` if the response has no `data`."""
+        items: list[Body] = (self.body or {})["data"]
+        return items
+
+    @property
+    def pagination(self) -> dict[str, int]:
+        """`pagination` of a list. Raises `KeyError` for other responses."""
+        pagination: dict[str, int] = (self.body or {})["pagination"]
+        return pagination
+
+
+class Store:
+    """Records of one workspace, and the API's operations. Can be used from several threads.
 
     Args:
         clock: The server's time.
         random: Source of ids and of the random order of ties.
-        behaviours: Behaviours, or their values by name.
-        path: File with the records, or ":memory:".
+        behaviours: Behaviours, or values by name.
+        path: File that keeps the records; None keeps them in memory only.
 
     Raises:
-        UnknownName: A resource does not exist in the API.
-        SettingsError: The file is not a sandbox file of this version.
+        SettingsError: The file is of another kind, or another sandbox uses it.
     """
 
-    interlude: Interlude | None = None
+    interlude: Callable[[], None] | None = None
+    """Called between counting a list and reading its rows, if `total` is "earlier"."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = utc_now,
+        random: chance.Random | None = None,
+        behaviours: Mapping[str, str] | None = None,
+        path: str | Path | None = None,
+    ) -> None:
+        self.clock = clock
+        self.behaviours = Behaviours(behaviours)
+        self._random = random or chance.Random(0)  # noqa: S311  # made-up ids are no secrets
+        self._lock = RLock()
+        self._tables = {name: Table(each) for name, each in CATALOG.items()}
+        self._shapes = {name: Shape(each, self.behaviours) for name, each in CATALOG.items()}
+        self._counted: dict[str, Counter[str | None]] | None = None
+        self._file: BinaryIO | None = None
+        self.is_new = True
+        if path is not None:
+            self._open_file(Path(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. Later operations on a store with a file fail."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+
+    # -- Operations of the API ---------------------------------------------------------------------
 
     def list(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
@@ -54,143 +135,215 @@ class Store(DirectStore):
         `query` has the parameters as texts; `type` is the content type's slug or id in the path.
         """
         declaration = self._require_operation(resource, "list")
+        # An empty parameter is one that a form left out.
+        query = {name: value for name, value in (query or {}).items() if value}
         with self._lock:
-            parent = self._content_type_id(declaration, type)
-            listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
-            table = self._tables[resource]
-            total = table.count(listing.where)
-            if self.behaviours.total == "earlier" and self.interlude is not None:
+            parent = self._find_parent(declaration, type)
+            errors: Messages = {}
+            conditions = list_conditions(declaration, query, errors)
+            page = parse_positive("page", query, 1, errors)
+            per_page = parse_positive("per_page", query, PER_PAGE_DEFAULT, errors)
+            raise_if_any(errors)
+            per_page = min(per_page, int(self.behaviours["per_page_max"]))
+            if parent is not None:
+                conditions.append(lambda row: row.parent == parent)
+            name, is_descending = self._order(declaration, query)
+            select = partial(self._tables[resource].select, name, is_descending, conditions)
+            rows = select()
+            total = len(rows)
+            if self.behaviours["total"] == "earlier" and self.interlude is not None:
                 self.interlude()
-                rows_total = table.count(listing.where)
-            else:
-                rows_total = total
-            pages = -(-total // listing.per_page)
-            page = self._page_to_serve(listing.page, pages)
-            records = self._records_of_page(resource, listing, page, rows_total)
-            computed = self._company_counters(resource, [each["id"] for each in records])
+                rows = select()
+            pages = -(-total // per_page)
+            if page > max(pages, 1) and self.behaviours["page_past_end"] != "empty":
+                if self.behaviours["page_past_end"] == "404":
+                    raise Rejection(404, "There is no such page.")
+                page = max(pages, 1)
+            start = (page - 1) * per_page
+            if self.behaviours["ties"] == "random" and start < len(rows):
+                # A multiplication modulo a prime shuffles serials, differently for each factor.
+                factor = self._random.randrange(2**30, 2**31 - 1)
+                rows = sorted(rows, key=lambda row: row.serial * factor % _PRIME)
+                key = self._tables[resource].sort_key(name)
+                rows = sorted(rows, key=key, reverse=is_descending)
             shape = self._shapes[resource]
-            data = [shape.item(each, computed.get(each["id"], {})) for each in records]
-        pagination = {
-            "page": page,
-            "per_page": listing.per_page,
-            "total": total,
-            "total_pages": pages,
-        }
+            shown = [row.record for row in rows[start : start + per_page]]
+            data = [shape.item(self._with_counters(resource, each)) for each in shown]
+        pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": pages}
         return ApiAnswer(200, {"data": data, "pagination": pagination})
 
-    def count(
-        self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
-    ) -> int:
-        """Return the `total` of a list with this query."""
-        declaration = self._require_operation(resource, "list")
-        with self._lock:
-            # Without a type, the items of all types: only the API needs one.
-            parent = None if type is None else self._content_type_id(declaration, type)
-            listing = parse_list_query(declaration, query or {}, self.behaviours, parent=parent)
-            return self._tables[resource].count(listing.where)
+    def _order(self, declaration: Declaration, query: Mapping[str, str]) -> tuple[str, bool]:
+        """Return the field by which a list is sorted, and True for descending order."""
+        if not declaration.sortable or self.behaviours["sorting"] == "ignored":
+            return "created_at", bool(declaration.sortable)
+        sort = query.get("sort", "")
+        return sort if sort in declaration.sortable else "created_at", query.get("order") != "asc"
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Return the detail response of a record. Raises `Rejection` 404."""
         declaration = self._require_operation(resource, "get")
         with self._lock:
-            row = self._require_record(declaration, id, type)
-            return ApiAnswer(200, {"data": self._detail_fields(resource, row.record)})
+            row = self._find_row(declaration, id, type)
+            return ApiAnswer(200, {"data": self._detail(resource, row.record)})
 
     def create(
         self, resource: str, body: Body, *, type: str | None = None, at: datetime | None = None
     ) -> ApiAnswer:
-        """Create a record from a request body, dated `at` or now. Raises `Rejection` 422."""
+        """Create a record from a request body, dated `at` or now. Raises `Rejection` 404 or 422."""
         declaration = self._require_operation(resource, "create")
-        with self._transaction():
-            parent = self._content_type_id(declaration, type)
+        with self._lock:
+            parent = self._find_parent(declaration, type)
             values = check_body(
-                declaration, body, "create", self.behaviours, exists=self._record_exists
+                declaration, body, "create", self.behaviours, exists=self._has_record
             )
             if parent is not None:
-                values["fields"] = self._content_values(parent, body, "create", {})
+                values["fields"] = self._checked_content(parent, "create", body, {})
             self._check_unique(declaration, values, None)
-            stamp = self._timestamp(at)
+            stamp = format_time(at or self.clock(), self.behaviours)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
-            set_server_values(declaration, record, None, stamp)
-            self._insert_record(resource, record, parent)
-            detail = self._detail_fields(resource, record)
-        echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("create"))
-        return ApiAnswer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
+            set_server_fields(declaration, record, None, stamp)
+            self._put(resource, record, parent)
+            return self._answer_to_write(declaration, "create", record)
 
-    def update(
-        self,
-        resource: str,
-        id: str,
-        body: Body,
-        *,
-        type: str | None = None,
-        at: datetime | None = None,
-    ) -> ApiAnswer:
-        """Change the fields in a request body, dated `at` or now. Raises `Rejection` 404 or 422."""
+    def update(self, resource: str, id: str, body: Body, *, type: str | None = None) -> ApiAnswer:
+        """Change the fields in a request body. Raises `Rejection` 404 or 422.
+
+        `updated_at` changes in any case.
+        """
         declaration = self._require_operation(resource, "update")
-        with self._transaction():
-            row = self._require_record(declaration, id, type)
-            before = row.record
+        with self._lock:
+            row = self._find_row(declaration, id, type)
             values = check_body(
                 declaration,
                 body,
                 "update",
                 self.behaviours,
-                exists=self._record_exists,
-                stored=before,
+                exists=self._has_record,
+                stored=row.record,
             )
             if row.parent is not None and "fields" in values:
-                kept = before.get("fields") or {}
-                values["fields"] = self._content_values(row.parent, body, "update", kept)
+                kept = row.record.get("fields") or {}
+                values["fields"] = self._checked_content(row.parent, "update", body, kept)
             self._check_unique(declaration, values, id)
-            record = self._next_version(declaration, before, values, at)
-            self._replace_record(resource, row, record)
-            detail = self._detail_fields(resource, record)
-        echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("update"))
-        return ApiAnswer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
+            stamp = format_time(self.clock(), self.behaviours)
+            record = {**row.record, **values, "updated_at": stamp}
+            set_server_fields(declaration, record, row.record, stamp)
+            self._put(resource, record, row.parent)
+            return self._answer_to_write(declaration, "update", record)
 
     def delete(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Delete a record. Records that refer to it are not changed. Raises `Rejection` 404."""
         declaration = self._require_operation(resource, "delete")
-        with self._transaction():
-            self._delete_record(resource, self._require_record(declaration, id, type))
-        if self.behaviours.delete == "204":
+        with self._lock:
+            self._find_row(declaration, id, type)
+            self._remove(resource, id)
+        if self.behaviours["delete"] == "204":
             return ApiAnswer(204, None)
         return ApiAnswer(200, {"message": f"The {declaration.singular} was deleted."})
 
-    def convert(self, resource: str, id: str, *, at: datetime | None = None) -> ApiAnswer:
+    def convert(self, resource: str, id: str) -> ApiAnswer:
         """Convert a lead into a customer (API 3.5, 4.6). Raises `Rejection` 404 or 422."""
         declaration = self._require_operation(resource, "convert")
-        with self._transaction():
-            row = self._require_record(declaration, id, None)
-            record = dict(row.record)
-            converted_at = record.get("_converted_at")
-            if converted_at is None:
-                converted_at = self._timestamp(at)
-                self._store_conversion(resource, row, record, converted_at)
+        with self._lock:
+            row = self._find_row(declaration, id, None)
+            raise_if_any({"status": ["is converted already"]} if "_converted" in row.record else {})
+            stamp = format_time(self.clock(), self.behaviours)
+            converted = {"status": declaration.converted_status, "converted_at": stamp}
+            record = {**row.record, "_converted": True, "updated_at": stamp}
+            if self.behaviours["converted_lead"] == "deleted":
+                self._remove(resource, id)
+                # Nothing changed the lead before it was deleted.
+                record["updated_at"] = row.record["updated_at"]
             else:
-                raise validation_rejection({"status": ["is converted already"]})
-            status = declaration.converted_status
-            shown = {**record, "status": status, "converted_at": converted_at}
-            detail = self._detail_fields(resource, shown)
-            detail["converted_at"] = format_shown_time(converted_at, self.behaviours)
-        if self.behaviours.convert_fields == "minimal":
-            detail = {name: detail[name] for name in ("id", "status", "converted_at")}
-        message = f"The {declaration.singular} was converted."
-        return ApiAnswer(200, {"data": detail, "message": message})
+                is_active = self.behaviours["converted_lead"] == "active"
+                self._put(resource, record | converted if is_active else record, row.parent)
+            return self._answer_to_write(declaration, "convert", record | converted)
 
-    def _store_conversion(
-        self, resource: str, row: StoredRow, record: StoredRecord, stamp: str
+    # -- Reads and writes that bypass the rules of the API -----------------------------------------
+
+    def records(self, resource: str, *, type: str | None = None) -> dict[str, Body]:
+        """Return every record by id, with the fields of a detail response.
+
+        `type` is the id of a content type; only its items are returned.
+        """
+        declared(resource)
+        with self._lock:
+            rows = self._tables[resource].rows.values()
+            shown = [each.record for each in rows if type in (None, each.parent)]
+            return {each["id"]: self._detail(resource, each) for each in shown}
+
+    def write_only_fields(self, resource: str, id: str) -> Body:
+        """Return the stored write-only fields of a record. Raises `KeyError` without the record."""
+        record = self._tables[resource].rows[id].record
+        return {n: record.get(n) for n, f in CATALOG[resource].fields.items() if f.write_only}
+
+    def insert(self, resource: str, record: Mapping[str, Any], *, type: str | None = None) -> str:
+        """Store a record without checks, and return its id.
+
+        A missing id is random; missing dates are the current time. `type` is the id of a content
+        item's type. Raises `ValueError` if the id exists.
+        """
+        declared(resource)
+        with self._lock:
+            id = str(record.get("id") or self._new_id())
+            if id in self._tables[resource].rows:
+                raise ValueError(f"{resource} has a record {id} already")
+            now = self.clock()
+            dates = {"created_at": now, "updated_at": record.get("created_at", now)}
+            self._put(resource, {"id": id, **dates, **record}, type)
+        return id
+
+    def load(self, resource: str, records: Iterable[tuple[Body, str | None]]) -> None:
+        """Store many new records, each with the id of its content type; no other record changes."""
+        with self._lock:
+            for record, parent in records:
+                self._write(resource, record, parent)
+
+    def touch(
+        self,
+        resource: str,
+        id: str,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        updated_at: datetime | None = None,
     ) -> None:
-        """Store or delete the converted record, as `converted_lead` selects (API 3.5)."""
-        if self.behaviours.converted_lead == "deleted":
-            self._delete_record(resource, row)
-            return
-        record |= {"_converted_at": stamp, "updated_at": stamp}
-        if self.behaviours.converted_lead == "active":
-            status = CATALOG[resource].converted_status
-            record |= {"status": status, "converted_at": stamp}
-        self._replace_record(resource, row, record)
+        """Change a record without checks, and set its `updated_at` (by default: now).
+
+        An earlier `updated_at` simulates a transaction that was committed late.
+        """
+        self.touch_many(resource, (id,), changes, updated_at=updated_at)
+
+    def touch_many(
+        self,
+        resource: str,
+        ids: Iterable[str],
+        changes: Mapping[str, Any] | None = None,
+        *,
+        updated_at: datetime | None = None,
+    ) -> None:
+        """Change many records like a bulk edit: all or none, with the same `updated_at`."""
+        stamp = updated_at or self.clock()
+        self._change_records(resource, ids, {**(changes or {}), "updated_at": stamp})
+
+    def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
+        """Change a record without updating its `updated_at`."""
+        self._change_records(resource, (id,), changes)
+
+    def remove(self, resource: str, id: str) -> None:
+        """Delete a record. Raises `KeyError` if it does not exist."""
+        with self._lock:
+            self._remove(resource, id)
+
+    def _change_records(
+        self, resource: str, ids: Iterable[str], changes: Mapping[str, Any]
+    ) -> None:
+        """Change records. Raises `KeyError` and changes nothing if one does not exist."""
+        declared(resource)
+        with self._lock:
+            for row in [self._tables[resource].rows[id] for id in ids]:
+                self._put(resource, {**row.record, **changes}, row.parent)
+
+    # -- Parts of the operations -------------------------------------------------------------------
 
     def _require_operation(self, resource: str, operation: Operation) -> Declaration:
         """Return the declaration of a resource. Raises `Rejection` 405 without the operation."""
@@ -199,101 +352,168 @@ class Store(DirectStore):
             raise Rejection(405, f"There is no operation {operation!r} on {resource}.")
         return declaration
 
-    def _content_type_id(self, declaration: Declaration, type: str | None) -> str | None:
+    def _find_parent(self, declaration: Declaration, type: str | None) -> str | None:
         """Return the id of a content type by its slug or id; None for other resources (API 4.7).
 
         Raises `Rejection` 404 if the content type does not exist.
         """
         if declaration.parent is None:
             return None
-        where = RowCondition("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
-        for record in self._tables[declaration.parent].page(where, "t.serial", limit=1, offset=0):
-            id: str = record["id"]
-            return id
+        for id, row in self._tables[declaration.parent].rows.items():
+            if type is not None and type in (id, row.record.get("slug")):
+                return id
         raise Rejection(404, "There is no such content type.")
 
-    def _require_record(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
+    def _find_row(self, declaration: Declaration, id: str, type: str | None) -> Row:
         """Return the row of a record. Raises `Rejection` 404 if it does not exist."""
         # A simulation may leave the type out; a path cannot.
-        parent = None if type is None else self._content_type_id(declaration, type)
-        row = self._tables[declaration.name].find(id, parent=parent)
-        if row is None:
+        parent = None if type is None else self._find_parent(declaration, type)
+        row = self._tables[declaration.name].rows.get(id)
+        if row is None or parent not in (None, row.parent):
             raise Rejection(404, f"There is no {declaration.singular} of that id.")
         return row
 
-    def _page_to_serve(self, page: int, pages: int) -> int:
-        """Return the page to serve for a requested page. May raise `Rejection` 404 past the end."""
-        if page <= max(pages, 1) or self.behaviours.page_past_end == "empty":
-            return page
-        if self.behaviours.page_past_end == "404":
-            raise Rejection(404, "There is no such page.")
-        return max(pages, 1)
+    def _has_record(self, resource: str, id: str) -> bool:
+        return id in self._tables[resource].rows
 
-    def _records_of_page(
-        self, resource: str, listing: ListQuery, page: int, total: int
-    ) -> Sequence[StoredRecord]:
-        """Return the records of a page, with ties in the order of the behaviour `ties`."""
-        table = self._tables[resource]
-        offset = (page - 1) * listing.per_page
-        limit = min(listing.per_page, total - offset)
-        if limit <= 0:
-            return []
-        if self.behaviours.ties == "random":
-            # A multiplication modulo a prime shuffles serials, differently for each factor.
-            factor = self._random.randrange(2**30, 2**31 - 1)
-            direction = "DESC" if listing.is_descending else "ASC"
-            order = f"t.{listing.sort} {direction}, (t.serial * {factor}) % 2147483647"
-            return table.page(listing.where, order, limit=limit, offset=offset)
-        # Far pages are read from the other end, since an offset costs what it skips.
-        is_far = offset > total // 2
-        direction = "DESC" if listing.is_descending != is_far else "ASC"
-        order = f"t.{listing.sort} {direction}, t.serial {direction}"
-        if is_far:
-            offset = total - offset - limit
-        records = table.page(listing.where, order, limit=limit, offset=offset)
-        return records[::-1] if is_far else records
+    def _checked_content(self, parent: str, operation: Write, body: Body, kept: Body) -> Body:
+        """Return the content values to store after a write (API 4.7). Raises `Rejection` 422."""
+        type = self._tables["content_types"].rows.get(parent)
+        fields = [] if type is None else type.record.get("fields", [])
+        values = check_content(fields, body.get("fields", {}), operation, self.behaviours)
+        return {**kept, **values} if self.behaviours["content_update"] == "merged" else values
 
-    def _record_exists(self, resource: str, id: str) -> bool:
-        return self._tables[resource].has(RowCondition("t.id = ?", (id,)))
-
-    def _content_values(
-        self, parent: str, body: Body, operation: Any, kept: StoredRecord
-    ) -> dict[str, Any]:
-        """Return the content values to store after a write (API 4.7). Raises `Rejection` 422.
-
-        `kept` are the stored values.
-        """
-        row = self._tables["content_types"].find(parent)
-        fields = [] if row is None else row.record.get("fields", [])
-        given = body.get("fields", {})
-        values, errors = check_content(fields, given, operation, self.behaviours)
-        if errors:
-            raise validation_rejection(errors)
-        merges = self.behaviours.content_update == "merged"
-        return {**kept, **values} if merges else values
-
-    def _check_unique(self, declaration: Declaration, values: StoredRecord, id: str | None) -> None:
+    def _check_unique(self, declaration: Declaration, values: Body, id: str | None) -> None:
         """Raise `Rejection` 422 if another record has the email and that is refused."""
-        if self.behaviours.duplicate_emails == "allowed" or not values.get("email"):
+        if self.behaviours["duplicate_emails"] == "allowed" or not values.get("email"):
             return
-        others = RowCondition("t.email = ? AND t.id IS NOT ?", (values["email"], id))
-        if self._tables[declaration.name].has(others):
-            raise validation_rejection({"email": ["is taken"]})
+        email = fold(values["email"])
+        for other, row in self._tables[declaration.name].rows.items():
+            if other != id and fold(row.record.get("email") or "") == email:
+                raise_if_any({"email": ["is taken"]})
 
-    def _next_version(
-        self,
-        declaration: Declaration,
-        before: StoredRecord,
-        values: StoredRecord,
-        at: datetime | None,
-    ) -> StoredRecord:
-        """Return the record after an update, which changes `updated_at` in any case."""
-        record = {**before, **values}
-        stamp = self._timestamp(at)
-        set_server_values(declaration, record, before, stamp)
-        record["updated_at"] = stamp
-        return record
+    def _answer_to_write(
+        self, declaration: Declaration, operation: Operation, record: Body
+    ) -> ApiAnswer:
+        """Return the response to a write, with the fields that it echoes."""
+        detail = self._detail(declaration.name, record)
+        echoes = declaration.echoes.get(operation, detail)
+        data = {name: value for name, value in detail.items() if name in echoes}
+        message = f"The {declaration.singular} was {operation.rstrip('e')}ed."
+        return ApiAnswer(201 if operation == "create" else 200, {"data": data, "message": message})
 
-    def _timestamp(self, at: datetime | None) -> str:
-        """Return a time, by default the current time, in the stored format."""
-        return format_stored_time(self._truncate_time(at or self.clock()))
+    def _detail(self, resource: str, record: Body) -> Body:
+        """Return the fields of the record's detail response."""
+        return self._shapes[resource].detail(self._with_counters(resource, record))
+
+    def _with_counters(self, resource: str, record: Body) -> Body:
+        """Return the record, a company with its counters (API 2.3).
+
+        Which jobs are active, and which bookings are placements, is our choice.
+        """
+        if resource != "companies":
+            return record
+        if self._counted is None:
+            jobs = [row.record for row in self._tables["jobs"].rows.values()]
+            placements = [
+                row.record.get("company_id")
+                for row in self._tables["bookings"].rows.values()
+                if row.record.get("booking_type") in ("contract", "permanent")
+                and row.record.get("status") in ("confirmed", "in_progress", "completed")
+            ]
+            self._counted = {
+                "jobs_count": Counter(each.get("company_id") for each in jobs),
+                "active_jobs_count": Counter(
+                    each.get("company_id") for each in jobs if each.get("status") == "published"
+                ),
+                "placements_count": Counter(placements),
+            }
+        return {**record, **{name: n[record["id"]] for name, n in self._counted.items()}}
+
+    # -- Writes and their file ---------------------------------------------------------------------
+
+    def _new_id(self) -> str:
+        """Return a random UUID."""
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
+    def _put(self, resource: str, record: Body, parent: str | None) -> None:
+        """Store a record, and update the companies that this changes."""
+        before = self._tables[resource].rows.get(record["id"])
+        self._write(resource, record, parent)
+        self._date_companies(resource, record, *([before.record] if before else []))
+
+    def _write(self, resource: str, record: Body, parent: str | None) -> None:
+        """Store a record in memory and in the file."""
+        fields = CATALOG[resource].fields
+        stored = {
+            name: format_time(value, self.behaviours) if isinstance(value, datetime) else value
+            for name, value in record.items()
+            if value is not None or name not in fields
+        }
+        self._append_line(resource, stored, parent)
+        self._tables[resource].put(stored, parent)
+
+    def _remove(self, resource: str, id: str) -> None:
+        """Delete a record, also from the file. Raises `KeyError` if it does not exist."""
+        declared(resource)
+        before = self._tables[resource].rows[id].record
+        self._append_line(resource, id, None)
+        self._tables[resource].remove(id)
+        self._date_companies(resource, before)
+
+    def _date_companies(self, resource: str, *versions: Body) -> None:
+        """Date the companies whose counters a write changed, if the behaviour `counters` says so.
+
+        `versions` are the record before and after the write.
+        """
+        if self.behaviours["counters"] == "moving" and resource in ("jobs", "bookings"):
+            for id in {each.get("company_id") for each in versions} - {None}:
+                if row := self._tables["companies"].rows.get(str(id)):
+                    self._put("companies", {**row.record, "updated_at": self.clock()}, None)
+
+    def _append_line(self, resource: str, written: Body | str, parent: str | None) -> None:
+        """Append a record, or the id of a deleted one, to the file, if there is one."""
+        if resource in ("jobs", "bookings"):
+            self._counted = None
+        if self._file is not None:
+            line = json.dumps([resource, written, parent], ensure_ascii=False)
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
+
+    def _open_file(self, path: Path) -> None:
+        """Read the records of a file, which is a log of writes, and open it for further writes."""
+        try:
+            # Not closed here: the store appends to it until it is closed.
+            file = self._file = path.open("a+b")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.seek(0)
+            header = file.readline()
+            if header not in (b"", _FILE_HEADER):
+                raise ValueError("it is no file of a sandbox, or of another version")
+            end = len(header)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    # A kill cut the last write.
+                    break
+                resource, written, parent = json.loads(line)
+                if isinstance(written, str):
+                    self._tables[resource].remove(written)
+                else:
+                    self._tables[resource].put(written, parent)
+                end += len(line)
+            file.truncate(end)
+        except (OSError, ValueError, KeyError) as error:
+            self.close()
+            problem, action = f"cannot be used: {error}", "or move this one away"
+            if isinstance(error, BlockingIOError):
+                problem, action = "is used by another sandbox", "or end that one"
+            raise SettingsError(
+                f"The data file {path} {problem}", action=f"Name another file, {action}."
+            ) from error
+        self.is_new = not header
+        if self.is_new:
+            file.write(_FILE_HEADER)
+        else:
+            # Another start of the same seed must not draw the ids of the first again.
+            drawn = sum(each.serial for each in self._tables.values())
+            self._random.seed(f"{self._random.random()}:{drawn}")

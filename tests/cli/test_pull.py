@@ -12,12 +12,13 @@ import duckdb
 import pytest
 
 from connector.catalog import CATALOG
-from connector.sandbox.faults import HtmlPage, TotalHuge
+from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.published_file import query
 from connector.warehouse.runs import last_runs
 from connector.warehouse.warehouse import Warehouse
+from tests.faults.network_faults import wrong_total
 from tests.support.command import COUNTS, KEY, call, start, variables
 
 NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))
@@ -100,7 +101,7 @@ def test_a_pull_warns_if_its_row_count_differs_from_the_apis_total(tmp_path: Pat
     with Sandbox(counts={"jobs": 30}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)
-        sandbox.faults.add(TotalHuge(5000), path="/api/v1/jobs", times=None)
+        sandbox.faults.add(wrong_total(5000), path="/api/v1/jobs", times=None)
         called = call(["pull", "jobs", "--json"], environ)
 
     each = called.object["resources"]["jobs"]

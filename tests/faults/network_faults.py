@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from starlette.responses import JSONResponse, Response
 
-from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.app import Fault, HttpExchange
 from connector.sandbox.server import Sandbox
 
 Edit = Callable[[dict[str, Any]], None]
@@ -33,6 +33,12 @@ class EditedResponse:
             # Not a `JSONResponse`, which refuses NaN.
             response = Response(json.dumps(document), media_type="application/json")
         await exchange.send(response)
+
+
+def wrong_total(total: float) -> EditedResponse:
+    """Return the fault of a list whose `total` and `total_pages` are this number."""
+    pages = {"total": total, "total_pages": total}
+    return EditedResponse(lambda document: document["pagination"].update(pages))
 
 
 @dataclass(frozen=True, slots=True)

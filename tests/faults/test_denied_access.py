@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connector.errors import SettingsError
-from connector.sandbox.exchange import Fault
+from connector.sandbox.app import Fault
 from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FromRequest, add_fault

@@ -11,7 +11,7 @@ import pytest
 
 from connector.client.client import Limits
 from connector.pulls import ports
-from connector.sandbox.exchange import Fault
+from connector.sandbox.app import Fault
 from connector.sandbox.faults import Drip, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.stream import UNREAD_MAX

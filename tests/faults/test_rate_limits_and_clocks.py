@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox.exchange import HttpExchange
-from connector.sandbox.request_limits import RateFigures
+from connector.sandbox.app import HttpExchange, RateFigures
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.network_faults import RateLimitRefusal

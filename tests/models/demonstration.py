@@ -14,8 +14,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.cli.demo import write_seeds
 from connector.models.publish import publish
-from connector.sandbox.random_values import USERS
-from connector.sandbox.seed import seed_store
+from connector.sandbox.seed import USERS, seed_store
 from connector.sandbox.store import Store
 from connector.settings import Settings, load_settings
 from connector.settings.folders import SEEDS_FOLDER

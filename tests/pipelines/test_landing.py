@@ -8,13 +8,13 @@ from pathlib import Path
 import dagster as dg
 
 from connector.catalog import CATALOG
-from connector.sandbox.faults import TotalHuge
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
 from connector.warehouse.schema import landing_columns
 from connector.warehouse.warehouse import Warehouse
 from pipelines.graph import KEYS
 from pipelines.landing import CHECK
+from tests.faults.network_faults import wrong_total
 from tests.pipelines.running import COUNTS, KEY, landing, make_account, materialize_resources
 
 CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], CHECK))
@@ -141,7 +141,7 @@ def test_missing_settings_fail_the_run_with_their_names(tmp_path: Path) -> None:
 def test_the_check_fails_if_rows_and_the_apis_total_differ(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 30, "leads": 3}, keys={KEY: ("*",)}) as sandbox:
         materialize_resources(make_account(sandbox.base_url, tmp_path))
-        sandbox.faults.add(TotalHuge(5000), path="/api/v1/jobs", times=None)
+        sandbox.faults.add(wrong_total(5000), path="/api/v1/jobs", times=None)
         ran = materialize_resources(make_account(sandbox.base_url, tmp_path), ["jobs", "leads"])
 
     assert {"jobs": False, "leads": True} == {n: c.passed for n, c in ran.checks.items()}

@@ -18,7 +18,7 @@ import pytest
 from connector.cli.session import RunProgress
 from connector.ledger.ledger import LeaseOwner, Ledger
 from connector.pulls import run
-from connector.sandbox.exchange import Fault
+from connector.sandbox.app import Fault
 from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
@@ -57,9 +57,7 @@ def set_undocumented_field(value: str) -> Step:
     """Return a step that makes the server add ("shown") or omit ("none") a field that the API
     does not document.
     """
-    return lambda account: object.__setattr__(
-        account.sandbox.store.behaviours, "extra_fields", value
-    )
+    return lambda account: account.sandbox.store.behaviours.update(extra_fields=value)
 
 
 def edit_records(resource_name: str, count: int = 1, **changes: Any) -> Step:

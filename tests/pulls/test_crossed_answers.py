@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse
 
-from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.app import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, HtmlPage
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, rows

@@ -9,7 +9,7 @@ import pytest
 
 from connector.pulls.reading import PullOptions
 from connector.pulls.run import pull
-from connector.sandbox.exchange import Fault
+from connector.sandbox.app import Fault
 from connector.sandbox.faults import HtmlPage, NotJson
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import ResourceRun

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import pytest
 
 from connector.pulls.outcome import PullReport
-from connector.sandbox.behaviour import Behaviours
+from connector.sandbox.behaviour import SWITCHES
 from connector.sandbox.server import Sandbox
 from tests.support.agency import COUNTS, SMALL, differences, published, pulled
 from tests.tiers import first_fast
@@ -117,20 +115,18 @@ def make_combinations() -> Iterator[dict[str, str]]:
     The combinations are drawn from one seed, so that failures can be reproduced.
     """
     chance = random.Random(20)
-    hints = get_type_hints(Behaviours)
     drawn: list[dict[str, str]] = [{} for _ in range(COMBINATIONS)]
-    for field in dataclasses.fields(Behaviours):
-        values = [v for v in get_args(hints[field.name]) if (field.name, v) != PREVENTS_SCANS]
+    for switch in SWITCHES.values():
+        values = [v for v in switch.values if (switch.name, v) != PREVENTS_SCANS]
         shares = (values * COMBINATIONS)[:COMBINATIONS]
         chance.shuffle(shares)
         for combination, value in zip(drawn, shares, strict=True):
-            combination[field.name] = value
+            combination[switch.name] = value
     yield from drawn
 
 
 def test_the_combinations_contain_every_value_of_every_behaviour() -> None:
-    hints = get_type_hints(Behaviours)
-    every = {(f.name, v) for f in dataclasses.fields(Behaviours) for v in get_args(hints[f.name])}
+    every = {(each.name, value) for each in SWITCHES.values() for value in each.values}
 
     assert every - {PREVENTS_SCANS} == {
         pair for each in make_combinations() for pair in each.items()

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
 from connector.pulls.plan import estimate_cost
-from connector.sandbox.faults import SamePage, TotalHuge
+from connector.sandbox.app import HttpExchange
 from connector.sandbox.server import Sandbox
+from tests.faults.network_faults import EditedResponse, wrong_total
 from tests.support.agency import differences, published, pulled, settings_of
 from tests.tiers import first_fast
 
 LIST = "/api/v1/candidates"
+
+
+class FirstPage:
+    """Fault of a list that has the records of page 1 on every page."""
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Send page 1 with the number of the requested page."""
+        query = dict(parse_qsl(exchange.scope["query_string"].decode()))
+        exchange.scope["query_string"] = urlencode({**query, "page": 1}).encode()
+        shown = {"page": int(query.get("page", 1)), "total": 100_000, "total_pages": 1000}
+        edit = EditedResponse(lambda document: document["pagination"].update(shown))
+        await edit.perform(exchange)
 
 
 @pytest.mark.parametrize("total", first_fast([10**12, 5_000, 1e300]))
@@ -27,7 +41,7 @@ def test_one_wrong_huge_total_costs_few_extra_requests(
         sandbox.store.remove("candidates", first)
         usual = pull_and_count_lists(sandbox, tmp_path)
         sandbox.store.remove("candidates", second)
-        sandbox.faults.add(TotalHuge(total), path=LIST, nth=nth)
+        sandbox.faults.add(wrong_total(total), path=LIST, nth=nth)
         lists = pull_and_count_lists(sandbox, tmp_path)
         found = differences(sandbox, published(tmp_path))
         last = pulled(sandbox, tmp_path, "candidates")
@@ -50,7 +64,7 @@ def test_a_permanently_huge_total_does_not_change_the_records_read(
     total: int, count: int, tmp_path: Path
 ) -> None:
     with Sandbox(counts={"candidates": count}) as sandbox:
-        sandbox.faults.add(TotalHuge(total), path=LIST, times=None)
+        sandbox.faults.add(wrong_total(total), path=LIST, times=None)
         first = pulled(sandbox, tmp_path, "candidates")
         for id in [*sandbox.store.records("candidates")][:3]:
             sandbox.store.touch("candidates", id, {"notes": "Changed"})
@@ -78,7 +92,7 @@ def test_a_list_that_repeats_the_same_page_is_reported_unreadable(
             pulled(sandbox, tmp_path, "candidates")
             for id in [*sandbox.store.records("candidates")][:3]:
                 sandbox.store.remove("candidates", id)
-        sandbox.faults.add(SamePage(), path=LIST, times=None)
+        sandbox.faults.add(FirstPage(), path=LIST, times=None)
         report = pulled(sandbox, tmp_path, "candidates")
         lists = report.resources["candidates"].lists
         sandbox.faults.clear()

@@ -13,7 +13,8 @@ from connector.client.client import Client, Limits
 from connector.client.messages import parse_json
 from connector.errors import ConnectorError, NotTheApi
 from connector.pulls.run import pull
-from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status
+from connector.sandbox.app import HttpExchange
+from connector.sandbox.faults import HtmlPage, Redirect, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import EditedResponse
 from tests.support.clock import Time, pulled, work_rows
@@ -23,6 +24,20 @@ from tests.tiers import first_fast
 CANDIDATES = "/api/v1/candidates"
 REPEAT = "Run the same command again"
 UNREAD = "SELECT id, error_code, error, failed_runs FROM sync.queue"
+
+
+class Endless:
+    """Fault of a response whose body does not end before the client disconnects."""
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Send white space until the client disconnects."""
+        response = await exchange.call_application()
+        del response.headers["content-length"]
+        await exchange.send_head(response)
+        while not exchange.is_gone:
+            await exchange.send_part(b" " * 65_536)
+            # A turn of the loop, in which the server notices that the client has gone.
+            await exchange.wait(0)
 
 
 @pytest.fixture

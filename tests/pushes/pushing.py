@@ -22,7 +22,7 @@ from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.pushes.batch import BatchReport, Decision, apply, look_up_unconfirmed_rows, resolve
 from connector.pushes.undo_report import UndoReport
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import settings_of

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from connector.ledger.push_plan import Problem
-from connector.sandbox.exchange import HttpExchange
+from connector.sandbox.app import HttpExchange
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,

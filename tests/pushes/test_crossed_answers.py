@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse
 
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.exchange import Fault, HttpExchange
-from connector.sandbox.faults import Crossed, Drop, Merged, Status
+from connector.sandbox.app import Fault, HttpExchange
+from connector.sandbox.faults import Crossed, Drop, Status
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -28,6 +28,18 @@ from tests.pushes.pushing import (
 )
 from tests.pushes.test_undo import ONE, Undoer
 from tests.support.clock import Time
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Fault of a create that stores nothing, and is answered with an existing record."""
+
+    status: int = 201
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Send the record with the natural key in the body, or the oldest."""
+        document = {"data": exchange.other_record(), "message": "The record was merged."}
+        await exchange.send(JSONResponse(document, self.status))
 
 
 @pytest.fixture

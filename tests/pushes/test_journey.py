@@ -14,7 +14,7 @@ import pytest
 
 from connector.errors import Misused
 from connector.sandbox.faults import Drop
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from tests.pushes.pushing import list_writes

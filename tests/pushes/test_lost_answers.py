@@ -9,8 +9,8 @@ from pathlib import Path
 from connector.ledger.push_plan import PushPolicy
 from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
-from connector.sandbox.exchange import Fault, HttpExchange
-from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status, Truncated
+from connector.sandbox.app import Fault, HttpExchange
+from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.network_faults import CutResponse, Where
@@ -36,7 +36,6 @@ CUTS: tuple[Where, ...] = (
 
 APPLIED: list[Fault] = [
     *(CutResponse(where, is_reset=is_reset) for where in CUTS for is_reset in (True, False)),
-    Truncated(),
     NotJson(),
     Status(500, "after"),
     Status(503, "after"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.exchange import HttpExchange
+from connector.sandbox.app import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-# Registered before the import, so that failed asserts show their values.
-pytest.register_assert_rewrite("tests.sandbox.list_switches", "tests.sandbox.write_switches")
-
-from tests.sandbox.world import COUNTS, Open, ServedSandbox, open_sandbox  # noqa: E402  # see above
+from tests.sandbox.world import COUNTS, Open, ServedSandbox, open_sandbox
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import BEHAVIOURS, behaviour_table
+from connector.sandbox.behaviour import SWITCHES, behaviour_table
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
@@ -94,9 +94,9 @@ def test_the_command_reports_ready_serves_and_exits_on_a_signal(number: signal.S
 def test_command_options_configure_the_sandbox(tmp_path: Path) -> None:
     data = tmp_path / "agency.sqlite"
     options = (*FEW, "--data", str(data), "--behaviour", "delete=message")
-    keys = ("--api-key", "all", "--api-key", "some=jobs.read,leads.read")
-    with start_sandbox(*options, *keys, "--rate-limit", "60", "--monthly-limit", "5") as one:
-        assert "forbidden" == one.total("/candidates", "some")
+    keys = ("--api-key", "all", "--api-key", "some=jobs.read,leads.read", "--api-key", "none=")
+    with start_sandbox(*options, *keys, "--rate-limit", "60", "--monthly-limit", "6") as one:
+        assert ["forbidden"] * 2 == [one.total("/candidates", key) for key in ("some", "none")]
         assert "unauthorized" == one.total("/candidates")
         jobs = httpx.get(f"{one.url}/api/v1/jobs", headers={"Authorization": "Bearer all"})
         assert "60" == jobs.headers["x-ratelimit-limit"]
@@ -113,21 +113,6 @@ def test_command_options_configure_the_sandbox(tmp_path: Path) -> None:
         assert f"{data} already has records" in err
 
 
-def test_a_key_without_scopes_is_forbidden_everywhere() -> None:
-    with start_sandbox(*FEW, "--api-key", "all", "--api-key", "none=") as one:
-        assert "forbidden" == one.total("/candidates", "none")
-        assert 25 == one.total("/candidates", "all")
-
-
-def test_a_data_file_in_use_is_rejected(tmp_path: Path) -> None:
-    data = ("--data", str(tmp_path / "agency.sqlite"))
-    with start_sandbox(*FEW, *data) as one:
-        result = CliRunner().invoke(command, ["--port", "0", *FEW, *data])
-        assert 2 == result.exit_code
-        assert "another sandbox" in result.stderr
-        assert 25 == one.total("/candidates")
-
-
 FAULTS = {
     "latency seconds=0.01": 200,
     "status status=503 when=after": 503,
@@ -135,18 +120,10 @@ FAULTS = {
     "not-json body=OK": 200,
     "drop": None,
     "drop effect=later": None,
-    "truncated": None,
     "drip seconds=0.01": 200,
     "limited reset=far": 429,
     "redirect target=http://127.0.0.1:9/ status=307": 307,
-    "late-commit seconds=60": 200,
-    "date-skew seconds=3600": 200,
     "crossed": 200,
-    "merged": 200,
-    "total-huge total=1e300": 200,
-    "same-page": 200,
-    "endless": None,
-    'wrong-rate-headers \'headers={"X-RateLimit-Remaining": "-5"}\'': 200,
 }
 
 
@@ -159,11 +136,7 @@ def test_every_fault_can_be_set_with_a_command_option() -> None:
             assert 2 == one.total("/leads")
             with suppress(httpx.TransportError):
                 found.append(None)
-                with httpx.stream("GET", f"{one.url}/api/v1/jobs", headers=KEY) as answer:
-                    # The client leaves an endless body after its first bytes.
-                    if sum(1 for _, _ in zip(answer.iter_bytes(), range(100), strict=False)) < 100:
-                        found[-1] = answer.status_code
-        assert "-5" == answer.headers["x-ratelimit-remaining"]
+                found[-1] = httpx.get(f"{one.url}/api/v1/jobs", headers=KEY).status_code
         assert 2 == one.total("/jobs")
     assert [*FAULTS.values()] == found
 
@@ -240,7 +213,7 @@ def test_an_unusable_data_file_exits_with_a_message(tmp_path: Path) -> None:
 def test_the_help_lists_every_behaviour_and_resource() -> None:
     text = CliRunner().invoke(command, ["--help"]).output
 
-    for each in BEHAVIOURS.values():
+    for each in SWITCHES.values():
         assert f"{each.name} = {' | '.join(each.values)}" in text
         assert each.about in text
     for name in CATALOG:

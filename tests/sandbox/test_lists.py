@@ -97,7 +97,7 @@ def test_every_filter_returns_only_records_with_its_value(
     expected = {id for id, each in records.items() if each[by.name] == value}
     assert expected == set(world.list_ids(path, **{by.name: value}))
     found = world.get(path, **{by.name: value}).json()["pagination"]["total"]
-    assert len(expected) == found == world.store.count(resource, {by.name: value}, type=type)
+    assert len(expected) == found
     assert 0 < found < len(records)
 
 

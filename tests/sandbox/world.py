@@ -13,7 +13,7 @@ import httpx
 from connector.catalog import CATALOG, references
 from connector.catalog.field import Kind
 from connector.catalog.resource import Declaration
-from connector.sandbox.random_values import LEAD_STATUSES, USERS
+from connector.sandbox.seed import LEAD_STATUSES, USERS
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 
 RESOURCES = ("companies", "candidates", "bookings", "leads")

@@ -17,16 +17,10 @@ from operator import attrgetter
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
-from connector.sandbox.api_answer import Rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.record_table import (
-    AnswerShape,
-    format_shown_time,
-    format_stored_time,
-    truncate_time,
-)
+from connector.sandbox.checks import Rejection, format_time
+from connector.sandbox.records import Shape
 from connector.sandbox.store import Store
 from tests.simulation.scenario import PullScenario
 
@@ -200,18 +194,15 @@ class TwinServer(SimulatedServer):
     def __init__(self, scenario: PullScenario, true_clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
         self._scenario = scenario
-        self._behaviours = Behaviours.from_values(
+        self._behaviours = Behaviours(
             {
                 "timestamp_precision": scenario.precision,
                 "content_type_items": scenario.content_type_items,
             }
         )
-        shape = AnswerShape(self.declaration, self._behaviours)
+        shape = Shape(self.declaration, self._behaviours)
         # Response of a record without values, which each version completes.
-        self._bare, self._listed = shape.detail({}, {}), tuple(shape.item({}, {}))
-        self._dates = [
-            n for n, each in self.declaration.fields.items() if each.kind is Kind.DATETIME
-        ]
+        self._bare, self._listed = shape.detail({}), tuple(shape.item({}))
         self._kind = self.declaration.record
         self._shown: dict[str, Mapping[str, Any]] = {}
         self._clock, self._chance = true_clock, chance
@@ -222,15 +213,12 @@ class TwinServer(SimulatedServer):
     def _to_stored(self, moment: object) -> object:
         """Convert a timestamp to its stored text; return other values unchanged."""
         if isinstance(moment, datetime):
-            return format_stored_time(truncate_time(moment, self._behaviours))
+            return format_time(moment, self._behaviours)
         return moment
 
     def _make_version(self, serial: int, stored: dict[str, Any]) -> TwinVersion:
         """Return a version with the detail and the list item that it shows."""
         raw = {**self._bare, **stored}
-        for name in self._dates:
-            if raw[name] is not None:
-                raw[name] = format_shown_time(raw[name], self._behaviours)
         item = self._kind({name: raw[name] for name in self._listed}, is_item=True)
         return TwinVersion(serial, stored, self._kind(raw), item)
 

@@ -14,7 +14,7 @@ from connector.ledger import journal as journal_module
 from connector.ledger.journal_records import UNFINISHED, RowRecord, Transition
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from tests.simulation.harness import BrokenPromise, Trace, Verdict, collect_failures
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.checkers import PushChecks

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import format_datetime
-from functools import cache
 from typing import Any
 
 from connector.catalog import declaration
@@ -22,11 +21,11 @@ from connector.client.fit import misfit_of_id
 from connector.client.messages import Request, Response
 from connector.errors import InDoubt, Unreachable
 from connector.ledger.journal_records import RowKey
-from connector.sandbox.api_answer import Rejection
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.checks import Rejection
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.store import Store
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, UnreadableDetail
-from tests.simulation.harness import START, LateWrite, WorldClock
+from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (
     FAR_SECONDS_MAX,
@@ -55,23 +54,6 @@ class Write:
     status: int | None = None
 
 
-@dataclass
-class _SharedStore:
-    """A store with the clock and the random source that each play sets."""
-
-    store: Store
-    random: random.Random
-    clock: list[datetime]
-
-
-@cache
-def _shared_store(behaviours: tuple[tuple[str, str], ...]) -> _SharedStore:
-    """Return the store for these behaviours, made once because making one is slow."""
-    chance, clock = random.Random(), [START]
-    store = Store(clock=lambda: clock[0], random=chance, behaviours=dict(behaviours))
-    return _SharedStore(store, chance, clock)
-
-
 class PushWorld(WorldClock):
     """The server of one play. Faults happen and other users act while `is_faulty`."""
 
@@ -91,13 +73,9 @@ class PushWorld(WorldClock):
         self._others_at: datetime | None = None
         self._names = 0
         self._others_left = scenario.others_max
-        held = _shared_store(tuple(sorted(scenario.behaviours.items())))
-        self._clock, self.store = held.clock, held.store
-        held.random.seed(seed)
-        for name in ("candidates", "leads", "content_items", "content_types"):
-            for id in self.store.records(name):
-                self.store.remove(name, id)
-        self._set_store_clock()
+        self.store = Store(
+            clock=self.server_now, random=random.Random(seed), behaviours=scenario.behaviours
+        )
         if scenario.resource == "content_items":
             self.store.insert(
                 "content_types",
@@ -111,16 +89,11 @@ class PushWorld(WorldClock):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _set_store_clock(self) -> None:
-        """Set the store's clock to the server's time."""
-        self._clock[0] = self.server_now()
-
     def pass_time(self, seconds: float) -> None:
         """Let time pass. Late writes and actions of other users happen when due."""
         end = self.now + timedelta(seconds=seconds)
         while (at := self._next_event()) is not None and at <= end:
             self.now = max(self.now, at)
-            self._set_store_clock()
             due = [each for each in self._late if each.due <= at]
             for each in due:
                 self._late.remove(each)
@@ -130,7 +103,6 @@ class PushWorld(WorldClock):
                 self._others_left -= 1
                 self._act_as_other_user()
         self.now = end
-        self._set_store_clock()
 
     def _next_event(self) -> datetime | None:
         """Return the time of the next late write or action of another user, or None."""
@@ -368,7 +340,6 @@ class PushWorld(WorldClock):
         self.pass_time(0.05 + self.chance.pause(0.2))
         if self.is_faulty and self.chance.happens(self.scenario.server_steps):
             self._step = timedelta(0) if self._step else timedelta(minutes=10)
-            self._set_store_clock()
         return not (self.is_faulty and self.chance.happens(self.scenario.read_faults))
 
     def _served_at(self) -> datetime | None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from connector.catalog.content import ContentTypeField
-from connector.sandbox.records import FIELD_TYPES
+from connector.sandbox.seed import FIELD_TYPES
 from connector.spreadsheet.mapping import map_headings
 from tests.spreadsheet.meaning.sheet import (
     check_table,

@@ -12,7 +12,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import UnknownName, WarehouseError
-from connector.sandbox.random_values import LEAD_STATUSES
+from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings

@@ -12,7 +12,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-import httpcore
+import httpx
 import pytest
 
 from connector.cli.session import RunProgress
@@ -161,11 +161,11 @@ def pull_with_refused_certificate(verify_code: int, message: str) -> Step:
     def refuse(self: object, request: object) -> None:
         error = ssl.SSLCertVerificationError(1, message)
         error.verify_code, error.verify_message = verify_code, message
-        raise httpcore.ConnectError from error
+        raise httpx.ConnectError("refused") from error
 
     def step(account: NightlyAccount) -> CommandResult:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(httpcore.AsyncConnectionPool, "handle_async_request", refuse)
+            patch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", refuse)
             return account.pull()
 
     return step

@@ -149,7 +149,8 @@ generate: install  ## write the views, audits and documents that follow from the
 bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
 	$(BIN)/python -m benchmarks
 
-site: $(SITE)/installed  ## build the website of the documents, dist/site/index.html
+site: install $(SITE)/installed  ## build the website of the documents, dist/site/index.html
+	$(BIN)/python -m generate dist/docs
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 $(SITE)/installed: requirements-site.txt

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import httpcore
+import httpx
 import pytest
 
 from connector.ledger.ledger import LeaseOwner, Ledger
@@ -118,10 +118,10 @@ def pull_with_expired_certificate(account: NightlyAccount) -> CommandResult:
     def refuse(self: object, request: object) -> None:
         error = ssl.SSLCertVerificationError(1, "expired")
         error.verify_code, error.verify_message = 10, "expired"
-        raise httpcore.ConnectError from error
+        raise httpx.ConnectError("refused") from error
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(httpcore.AsyncConnectionPool, "handle_async_request", refuse)
+        patch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", refuse)
         return account.pull()
 
 

@@ -146,7 +146,7 @@ generate: install  ## write the views, audits and documents that follow from the
 	$(BIN)/python -m generate
 
 # Takes about 12 minutes on two idle cores.
-bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
+bench: install  ## measure time and memory against scripts, for docs/SCALE.md
 	$(BIN)/python -m benchmarks
 
 site: install $(SITE)/installed  ## build the website of the documents, dist/site/index.html

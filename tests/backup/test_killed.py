@@ -23,20 +23,17 @@ from tests.support.errors import has_code
 from tests.support.kill_points import IS_ALL
 from tests.support.killable_command import CommandForkServer
 
-BACKUP_KILLS, RESTORE_KILLS = 8, 24
-"""Number of kills of each kind, without `FAULTS=all`. Few steps of a restore leave two files."""
-
 ADDRESS = "https://acme.example"
 
 
-def choose_steps(steps: int, kills: int) -> list[int]:
-    """Return the steps to kill at: all, or the last one, and random ones, mostly of renames."""
+def choose_steps(steps: int) -> list[int]:
+    """Return the steps to kill at: all, or the last one, every fifth of the renames, and others."""
     if IS_ALL:
         return [*range(1, steps + 1)]
     chance = random.Random(f"backup {SEED}")
-    last = range(max(1, steps - 40), steps + 1)
-    half = kills // 2
-    return sorted({*chance.sample(range(1, steps + 1), half), *chance.sample(last, half), steps})
+    # The last 40 steps rename the files; each state between two renames is longer than five steps.
+    renames = range(max(1, steps - 40 + chance.randrange(5)), steps, 5)
+    return sorted({*chance.sample(range(1, steps + 1), 3), *renames, steps})
 
 
 @pytest.fixture
@@ -69,7 +66,7 @@ def test_a_killed_backup_leaves_no_incomplete_backup(settings: Settings, tmp_pat
     with CommandForkServer() as server:
         status, steps = server.call(["backup", tmp_path / "first"], environ)
         assert 0 == status
-        for step in choose_steps(steps, BACKUP_KILLS):
+        for step in choose_steps(steps):
             to = tmp_path / f"killed-{step}"
             status, _ = server.call(["backup", to], environ, step)
             assert -signal.SIGKILL == status, (step, steps)
@@ -93,7 +90,7 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
     with CommandForkServer() as server:
         first = variables(ADDRESS, tmp_path / "first")
         _, steps = server.call(["restore", made.file], first)
-        for step in choose_steps(steps, RESTORE_KILLS):
+        for step in choose_steps(steps):
             environ = variables(ADDRESS, tmp_path / f"killed-{step}")
             status, _ = server.call(["restore", made.file], environ, step)
             assert -signal.SIGKILL == status, (step, steps)

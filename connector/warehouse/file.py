@@ -141,8 +141,11 @@ def _attach(path: Path, name: str, memory: str, until: float) -> Connection:
                 instance.execute(attach)
                 break
             except duckdb.Error as error:
-                if not _means_file_in_use(str(error)) or time.monotonic() >= until:
+                if not _means_file_in_use(str(error)):
                     raise
+                if time.monotonic() >= until:
+                    # If another part of this process has the file open, the error has another type.
+                    raise duckdb.IOException(str(error)) from error
             time.sleep(_RETRY_SECONDS)
         if is_new:
             path.chmod(FILE_MODE)

@@ -271,12 +271,14 @@ def _complete_table(connection: Connection, table: Table, existing: set[str] | N
         create_table(connection, table)
         return
     name = quoted(table.name)
-    for each in table.columns:
-        if each.name not in existing:
-            connection.execute(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
-            _comment(connection, name, each)
-            if each.field is not None:
-                _fill_column(connection, name, each)
+    missing = [each for each in table.columns if each.name not in existing]
+    # DuckDB cannot add a column in a transaction that has updated the table.
+    for each in missing:
+        connection.execute(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
+        _comment(connection, name, each)
+    for each in missing:
+        if each.field is not None:
+            _fill_column(connection, name, each)
 
 
 def _fill_column(connection: Connection, table: str, column: Column) -> None:

@@ -101,6 +101,7 @@ class Warehouse:
             except BaseException:
                 remove_file(draft)
                 raise
+        self._is_complete = False
         with self.connection():
             pass
 

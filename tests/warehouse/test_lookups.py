@@ -18,7 +18,7 @@ def test_a_lookup_never_finds_the_record_of_another_value(tmp_path: Path) -> Non
     with open_file(warehouse.work) as connection:
         connection.execute(
             "INSERT INTO landing.candidates BY NAME SELECT n::VARCHAR AS id, "
-            "n || '@people.example' AS email, now() AS _seen_at, 'run' AS _run_id, "
+            "n || '@people.example' AS email, now() AS _hydrated_at, 'run' AS _run_id, "
             f"'{{}}' AS _record FROM range({RECORDS}) AS numbers(n)"
         )
     with WarehouseLookups(warehouse, str.casefold) as lookups:

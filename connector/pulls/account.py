@@ -250,7 +250,10 @@ def check_folder(
             f"{LOST_WITH_STATE}",
             code="state_lost",
         )
-    if landed is None and warehouse.published.exists() and not loads_again:
+    is_lost = warehouse.is_lost or (
+        known is not None and landed is None and warehouse.published.exists()
+    )
+    if is_lost and not loads_again:
         raise WarehouseError(
             f"{warehouse.work} is missing, and the history is in it", code="work_lost"
         )

@@ -71,8 +71,9 @@ class Warehouse:
 
     @property
     def exists(self) -> bool:
-        """Return True if the work file exists."""
-        return self.work.exists()
+        """Return True if the work file exists. An empty one is as good as missing."""
+        with convert_errors(self.work):
+            return self.work.exists() and self.work.stat().st_size > 0
 
     @property
     def is_lost(self) -> bool:

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from connector.catalog import CATALOG
 from connector.state.database import Database, columns
 
 BACKUPS_KEPT = 50
@@ -202,12 +203,13 @@ class Runs:
         return found[0]["started_at"] if found else None
 
     def latest_of_resources(self) -> dict[str, tuple[str, ResourceRun]]:
-        """Return run id and result of the latest run that reached each resource."""
+        """Return run id and result of the latest run that reached each resource, in API order."""
         rows = self._database.rows(
             "SELECT r.* FROM run_resources AS r JOIN runs USING (run_id)"
             " WHERE r.outcome <> 'not_started' ORDER BY started_at, run_id"
         )
-        return {row["resource"]: (row["run_id"], _without(ResourceRun, row)) for row in rows}
+        found = {row["resource"]: (row["run_id"], _without(ResourceRun, row)) for row in rows}
+        return {name: found[name] for name in CATALOG if name in found}
 
     def resources_of(self, run_id: str) -> tuple[ResourceRun, ...]:
         """Return the results of a run."""

@@ -202,15 +202,10 @@ def load_conversions(world: ModelWorld) -> None:
     world.load_deletions("2026-03-02 09:00", leads=("gone", "pushed-and-gone"))
     world.run_sql(
         """
-        INSERT INTO push.rows (batch, number, operation, state, outcome, record_id) VALUES
-            ('b1', 2, 'convert', 'applied', 'converted', 'pushed'),
-            ('b1', 3, 'convert', 'applied', 'converted', 'pushed-and-gone'),
-            ('b1', 4, 'convert', 'rejected', 'rejected', 'open');
-        INSERT INTO push.attempts (batch, number, attempt, fate, ended_at) VALUES
-            ('b1', 2, 1, 'lost', '2026-02-10 08:00:00Z'),
-            ('b1', 2, 2, 'accepted', '2026-02-10 09:00:00Z'),
-            ('b1', 3, 1, 'accepted', '2026-02-12 09:00:00Z'),
-            ('b1', 4, 1, 'refused', NULL)
+        INSERT INTO push.rows (batch, number, operation, state, outcome, record_id, moved_at) VALUES
+            ('b1', 2, 'convert', 'done', 'converted', 'pushed', '2026-02-10 09:00:00Z'),
+            ('b1', 3, 'convert', 'done', 'converted', 'pushed-and-gone', '2026-02-12 09:00:00Z'),
+            ('b1', 4, 'convert', 'refused', 'rejected', 'open', '2026-02-12 09:00:00Z')
         """
     )
 

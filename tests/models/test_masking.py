@@ -43,14 +43,9 @@ def agency_with_person(agency: PublishingAccount) -> PublishingAccount:
     agency.insert_rows("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
     agency.insert_rows("history.candidates", {**CANDIDATE, "_version": 1})
     agency.insert_rows("leads", {"id": "l1", "email": EMAIL, "last_name": NAME})
+    texts = {"before": json.dumps(RAW), "after": json.dumps(RAW), "answer": json.dumps(PHONE)}
     agency.insert_rows("push.batches", {"batch": "b1", "file": f"{NAME}.csv"})
-    agency.insert_rows("push.attempts", {"batch": "b1", "number": 2, "body": json.dumps(RAW)})
-    agency.insert_rows(
-        "push.problems", {"batch": "b1", "number": 2, "code": "x", "received": PHONE}
-    )
-    agency.insert_rows(
-        "push.before_images", {"batch": "b1", "number": 2, "record": json.dumps(RAW)}
-    )
+    agency.insert_rows("push.rows", {"batch": "b1", "number": 2, **texts})
     return agency
 
 
@@ -87,7 +82,9 @@ def test_dropped_personal_fields_are_not_in_the_bytes_of_the_file(
         kept = set(tables[f"{schema}.candidates"])
         assert set() == kept & {*personal, "_record"}
         assert {"id", "status", "industry", "created_at"} <= kept
-    assert ["batch", "number", "step", "noted_at", "change"] == tables["push.before_images"]
+    assert {"batch", "number", "outcome", "record_id"} <= {*tables["push.rows"]}
+    assert set() == {"before", "after", "answer"} & {*tables["push.rows"]}
+    assert "file" not in tables["push.batches"]
     assert [{"n": 2}] == agency_with_person.query("SELECT count(*) AS n FROM landing.candidates")
     assert "drop" == agency_with_person.last_publication.personal
 
@@ -168,7 +165,7 @@ def test_a_left_out_field_is_in_no_table_however_a_model_computes_it(
         "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
     )
     assert "email" not in tables["landing.leads"]
-    assert "received" not in tables["push.problems"]
+    assert "answer" not in tables["push.rows"]
     assert "staging.stg_jobs" not in tables
     assert {NAME, NOTE} == {
         each
@@ -211,7 +208,7 @@ def test_leaving_out_an_unknown_column_is_rejected_with_the_nearest_name(
         ("landing.bookings", "title", True),
         ("history.candidates", "email", True),
         ("sync.events", "detail", False),
-        ("push.problems", "received", True),
+        ("push.rows", "answer", True),
         ("seeds.people", "name", False),
         ("marts.unknown", "rows", True),
         ("marts.content_news", "birthday", True),

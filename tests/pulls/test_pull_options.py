@@ -188,8 +188,13 @@ def test_verify_waits_for_a_running_pull(tmp_path: Path) -> None:
             sandbox.between = lambda store: begun.set()
             pulling = asyncio.ensure_future(pull(settings, ("candidates",)))
             await asyncio.to_thread(begun.wait)
-            await verify(settings)
-            assert pulling.done()
+            await verify(settings, ("jobs",))
             await pulling
 
         asyncio.run(pull_and_verify())
+        resources = [each.path.split("/")[3] for each in sandbox.log]
+
+    assert {"candidates", "jobs"} == {*resources}
+    assert sorted(resources) == resources, (
+        "a request of the verification came before the pull's end"
+    )

@@ -76,7 +76,7 @@ test: install  ## run the fast tests; WORKERS=N sets the number of processes
 
 # The promises of the product, tested without knowledge of its modules.
 contract: install  ## run the contract tests, a few minutes on two cores
-	$(BIN)/python -m pytest -n 4 --dist loadfile -m contract --durations 10 tests/contract
+	$(BIN)/python -m pytest -n 5 --dist worksteal -m contract --durations 10 tests/contract
 
 # Random tests draw from a new seed each time; a failed test prints the command that replays it.
 test-all: install  ## run the fast and the slow tests

@@ -1,4 +1,4 @@
-"""Writes everything that follows from the catalog anew, and says which files changed.
+"""Writes everything that follows from the catalog, and prints which files changed.
 
 With a folder, writes the pages of the website there instead: those of `docs`, and the reference.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from generate import commands, data_page, models, personal_data
+from generate import codes, commands, data_page, models, personal_data
 from generate.files import Texts
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
@@ -15,5 +15,9 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     personal_data.personal_data_page,
 )
 
-REFERENCE: tuple[Callable[[], Texts], ...] = (data_page.data_page, commands.command_reference)
+REFERENCE: tuple[Callable[[], Texts], ...] = (
+    codes.codes_page,
+    commands.command_reference,
+    data_page.data_page,
+)
 """Pages of the website that are not committed."""

@@ -462,7 +462,7 @@ class Store:
         self._date_companies(resource, before)
 
     def _date_companies(self, resource: str, *versions: Body) -> None:
-        """Date the companies whose counters a write changed, if the behaviour `counters` says so.
+        """Date the companies whose counters a write changed, with `counters=moving`.
 
         `versions` are the record before and after the write.
         """

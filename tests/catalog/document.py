@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table of a Markdown page; `section` is the number of the heading above it, such as "2.1"."""
+    """Table of a Markdown page."""
 
-    section: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -33,17 +32,15 @@ def parse_tables(page: str) -> list[Table]:
         ValueError: A row has more or fewer cells than the header.
     """
     tables: list[Table] = []
-    section, lines = "", []
+    lines: list[list[str]] = []
     for line in [*page.splitlines(), ""]:
-        heading = re.match(r"#+ (\d(?:\.\d)?)", line)
-        section = heading.group(1) if heading else section
         if line.lstrip().startswith("|"):
             lines.append([cell.strip() for cell in line.strip().strip("|").split("|")])
         elif lines:
             header, _, *rows = lines
             for row in rows:
                 if len(row) != len(header):
-                    raise ValueError(f"API {section}: a row has {len(row)} cells: {row}")
-            tables.append(Table(section, tuple(header), tuple(tuple(row) for row in rows)))
+                    raise ValueError(f"a row has {len(row)} cells: {row}")
+            tables.append(Table(tuple(header), tuple(tuple(row) for row in rows)))
             lines = []
     return tables

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from tests.contract.kit import (
@@ -145,21 +147,22 @@ def test_a_record_that_is_deleted_and_created_again_has_both_versions(account: A
     assert [] == account.differences("candidates")
 
 
-def test_a_second_pull_of_the_account_waits_or_names_the_first(account: Account) -> None:
-    process = account.start("pull", "candidates", "--full", "--quiet")
-    results: list[tuple[int, str]] = []
+def test_a_second_pull_of_the_account_waits_and_names_the_first(account: Account) -> None:
+    process, is_stopped = account.start("pull", "candidates", "--full", "--quiet"), Event()
 
-    def pull_too(forward: Forward) -> Answer:
-        second = account.start("pull", "jobs", "--quiet")
-        _, err = second.communicate(timeout=90)
-        results.append((second.returncode, err))
+    def stop(forward: Forward) -> Answer:
+        process.send_signal(signal.SIGSTOP)
+        is_stopped.set()
         return forward()
 
-    account.server.rule("GET /api/v1/candidates/*", pull_too, times=1)
+    account.server.rule("GET /api/v1/candidates/*", stop, times=1)
+    assert is_stopped.wait(60)
+    second = account.start("pull", "jobs", "--quiet")
+    _, err = second.communicate(timeout=120)
+    process.send_signal(signal.SIGCONT)
     process.communicate(timeout=120)
-    ((code, err),) = results
-    assert 0 == process.returncode
-    assert 0 == code or (1 == code and str(process.pid) in err), err
+    assert (0, 1) == (process.returncode, second.returncode)
+    assert str(process.pid) in err
     assert [] == account.differences("candidates")
 
 

@@ -123,7 +123,7 @@ def test_older_duckdb_versions_read_every_table(tmp_path: Path) -> None:
             id = list(sandbox.store.records("jobs"))[number]
             sandbox.store.update("jobs", id, {"title": f"Renamed {number}"})
             is_read = number == PULLS - 1
-            # A pull after which nobody reads needs no models.
+            # No reader opens the file of this pull, so it needs no models.
             options = {} if is_read else {"models": "off"}
             settings = load_settings({"data_dir": str(tmp_path), **options}, environ, tmp_path)
             assert "done" == asyncio.run(pull(settings, ())).outcome

@@ -156,7 +156,9 @@ def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: P
                 assert said[-1], "".join(said)
             root = next(tmp_path.rglob("pki/authorities/local/root.crt"))
             trust = ssl.create_default_context(cafile=str(root))
-            with httpx.Client(base_url=address, verify=trust) as visitor:
+            # Caddy says that it has a certificate shortly before it answers with it.
+            transport = httpx.HTTPTransport(verify=trust, retries=5)
+            with httpx.Client(base_url=address, transport=transport) as visitor:
                 assert 401 == visitor.get("/api/start").status_code
                 assert 401 == visitor.get("/", headers={"X-Remote-User": "ann"}).status_code
                 as_ann = visitor.get(

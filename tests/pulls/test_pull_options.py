@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import AccountBusy, Misused
+from connector.errors import Misused
 from connector.operations.verify import VerifyReport, verify
 from connector.pulls.ports import PullOptions
 from connector.pulls.report import PullReport
@@ -179,7 +179,7 @@ def test_verify_reports_every_difference_and_changes_nothing(tmp_path: Path) -> 
         assert 2 == pulled(sandbox, tmp_path, "candidates").requests
 
 
-def test_verify_fails_while_a_pull_runs(tmp_path: Path) -> None:
+def test_verify_waits_for_a_running_pull(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         settings = settings_of(sandbox, tmp_path)
 
@@ -188,8 +188,13 @@ def test_verify_fails_while_a_pull_runs(tmp_path: Path) -> None:
             sandbox.between = lambda store: begun.set()
             pulling = asyncio.ensure_future(pull(settings, ("candidates",)))
             await asyncio.to_thread(begun.wait)
-            with pytest.raises(AccountBusy):
-                await verify(settings)
+            await verify(settings, ("jobs",))
             await pulling
 
         asyncio.run(pull_and_verify())
+        resources = [each.path.split("/")[3] for each in sandbox.log]
+
+    assert {"candidates", "jobs"} == {*resources}
+    assert sorted(resources) == resources, (
+        "a request of the verification came before the pull's end"
+    )

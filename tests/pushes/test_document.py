@@ -11,7 +11,6 @@ from connector.pushes.options import PushOptions
 from connector.pushes.row import DOUBTS, UNANSWERED
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
-from connector.spreadsheet.problems import PROBLEMS, REMARKS, WARNINGS
 from connector.state.row import Mode, Operation, Outcome, State
 from tests.catalog.document import parse_tables
 from tests.repository import ROOT
@@ -35,15 +34,6 @@ def test_every_row_state_is_documented() -> None:
     assert [f"`{state}`" for state in get_args(State)] == [
         row["State"] for row in table.rows_as_dicts()
     ]
-
-
-def test_every_problem_code_and_warning_is_documented() -> None:
-    for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS), ("Remark", REMARKS)):
-        (table,) = (each for each in parse_tables(PAGE) if each.header[0] == heading)
-        assert [(f"`{code}`", text) for code, text in known.items()] == [
-            (f"`{row[heading].strip('`')}`", row["Meaning and cure"])
-            for row in table.rows_as_dicts()
-        ]
 
 
 def test_every_doubt_code_is_documented() -> None:

@@ -146,10 +146,11 @@ generate: install  ## write the views, audits and documents that follow from the
 	$(BIN)/python -m generate
 
 # Takes about 12 minutes on two idle cores.
-bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
+bench: install  ## measure time and memory against scripts, for docs/SCALE.md
 	$(BIN)/python -m benchmarks
 
-site: $(SITE)/installed  ## build the website of the documents, dist/site/index.html
+site: install $(SITE)/installed  ## build the website of the documents, dist/site/index.html
+	$(BIN)/python -m generate dist/docs
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 $(SITE)/installed: requirements-site.txt

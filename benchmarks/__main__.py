@@ -1,6 +1,6 @@
 """All measurements of `make bench`: `python -m benchmarks`.
 
-Prints the lines of the table of `docs/BENCHMARKS.md`. `python -m benchmarks pulls pushes` measures
+Prints the lines of the table of `docs/SCALE.md`. `python -m benchmarks pulls pushes` measures
 these topics only, and `--quick` the smallest sizes.
 """
 

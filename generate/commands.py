@@ -1,4 +1,4 @@
-"""The page of every command and option, `docs/COMMANDS.md`, from the commands themselves."""
+"""The website's page of every command and option, from the commands themselves."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 import click
 
 from connector.cli import main
-from generate.files import COMMAND, Texts
+from generate.files import Texts
 from generate.json_fields import JSON_FIELDS
 
-_HEAD = f"""# Commands
+_HEAD = """# Commands
 
 For everyone who uses the terminal. Look up here each command and option, as `--help` shows them.
-`{COMMAND}` writes this page from the code. [Errors](ERRORS.md) explains the exit statuses.
+[Errors](ERRORS.md) explains the exit statuses.
 """
 
 
 def command_reference() -> Texts:
-    """Return `docs/COMMANDS.md`."""
+    """Return the page."""
     parts = [
         _HEAD,
         *(

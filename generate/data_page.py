@@ -1,4 +1,4 @@
-"""`docs/DATA.md`: every table and column of a published file with its type and its meaning."""
+"""The website's page of every table and column of a published file, with its type and meaning."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ view for each content type, `content_` and its slug, with a column for each fiel
 
 
 def data_page() -> Texts:
-    """Return `docs/DATA.md` with the current tables, columns and descriptions."""
+    """Return the page with the current tables, columns and descriptions."""
     project = load_project()
     columns = describe(project)
     abouts = {str(each): each.about for each in declared_tables()}

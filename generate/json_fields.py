@@ -1,4 +1,4 @@
-"""The fields of each command's `--json` object, for `docs/COMMANDS.md`.
+"""The fields of each command's `--json` object, for the page of commands.
 
 A test compares the list with the output.
 

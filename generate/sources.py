@@ -1,10 +1,10 @@
-"""All that is written from the catalog, in an order in which each finds what it needs."""
+"""All that is written from the catalog, and the pages that only the website has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from generate import commands, data_page, documents, models
+from generate import commands, data_page, models, personal_data
 from generate.files import Texts
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
@@ -12,8 +12,8 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     models.staging_views,
     models.yaml_descriptions,
     models.queries_per_resource,
-    documents.api_page,
-    documents.personal_data_page,
-    data_page.data_page,
-    commands.command_reference,
+    personal_data.personal_data_page,
 )
+
+REFERENCE: tuple[Callable[[], Texts], ...] = (data_page.data_page, commands.command_reference)
+"""Pages of the website that are not committed."""

@@ -5,7 +5,7 @@ retries, in a separate run. Dask gives the step of a lost worker to another work
 continues from what was loaded.
 
 Needs the extra `distributed`, so no other module imports this one. Load it instead of
-`pipelines.definitions` (docs/DISTRIBUTED.md).
+`pipelines.definitions` (docs/SCALE.md).
 """
 
 # Annotations are not postponed here: Dagster reads those of an op at import.

@@ -24,8 +24,8 @@ from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 
-SHARED_FIXTURES = re.compile(r"tests/(publishing/marts|report)/")
-"""Folders with session fixtures that take seconds: building models, drawing charts."""
+SHARED_FIXTURES = re.compile(r"tests/models/marts/test_(month|descriptions|history)")
+"""Files that share the simulated month, which takes half a minute to build."""
 
 _prepare = Warehouse.prepare
 
@@ -58,9 +58,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def work_unit(nodeid: str) -> str:
-    """Return the group of tests that one worker runs: a file, or a folder with shared fixtures."""
-    folder = SHARED_FIXTURES.match(nodeid)
-    return folder[0] if folder else nodeid.split("::", 1)[0]
+    """Return the group of tests that one worker runs: a file, or files with a shared fixture."""
+    is_shared = SHARED_FIXTURES.match(nodeid)
+    return SHARED_FIXTURES.pattern if is_shared else nodeid.split("::", 1)[0]
 
 
 @pytest.hookimpl(optionalhook=True)

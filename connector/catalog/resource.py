@@ -1,8 +1,8 @@
 """Declaration of a resource: its address, operations, fields, rules and lists.
 
-A declaration reads like the table of the API documentation (`docs/API.md`). It is the only place
-that defines a field, a type, an allowed value, a rule, a sort order or the shape of a list. The
-client's types, the landing tables, the checks of a spreadsheet and the sandbox derive from it.
+A declaration is the only place that defines a field, a type, an allowed value, a rule, a sort order
+or the shape of a list. The client's types, the landing tables, the checks of a spreadsheet and the
+sandbox derive from it.
 
     class Company(
         Resource,
@@ -200,7 +200,7 @@ class Declaration:
 
     Attributes:
         name: Name of the resource everywhere (command, table, asset).
-        section: Section of the API documentation.
+        section: Section of `docs/API_NOTES.md`.
         path: Path after `/api/v1`. May contain `{type}`, the slug or id of a record of `parent`.
         echoes: Fields in the response to an operation, if fewer than in a detail (API 4.7).
         converted_status: Status that only a converted record has (API 3.5).

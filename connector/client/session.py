@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import certifi
-import httpcore
+import httpx
 from pydantic import SecretStr
 
 from connector.client.messages import Request, Response, doubt_error, parse_json
@@ -47,20 +47,15 @@ CONNECT_SECONDS_MAX = 10.0
 HEADERS_MAX = 200
 """More header lines than this are not an answer of this API."""
 
-_HEADERS = (
-    ("Accept", "application/json"),
-    ("Accept-Encoding", "gzip"),
-    ("Content-Type", "application/json"),  # With every request (API 5.1).
-    ("User-Agent", "recruitment-connector"),
-)
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip",
+    "Content-Type": "application/json",  # With every request (API 5.1).
+    "User-Agent": "recruitment-connector",
+}
 
-_FAILURES = (
-    httpcore.TimeoutException,
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    OSError,  # httpcore passes errors of an established TLS connection on as they are.
-)
+# Errors of an established TLS connection arrive as they are.
+_FAILURES = (httpx.TransportError, OSError)
 
 
 def _silence_transport_logs() -> None:
@@ -105,27 +100,29 @@ class HttpSession:
         ca_file: Path | None = None,
         proxy: str | None = None,
     ) -> None:
-        self._base, self._key = urlsplit(base_url), key
-        self._host = (self._base.hostname or "").encode("idna")
+        self._base_url, self._key = httpx.URL(base_url), key
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._is_closed = False
         # The transport of httpx without its client: redirects, cookies, proxies of the environment
-        # and authentication are impossible instead of turned off, and a request costs half.
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=_create_ssl_context(ca_file),
-            # httpcore loses the place of a request that is cancelled while it waits for a
-            # connection (encode/httpcore#1093). So none ever waits in its pool.
-            max_connections=None,
-            max_keepalive_connections=count,
-            keepalive_expiry=IDLE_SECONDS_MAX,
+        # and authentication are impossible instead of turned off.
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=_create_ssl_context(ca_file),
+            # The pool loses the place of a request that is cancelled while it waits for a
+            # connection (encode/httpcore#1093). So none ever waits in it.
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=count,
+                keepalive_expiry=IDLE_SECONDS_MAX,
+            ),
             # What is not encrypted never goes through a proxy, which would see the key.
-            proxy=httpcore.Proxy(proxy) if proxy and self._base.scheme == "https" else None,
+            proxy=proxy if proxy and self._base_url.scheme == "https" else None,
+            trust_env=False,
         )
 
     async def aclose(self) -> None:
         """Close the connections. A closed session cannot be used again."""
         self._is_closed = True
-        await self._pool.aclose()
+        await self._transport.aclose()
 
     async def exchange(self, request: Request) -> Response:
         """Send the request once and return the answer, with any status.
@@ -148,7 +145,7 @@ class HttpSession:
                 raise
             raise doubt_error(request, error) from None
         except _FAILURES as error:
-            if isinstance(error, httpcore.LocalProtocolError) and not attempt.has_sent_headers:
+            if isinstance(error, httpx.LocalProtocolError) and not attempt.has_sent_headers:
                 reason = f"{request.method_and_path} cannot be sent: {self._mask(str(error))}"
                 raise Misused(reason) from None
             if not attempt.has_begun:
@@ -159,59 +156,47 @@ class HttpSession:
 
     async def _send(self, request: Request, attempt: _Attempt) -> Response:
         """Send the request and read the answer. Raises `AnswerTooLarge` beyond the limits."""
-        answer = await self._pool.handle_async_request(self._build(request, attempt))
+        answer = await self._transport.handle_async_request(self._build(request, attempt))
         try:
-            if len(answer.headers) > HEADERS_MAX:
+            if len(answer.headers.raw) > HEADERS_MAX:
                 raise AnswerTooLarge(
                     request.method_and_path, f"answered with more than {HEADERS_MAX} headers"
                 )
-            headers = _join_headers(answer.headers)
+            headers = dict(answer.headers)
             encoding = headers.get("content-encoding", "")
-            body = await read_body(answer.aiter_stream(), encoding, self._body_bytes_max)
+            body = await read_body(answer.aiter_raw(), encoding, self._body_bytes_max)
         except OverflowError as error:
             raise AnswerTooLarge(request.method_and_path, f"answered with {error}") from None
         except ValueError as error:
             raise UnreadableAnswer(request.method_and_path, f"answered with {error}") from None
         finally:
             await answer.aclose()
-        return self._without_key(Response(answer.status, headers, body))
+        return self._without_key(Response(answer.status_code, headers, body))
 
-    def _build(self, request: Request, attempt: _Attempt) -> httpcore.Request:
-        """Return the request as httpcore sends it; `attempt` follows its progress."""
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        # Two steps have this limit. httpcore closes the socket after a step that takes too long,
-        # but not if the deadline interrupts a TLS handshake.
+    def _build(self, request: Request, attempt: _Attempt) -> httpx.Request:
+        """Return the request for the transport; `attempt` follows its progress."""
+        # Two steps have this limit. The socket is closed after a step that takes too long, but not
+        # if the deadline interrupts a TLS handshake.
         connect_seconds = min(CONNECT_SECONDS_MAX, self._deadline_seconds / 2)
-        path = f"{self._base.path.rstrip('/')}{request.path}{query}"
-        headers = [
-            ("Host", self._base.netloc),
-            *_HEADERS,
-            ("Authorization", f"Bearer {self._key.get_secret_value()}"),
-        ]
-        if request.body is not None or request.method == "POST":
-            headers.append(("Content-Length", str(len(request.body or b""))))
-        return httpcore.Request(
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        path = f"{self._base_url.path.rstrip('/')}{request.path}{query}"
+        return httpx.Request(
             request.method,
-            httpcore.URL(
-                scheme=self._base.scheme.encode(),
-                host=self._host,
-                port=self._base.port,
-                target=path.encode(),
-            ),
-            headers=headers,
+            self._base_url.copy_with(raw_path=path.encode()),
+            headers={**_HEADERS, "Authorization": f"Bearer {self._key.get_secret_value()}"},
             content=request.body,
             extensions={"trace": attempt.trace, "timeout": {"connect": connect_seconds}},
         )
 
     def _unreachable(self, error: Exception) -> Unreachable:
         """Return the error for an address that was not reached, with the cause as its code."""
-        code, reason = _cause(error, self._base.hostname or "")
+        code, reason = _cause(error, self._base_url.host)
         reason = reason or self._describe(error, "no connection")
-        return Unreachable(f"{self._base.geturl()} cannot be reached: {reason}", code=code)
+        return Unreachable(f"{self._base_url} cannot be reached: {reason}", code=code)
 
     def _describe(self, error: Exception, missing: str) -> str:
         """Return the error in a few words; `missing` names what did not arrive in time."""
-        if isinstance(error, TimeoutError | httpcore.TimeoutException):
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
             return f"{missing} in time, of {self._deadline_seconds:g} s"
         return self._mask(str(error)) or type(error).__name__
 
@@ -235,7 +220,7 @@ class HttpSession:
 
 
 class _Attempt:
-    """Progress of one attempt, by the trace of httpcore.
+    """Progress of one attempt, by the trace of httpx.
 
     `has_begun` is False as long as certainly no byte of the request was sent. A tunnel through a
     proxy is a request of its own, and no part of the attempt.
@@ -244,20 +229,11 @@ class _Attempt:
     has_begun = has_sent_headers = False
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Record one step. httpcore calls this before and after each step."""
+        """Record one step. httpx calls this before and after each step."""
         if event == "http11.send_request_headers.started":
             self.has_begun |= info["request"].method != b"CONNECT"
         elif event == "http11.send_request_headers.complete":
             self.has_sent_headers = self.has_begun
-
-
-def _join_headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers by their names in lower case; repeated ones are joined."""
-    joined: dict[str, str] = {}
-    for raw_name, raw_value in raw:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode(errors="replace")
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
-    return joined
 
 
 async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) -> bytes:
@@ -300,7 +276,9 @@ def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | No
     """Return a code and a text for the cause of a failed connection; None where it has none."""
     while error is not None:
         match error:
-            case httpcore.ProxyError():
+            case TimeoutError() | httpx.TimeoutException():
+                break  # What was under way then is not the cause.
+            case httpx.ProxyError():
                 return "proxy_refused", f"the proxy refused: {error}"
             case ssl.SSLCertVerificationError():
                 return _certificate_fault(error, host)

@@ -25,7 +25,7 @@ def find_registry_hosts(file: TextFile) -> Iterator[str]:
 def test_no_file_names_a_package_registry_host() -> None:
     files = Repository(ROOT).files
 
-    assert {"pyproject.toml", "docs/API.md", ".ci/run"} <= {file.path for file in files}
+    assert {"pyproject.toml", "docs/API_NOTES.md", ".ci/run"} <= {file.path for file in files}
     assert [] == [host for file in files for host in find_registry_hosts(file)]
 
 

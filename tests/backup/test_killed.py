@@ -23,20 +23,17 @@ from tests.support.errors import has_code
 from tests.support.kill_points import IS_ALL
 from tests.support.killable_command import CommandForkServer
 
-KILLS = 25
-"""Number of kills of each kind, without `FAULTS=all`."""
-
 ADDRESS = "https://acme.example"
 
 
 def choose_steps(steps: int) -> list[int]:
-    """Return the steps to kill at: all, or the last one, and random ones, mostly of renames."""
+    """Return the steps to kill at: all, or the last one, every fifth of the renames, and others."""
     if IS_ALL:
         return [*range(1, steps + 1)]
     chance = random.Random(f"backup {SEED}")
-    last = range(max(1, steps - 40), steps + 1)
-    half = KILLS // 2
-    return sorted({*chance.sample(range(1, steps + 1), half), *chance.sample(last, half), steps})
+    # The last 40 steps rename the files; each state between two renames is longer than five steps.
+    renames = range(max(1, steps - 40 + chance.randrange(5)), steps, 5)
+    return sorted({*chance.sample(range(1, steps + 1), 3), *renames, steps})
 
 
 @pytest.fixture

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-API_DOCUMENT = Path(__file__).parents[2] / "docs" / "API.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +47,3 @@ def parse_tables(page: str) -> list[Table]:
             tables.append(Table(section, tuple(header), tuple(tuple(row) for row in rows)))
             lines = []
     return tables
-
-
-def find_table(tables: list[Table], section: str, *first_headings: str) -> Table:
-    """Return the only table of the section whose header begins with these headings."""
-    (found,) = (
-        t
-        for t in tables
-        if t.section == section and t.header[: len(first_headings)] == first_headings
-    )
-    return found

@@ -1,4 +1,4 @@
-"""The `--json` object of every command has the fields that docs/COMMANDS.md lists."""
+"""The `--json` object of every command has the documented fields."""
 
 from __future__ import annotations
 

@@ -69,12 +69,18 @@ def test_a_certificate_of_another_host_is_refused() -> None:
 
 def test_a_port_without_tls_is_named() -> None:
     async def act() -> None:
-        async with Peer(found) as peer:
-            async with make_client(peer.base_url.replace("http:", "https:")) as client:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1_000)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with make_client(f"https://127.0.0.1:{port}") as client:
                 with pytest.raises(Unreachable, match="does not answer with TLS") as caught:
                     await client.detail("jobs", "5d1c")
-            assert "no_tls" == caught.value.code
-            assert "port" in caught.value.action
+        assert "no_tls" == caught.value.code
+        assert "port" in caught.value.action
 
     asyncio.run(act())
 

@@ -99,7 +99,7 @@ def models(built: World, tmp_path: Path) -> Account:
     return Account(built.server, tmp_path, CONNECTOR_MODELS="on")
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+@pytest.mark.parametrize("mode", [0o600, 0o644])
 def test_the_file_keeps_the_mode_that_the_operator_gave_it(account: Account, mode: int) -> None:
     account.published.chmod(mode)
     account.server.api("PUT", f"/jobs/{account.server.ids('jobs')[0]}", title="Changed")

@@ -43,43 +43,46 @@ def test_a_quiet_resource_needs_two_requests(account: Account) -> None:
     assert 2 * len(FIELD) == len(account.server.log) == report["requests"]
 
 
-@pytest.mark.parametrize("resource", FIELD)
-def test_an_edit_is_loaded_with_its_page_and_its_detail(account: Account, resource: str) -> None:
-    id = account.server.ids(resource)[0]
-    account.server.api("PUT", f"/{resource}/{id}", **FIELD[resource])
-    found = account.pull(resource)["resources"][resource]
-    assert (1, 0) == (found["changed"], found["new"])
-    assert found["requests"] <= 3
-    assert [] == account.differences(resource)
+def test_an_edit_is_loaded_with_its_page_and_its_detail(account: Account) -> None:
+    for resource, fields in FIELD.items():
+        id = account.server.ids(resource)[0]
+        account.server.api("PUT", f"/{resource}/{id}", **fields)
+    for name, found in account.pull(*FIELD)["resources"].items():
+        assert (1, 0) == (found["changed"], found["new"]), name
+        assert found["requests"] <= 3, name
+    assert [] == account.differences(*FIELD)
 
 
-@pytest.mark.parametrize("resource", FIELD)
-def test_a_deletion_is_loaded(account: Account, resource: str) -> None:
-    id = account.server.ids(resource)[1]
-    account.server.api("DELETE", f"/{resource}/{id}")
-    assert 1 == account.pull(resource)["resources"][resource]["deleted"]
-    assert [] == account.differences(resource)
-    (row,) = account.rows(f"SELECT * FROM landing.{resource} WHERE id = ?", id)
-    assert row["_deleted_at"] is not None
+def test_a_deletion_is_loaded(account: Account) -> None:
+    ids = {resource: account.server.ids(resource)[1] for resource in FIELD}
+    for resource, id in ids.items():
+        account.server.api("DELETE", f"/{resource}/{id}")
+    found = account.pull(*FIELD)["resources"]
+    assert dict.fromkeys(FIELD, 1) == {name: each["deleted"] for name, each in found.items()}
+    assert [] == account.differences(*FIELD)
+    for resource, id in ids.items():
+        (row,) = account.rows(f"SELECT * FROM landing.{resource} WHERE id = ?", id)
+        assert row["_deleted_at"] is not None
 
 
-@pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "leads"])
-def test_a_created_record_is_loaded(account: Account, resource: str) -> None:
-    first = account.server.api("GET", f"/{resource}/{account.server.ids(resource)[0]}")
+def test_a_created_record_is_loaded(account: Account) -> None:
     kept = {
-        "jobs": ("title", "location", "description"),
-        "candidates": ("first_name", "last_name"),
+        "jobs": ("title", "location", "description", "employment_type"),
+        "candidates": ("first_name", "last_name", "employment_type"),
         "companies": ("name",),
         "leads": ("first_name", "last_name", "lead_status_id"),
-    }[resource]
-    fields = {name: first[name] for name in kept}
-    if resource in ("jobs", "candidates"):
-        fields["employment_type"] = "permanent"
-    if resource != "jobs":
-        fields["email"] = "created@people.example"
-    account.server.api("POST", f"/{resource}", **fields)
-    assert 1 == account.pull(resource)["resources"][resource]["new"]
-    assert [] == account.differences(resource)
+    }
+    for resource, names in kept.items():
+        first = account.server.api("GET", f"/{resource}/{account.server.ids(resource)[0]}")
+        fields = {name: first[name] for name in names}
+        if "employment_type" in names:
+            fields["employment_type"] = "permanent"
+        if resource != "jobs":
+            fields["email"] = "created@people.example"
+        account.server.api("POST", f"/{resource}", **fields)
+    found = account.pull(*kept)["resources"]
+    assert dict.fromkeys(kept, 1) == {name: each["new"] for name, each in found.items()}
+    assert [] == account.differences(*kept)
 
 
 def test_several_edits_and_a_deletion_together_are_exact(account: Account) -> None:
@@ -123,9 +126,9 @@ def test_other_servers_are_copied_exactly(
             assert [] == account.differences("candidates")
 
 
-@pytest.mark.parametrize("path", ["GET /api/v1/candidates[?]*", "GET /api/v1/candidates/*"])
-@pytest.mark.parametrize("fault", [
-    truncated, status(502), status(429, retry_after=0),
+@pytest.mark.parametrize(("fault", "path"), [
+    (truncated, "GET /api/v1/candidates[?]*"), (status(502), "GET /api/v1/candidates/*"),
+    (status(429, retry_after=0), "GET /api/v1/candidates[?]*"),
 ], ids=["truncated", "502", "429"])  # fmt: skip
 def test_an_answer_that_fails_once_is_requested_again(
     account: Account, fault: Callable[[Forward], Answer | None], path: str
@@ -252,7 +255,7 @@ def test_a_wrong_total_is_never_reported_as_verified_when_the_copy_differs(
     assert not (found["proven"] and account.differences("candidates")), result.text
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"data": {}}'])
+@pytest.mark.parametrize("body", [b"", b'{"data": {}}'])
 def test_an_answer_of_another_form_is_no_record(account: Account, body: bytes) -> None:
     id = account.server.ids("candidates")[2]
     account.server.api("PUT", f"/candidates/{id}", city="Leeds")

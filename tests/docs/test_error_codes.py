@@ -28,7 +28,7 @@ from connector.errors import (
     UnknownName,
     ValidationFailed,
 )
-from tests.catalog.document import API_DOCUMENT, find_table, list_quoted_words, parse_tables
+from tests.catalog.document import list_quoted_words, parse_tables
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
@@ -117,26 +117,6 @@ def test_composed_actions_are_documented_by_an_example() -> None:
     composed = [e for e in find_error_classes() if "__init__" in vars(e) and e not in plain]
 
     assert set(EXAMPLES) == set(composed)
-
-
-def test_every_error_status_of_the_api_has_an_error_class() -> None:
-    rows = find_table(
-        parse_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status"
-    ).rows_as_dicts()
-    statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
-
-    def find_names(status: str) -> list[str]:
-        marks = (status, "5xx") if status.startswith("5") else (status,)
-        return [c.__name__ for c in find_error_classes() if (c.__doc__ or "").startswith(marks)]
-
-    assert {
-        "401": ["Unauthorized"],
-        "403": ["Forbidden"],
-        "404": ["NotFound"],
-        "422": ["ValidationFailed"],
-        "429": ["RateLimited"],
-        "500": ["ServerFailed"],
-    } == {status: find_names(status) for status in statuses if status != "400"}
 
 
 def test_the_errors_page_explains_every_exit_status() -> None:

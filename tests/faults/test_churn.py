@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections import Counter
 from pathlib import Path
@@ -14,20 +13,11 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.support.agency import differences, published
 from tests.support.clock import Time, pulled
-from tests.tiers import first_fast
 
 ACCEPTED = PullOptions(accepts_deletes=True)
 """More records are deleted than a pull deletes without consent."""
 
 COUNTS = {"later pull": 104, "first load": 130}
-
-CASES = [
-    *itertools.product(
-        ["later pull"], ["microseconds", "milliseconds", "seconds"], ["stable", "random"]
-    ),
-    # Hundreds of requests with a change between every two of them: the hardest of the six.
-    ("first load", "seconds", "random"),
-]
 
 
 class CandidateChanges:
@@ -50,19 +40,20 @@ class CandidateChanges:
         store.create("candidates", {**person, "email": email})
 
 
-@pytest.mark.parametrize(("when", "precision", "ties"), first_fast(CASES))
+@pytest.mark.parametrize("when", [*COUNTS])
 def test_a_pull_without_changes_is_exact_after_pulls_during_changes(
-    tmp_path: Path, when: str, precision: str, ties: str
+    tmp_path: Path, when: str
 ) -> None:
     time = Time()
-    behaviours = {"timestamp_precision": precision, "ties": ties}
+    # Many equal timestamps in a random order are the hardest; the simulations have the others.
+    behaviours = {"timestamp_precision": "seconds", "ties": "random"}
     with Sandbox(
         counts={"candidates": COUNTS[when]}, clock=time.server_now, behaviours=behaviours
     ) as sandbox:
         if when == "later pull":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
             time.pass_minutes(10)
-        churn = CandidateChanges(seed=len(precision + ties))
+        churn = CandidateChanges(seed=13)
         if when == "later pull":
             for _ in range(10):
                 churn(sandbox.store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import get_args
 
@@ -55,8 +56,9 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
         assert 0 == count_deleted_candidates(tmp_path)
 
 
-@pytest.mark.parametrize("is_reset", first_fast([True, False]), ids=["reset", "closed"])
-@pytest.mark.parametrize("where", first_fast(get_args(Where), 2))
+@pytest.mark.parametrize(
+    ("where", "is_reset"), first_fast([*zip(get_args(Where), cycle((True, False)))], 2)
+)
 def test_reads_with_lost_responses_are_repeated(
     tmp_path: Path, where: Where, is_reset: bool
 ) -> None:
@@ -102,8 +104,9 @@ FOREIGN: Mapping[str, Fault] = {
 """Successful responses that this API does not send."""
 
 
-@pytest.mark.parametrize("path", first_fast([LISTS, DETAILS]), ids=["list", "detail"])
-@pytest.mark.parametrize("variant", first_fast([*FOREIGN], 2))
+@pytest.mark.parametrize(
+    ("variant", "path"), first_fast([*zip(FOREIGN, cycle((LISTS, DETAILS)))], 2)
+)
 def test_200_responses_of_other_servers_change_nothing(
     tmp_path: Path, variant: str, path: str
 ) -> None:

@@ -497,7 +497,7 @@ def axe_script() -> str:
     return (Path(module.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("view", [(390, "dark"), (1200, "light"), (1200, "dark")])
+@pytest.mark.parametrize("view", [(390, "dark"), (1200, "light")])
 def test_the_page_is_accessible_and_fits_its_width(
     browser: Browser,
     sandbox: Sandbox,

@@ -18,7 +18,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.catalog import CATALOG
 from connector.cli import COMMANDS
 from connector.pushes.report import ORDER
 from connector.sandbox.server import Sandbox
@@ -178,7 +177,7 @@ def test_every_command_of_the_readme_is_tested() -> None:
     assert set() == {command for each in sessions for command in each} - known
 
 
-def test_the_architecture_page_names_every_package_and_resource() -> None:
+def test_the_architecture_page_names_every_package() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
     named = set(re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", page))
     faces = (ROOT / "connector").glob("*/__init__.py")
@@ -186,8 +185,6 @@ def test_the_architecture_page_names_every_package_and_resource() -> None:
 
     assert set() == rooms - named
     assert all((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file() for room in named), named
-    document = (ROOT / "docs" / "API.md").read_text()
-    assert all(each.path in document for each in CATALOG.values())
 
 
 @pytest.fixture(scope="module")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 import pytest
 
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, Open, ServedSandbox
 from tests.support.clock import Clock
 
-SCOPES = sorted({each.scope for each in CATALOG.values()})
+SCOPES = sorted({f"{each.scope}.{verb}" for each in CATALOG.values() for verb in ("read", "write")})
 HEADERS = ("date", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 REQUESTS = [
     (name, method, path + suffix)
@@ -50,24 +48,17 @@ def test_a_missing_or_invalid_key_gives_401(world: ServedSandbox, header: str | 
             assert (401, "unauthorized") == (answer.status_code, answer.json()["error"])
 
 
-@pytest.mark.parametrize(("resource", "method", "path"), REQUESTS)
-def test_each_operation_requires_its_own_scope(
-    open_world: Open, resource: str, method: str, path: str
-) -> None:
-    verb = "read" if method == "GET" else "write"
-    own = f"{CATALOG[resource].scope}.{verb}"
-    rest = {f"{s}.{v}" for s in SCOPES for v in ("read", "write")} - {own}
-    keys = {"own": (own,), "rest": tuple(rest)}
+def test_each_operation_requires_its_own_scope(open_world: Open) -> None:
+    keys: dict[str, tuple[str, ...]] = {own: (own,) for own in SCOPES}
+    keys |= {f"not {own}": tuple({*SCOPES} - {own}) for own in SCOPES}
     world = open_world(counts={"content_types": 1}, keys=keys)
-
-    refused = world.call(method, path, headers=make_key_header("rest"), json={})
-    assert (403, "forbidden") == (refused.status_code, refused.json()["error"])
-    assert own in refused.json()["message"]
-    assert world.call(method, path, headers=make_key_header("own"), json={}).status_code in (
-        200,
-        404,
-        422,
-    )
+    for resource, method, path in REQUESTS:
+        own = f"{CATALOG[resource].scope}.{'read' if method == 'GET' else 'write'}"
+        refused = world.call(method, path, headers=make_key_header(f"not {own}"), json={})
+        assert (403, "forbidden") == (refused.status_code, refused.json()["error"])
+        assert own in refused.json()["message"]
+        answer = world.call(method, path, headers=make_key_header(own), json={})
+        assert answer.status_code in (200, 404, 422)
 
 
 def test_the_first_configured_key_is_the_default_key(open_world: Open) -> None:
@@ -100,13 +91,6 @@ def test_a_head_response_has_no_body(world: ServedSandbox) -> None:
 
     assert (200, b"") == (answer.status_code, answer.content)
     assert str(len(world.get("/jobs").content)) == answer.headers["content-length"]
-
-
-def test_the_date_header_is_the_time_of_the_server(world: ServedSandbox) -> None:
-    before = datetime.now(UTC).replace(microsecond=0)
-    date = parsedate_to_datetime(world.get("/jobs").headers["date"])
-
-    assert before <= date <= datetime.now(UTC)
 
 
 def test_the_rate_limit_window_is_the_minute_of_the_clock(open_world: Open) -> None:
@@ -200,15 +184,6 @@ def test_an_internal_error_gives_500_and_is_raised_on_exit() -> None:
             assert [200, 500] == [each.status_code for each in answers]
             assert ["error", "message"] == list(answers[1].json())
             assert all(name in answers[1].headers for name in HEADERS)
-
-
-def test_a_port_in_use_is_rejected_with_a_message(world: ServedSandbox) -> None:
-    port = httpx.URL(world.sandbox.base_url).port
-    assert port is not None
-
-    with pytest.raises(ConnectorError, match=str(port)) as error, Sandbox(port=port):
-        pass
-    assert "another port" in error.value.action
 
 
 def test_a_stopped_sandbox_is_unreachable_until_it_starts_again(open_world: Open) -> None:

@@ -200,16 +200,6 @@ def test_wrong_usage_exits_with_2_and_the_allowed_values(
     assert expected in result.stderr
 
 
-def test_an_unusable_data_file_exits_with_a_message(tmp_path: Path) -> None:
-    path = tmp_path / "letter.txt"
-    path.write_text("Dear reader, " * 100)
-
-    result = CliRunner().invoke(command, ["--port", "0", "--data", str(path)])
-
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert str(path) in result.stderr
-
-
 def test_the_help_lists_every_behaviour_and_resource() -> None:
     text = CliRunner().invoke(command, ["--help"]).output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.catalog import CATALOG
-from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, Open, ServedSandbox
+from tests.sandbox.world import ABSENT_ID, CHANGEABLE, CREATABLE, FEW, Open, ServedSandbox
 
 
 @pytest.mark.parametrize("resource", CATALOG)
@@ -54,7 +54,7 @@ def test_an_unknown_id_gives_404(world: ServedSandbox, resource: str, method: st
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_a_record_can_be_created_read_updated_and_deleted(open_world: Open, resource: str) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
     path = world.list_path(resource)
     declaration = CATALOG[resource]
     full = [each.name for each in declaration.detail_fields]
@@ -80,7 +80,7 @@ def test_a_record_can_be_created_read_updated_and_deleted(open_world: Open, reso
 
 @pytest.mark.parametrize("resource", CREATABLE)
 def test_every_accepted_field_is_stored(open_world: Open, resource: str) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
     path = world.list_path(resource)
     sent = world.full_body(resource)
     id = world.call("POST", path, json=sent).json()["data"]["id"]
@@ -110,7 +110,7 @@ def assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_an_update_keeps_the_fields_it_does_not_contain(open_world: Open, resource: str) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
     path = world.list_path(resource)
     id = world.list_ids(path)[3]
     before = world.store.records(resource)[id]
@@ -126,22 +126,8 @@ def test_an_update_keeps_the_fields_it_does_not_contain(open_world: Open, resour
     assert before["updated_at"] < after["updated_at"]
 
 
-def test_a_converted_lead_becomes_active_and_stays_in_the_list(open_world: Open) -> None:
-    world = open_world(counts=COUNTS)
-    id = world.list_ids("/leads")[0]
-
-    answer = world.call("POST", f"/leads/{id}/convert")
-
-    assert 200 == answer.status_code
-    data = answer.json()["data"]
-    assert (id, "active") == (data["id"], data["status"])
-    assert data["converted_at"] == data["updated_at"]
-    assert answer.json()["message"]
-    assert 404 == world.call("POST", f"/leads/{ABSENT_ID}/convert").status_code
-
-
 def test_content_items_are_found_by_slug_and_id_of_their_type(open_world: Open) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
     type = next(iter(world.store.records("content_types").values()))
 
     assert world.list_ids(f"/content/{type['id']}") == world.list_ids(f"/content/{type['slug']}")
@@ -173,7 +159,7 @@ def test_content_types_are_read_only(world: ServedSandbox) -> None:
 
 
 def test_the_server_fills_in_fields_that_clients_do_not_send(open_world: Open) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
 
     def create_record(path: str, body: dict[str, object]) -> dict[str, object]:
         id = world.call("POST", path, json=body).json()["data"]["id"]
@@ -199,7 +185,7 @@ def test_the_server_fills_in_fields_that_clients_do_not_send(open_world: Open) -
 
 
 def test_publishing_a_job_later_sets_its_publication_date(open_world: Open) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
     id = world.call("POST", "/jobs", json=world.minimal_body("jobs")).json()["data"]["id"]
 
     published = world.call("PUT", f"/jobs/{id}", json={"status": "published"}).json()["data"]
@@ -209,7 +195,7 @@ def test_publishing_a_job_later_sets_its_publication_date(open_world: Open) -> N
 
 
 def test_company_counters_change_without_a_new_updated_at(open_world: Open) -> None:
-    world = open_world(counts=COUNTS)
+    world = open_world(counts=FEW)
     id = world.call("POST", "/companies", json=world.minimal_body("companies")).json()["data"]["id"]
 
     def read_counters() -> tuple[int, int, int]:

@@ -75,7 +75,7 @@ def test_every_sortable_field_sorts_in_both_orders(
 
 
 def make_sort_key(value: Any) -> tuple[int, Any]:
-    """Return the sort key of SQLite: nulls, numbers, texts without regard to ASCII case."""
+    """Return the expected sort key: nulls, numbers, texts without regard to ASCII case."""
     if value is None:
         return (0, 0)
     if isinstance(value, str):
@@ -181,20 +181,6 @@ def test_a_search_finds_all_words_in_listed_text_fields(world: ServedSandbox) ->
     assert [] == world.list_ids("/candidates", search="no such person anywhere")
 
 
-def test_a_search_treats_wildcards_as_text(world: ServedSandbox) -> None:
-    for text in ("%", "_", "\\", "'", "a%b_c\\d'e\"f;--"):
-        answer = world.get("/leads", search=text, per_page=100)
-        assert 200 == answer.status_code
-        for item in answer.json()["data"]:
-            assert any(text in str(value) for value in item.values())
-
-
-def test_filter_values_cannot_inject_sql(world: ServedSandbox) -> None:
-    answer = world.get("/leads", source="x' OR '1'='1")
-
-    assert (200, 0) == (answer.status_code, answer.json()["pagination"]["total"])
-
-
 @pytest.mark.parametrize("name", ["page", "per_page"])
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "99999999999999999999", "²"])
 def test_page_numbers_that_are_not_positive_are_rejected(
@@ -203,13 +189,6 @@ def test_page_numbers_that_are_not_positive_are_rejected(
     answer = world.get("/jobs", **{name: value})
 
     assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
-
-
-@pytest.mark.parametrize(
-    "resource", [n for n, each in CATALOG.items() if not each.lists_updated_at]
-)
-def test_lists_do_not_show_updated_at(world: ServedSandbox, resource: str) -> None:
-    assert all("updated_at" not in i for i in world.get(world.list_path(resource)).json()["data"])
 
 
 def test_all_page_sizes_give_the_same_order(world: ServedSandbox) -> None:

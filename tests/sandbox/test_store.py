@@ -38,19 +38,6 @@ def list_ids(store: Store, sort: str = "updated_at") -> list[str]:
     return [each["id"] for each in store.list("jobs", {"sort": sort}).items]
 
 
-def test_store_operations_return_bodies_like_the_api(store: Store) -> None:
-    body = {"title": "A", "location": "B", "employment_type": "permanent", "description": "C"}
-
-    made = store.create("jobs", body)
-    id = made.record["id"]
-    assert (201, {"data", "message"}) == (made.status, set(made.body or {}))
-    assert {"data": store.records("jobs")[id]} == store.get("jobs", id).body
-    changed = store.update("jobs", id, {"title": "D"})
-    assert (200, "D") == (changed.status, changed.record["title"])
-    assert 4 == store.list("jobs").pagination["total"] == len(store.records("jobs"))
-    assert (204, None) == (store.delete("jobs", id).status, store.delete("jobs", "job-0").body)
-
-
 def test_invalid_operations_raise_with_their_status(store: Store) -> None:
     with pytest.raises(Rejection) as missing:
         store.get("jobs", ABSENT_ID)
@@ -197,16 +184,6 @@ def test_a_data_file_has_one_sandbox_at_a_time(tmp_path: Path) -> None:
         Store(path=tmp_path / "agency")
     with Store(path=tmp_path / "agency") as again:
         assert not again.is_new
-
-
-def test_the_interlude_runs_between_total_and_rows(clock: Clock) -> None:
-    store = Store(clock=clock, behaviours={"total": "earlier"})
-    store.insert("jobs", {"title": "First"})
-    store.interlude = lambda: store.remove("jobs", next(iter(store.records("jobs"))))
-
-    answer = store.list("jobs")
-
-    assert (1, []) == (answer.pagination["total"], answer.items)
 
 
 def test_timestamps_of_distant_years_sort_by_time(clock: Clock) -> None:

@@ -31,6 +31,9 @@ COUNTS = dict.fromkeys(CATALOG, 40) | {
 }
 """A small agency in which every resource has more than one page of twenty."""
 
+FEW = dict.fromkeys(CATALOG, 5) | {"content_types": 1}
+"""The smallest agency in which every resource has records, for tests that write."""
+
 MORNING = datetime(2026, 3, 4, 5, 6, 7, 654321, UTC)
 ABSENT_ID = "00000000-0000-4000-8000-000000000000"
 

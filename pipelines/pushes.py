@@ -70,6 +70,7 @@ class RowConfig(dg.Config):
     set_values: list[str] = _push_option_field("set_values", [])
     clear: str | None = _push_option_field("clear")
     accept_warnings: bool = _push_option_field("accept_warnings", False)  # a default, and no switch
+    accept: list[str] = _push_option_field("accept", [])
     overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
     resend: bool = _push_option_field("resend", False)  # a default, and no switch
     pull: bool = Field(default=True, description="Pull before applying.")
@@ -87,7 +88,7 @@ class RowConfig(dg.Config):
     def options(self, folder: Path) -> PushOptions:
         """Return the options for reading the file; file names are relative to `folder`."""
         given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
-        given |= {name: tuple(given[name]) for name in ("match", "ignore", "set_values")}
+        given |= {name: tuple(given[name]) for name in ("match", "ignore", "set_values", "accept")}
         given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**given)
 

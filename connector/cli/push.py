@@ -54,6 +54,7 @@ _TYPES: Mapping[str, Any] = {
     "match": options.comma_separated,
     "mapping_file": click.Path(path_type=Path, dir_okay=False),
     "ignore": options.comma_separated,
+    "accept": options.comma_separated,
     "header_row": click.IntRange(min=1),
 }
 """Types of options whose values are not text, switches or choices."""
@@ -121,7 +122,14 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
 )
 @add_push_options(
-    "set_values", "ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding"
+    "set_values",
+    "ignore",
+    "accept_warnings",
+    "accept",
+    "content_type",
+    "sheet",
+    "header_row",
+    "encoding",
 )
 @add_push_options("delimiter", "date_format", "decimal", "region", "day_hours", "clear")
 @add_push_options("overwrite", "resend")
@@ -423,8 +431,10 @@ def _preview_sentence(preview: Preview) -> str:
         first = f"Answer the {questions} above, then run the command with --apply."
     ready = f"{len(preview.to_send):,} of {count_noun(rows, 'row')} {verb} ready"
     rest = ""
-    if held := sum(map(preview.is_held_back, preview.rows)):
-        rest = f" {count_noun(held, 'row')} with warnings: add --accept-warnings to send them too."
+    if held := [row for row in preview.rows if preview.is_held_back(row)]:
+        kinds = ",".join(sorted({each.code for row in held for each in row.warnings}))
+        rest = f" {count_noun(len(held), 'row')} with warnings: add --accept-warnings to send them"
+        rest += f" too, or --accept with the kinds that you have checked ({kinds})."
     if any(row.problems for row in preview.rows):
         rest += " Correct the other rows in the report and push the report too."
     return f"{ready} ({cost}; {compared}). {first}{rest}"

@@ -11,6 +11,7 @@ from connector.errors import Misused, UnknownName
 from connector.pushes.preview import PushFile
 from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
 from connector.spreadsheet.mapping_file import SavedMap, load_map, with_options
+from connector.spreadsheet.problems import WARNINGS
 from connector.spreadsheet.targets import CellOptions, Decimal
 from connector.spreadsheet.texts import REGIONS
 from connector.state.row import Mode, Policy
@@ -22,6 +23,9 @@ NO_MAP = "none"
 """Name that turns off the remembered column mapping."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+
+KINDS = (*WARNINGS, "hidden_columns", "headings", "merged_cells", "second_table", "mixed_dates")
+"""Kinds of warnings that can be accepted: those of rows, and those of the file."""
 
 
 T = TypeVar("T")
@@ -113,6 +117,10 @@ class PushOptions:
     decimal: Annotated[str | None, PushOption("Decimal separator.", tuple(DECIMALS))] = None
     clear: Annotated[str | None, _CLEAR] = None
     accept_warnings: Annotated[bool, PushOption("Send rows that have warnings.")] = False
+    accept: Annotated[
+        tuple[str, ...],
+        PushOption("Send rows that have only these kinds of warnings.", shown="CODE,..."),
+    ] = ()
     overwrite: Annotated[bool, _OVERWRITE] = False
     resend: Annotated[
         bool, PushOption("Send rows again even if an earlier push already applied them.")
@@ -143,6 +151,7 @@ class PushOptions:
             delimiter=self.delimiter,
             header_row=_checked_row_number(self.header_row) or saved.header_row,
             accepts_warnings=self.accept_warnings,
+            accepted=tuple(_checked_choice("kind of warning", e, KINDS) for e in self.accept),
             remembers=self.mapping_file is None,
         )
 

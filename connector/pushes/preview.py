@@ -60,7 +60,8 @@ class PushFile:
         parent: Slug of the content type, for content items.
         sheet: Name of the sheet; None if only one has rows. For `encoding`, `delimiter` and
             `header_row`, None means that they are detected.
-        accepts_warnings: Whether rows with warnings may be sent.
+        accepts_warnings: Whether rows with any warnings may be sent.
+        accepted: Codes of warnings with which a row may be sent, and of questions about the file.
         remembers: Whether to use the last mapping for the same headings if none is given.
     """
 
@@ -77,7 +78,12 @@ class PushFile:
     delimiter: str | None = None
     header_row: int | None = None
     accepts_warnings: bool = False
+    accepted: tuple[str, ...] = ()
     remembers: bool = True
+
+    def accepts(self, code: str) -> bool:
+        """Return True if the user has accepted warnings of this kind."""
+        return self.accepts_warnings or code in self.accepted
 
     def open(self) -> Spreadsheet:
         """Open the spreadsheet. Raises as `open_table` does."""
@@ -141,8 +147,8 @@ class Preview:
 
     def is_held_back(self, row: Row) -> bool:
         """Return True if a row has warnings that the user has not accepted."""
-        is_warned = row.state == "planned" and bool(row.warnings)
-        return is_warned and not self.push_file.accepts_warnings
+        codes = {each.code for each in row.warnings} if row.state == "planned" else set()
+        return not all(map(self.push_file.accepts, codes))
 
     @property
     def requests(self) -> int:
@@ -267,8 +273,8 @@ def preview(
         quota = quota_status(database, settings, datetime.now(UTC))
     summary = Summary.of(rows)
     asked = (*table.questions, *lost.questions(), *meanings.questions, *ask_for_values(summary))
-    if not push_file.accepts_warnings:
-        asked = (*asked, *meanings.mixed_dates(), *ask_about_file(table, columns))
+    doubts = (*meanings.mixed_dates(), *ask_about_file(table, columns))
+    asked = (*asked, *(each for each in doubts if not push_file.accepts(each.code)))
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     return Preview(
         push_file,

@@ -311,6 +311,7 @@ def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
         "set_values": '["booking_type=contract"]',
         "clear": '"(none)"',
         "accept_warnings": "true",
+        "accept": '["odd_phone"]',
         "overwrite": "true",
         "resend": "true",
         "apply": "true",

@@ -248,7 +248,7 @@ def test_every_documented_push_from_a_query_has_no_problems(
 
 def test_pages_for_analysts_name_the_packages_to_install() -> None:
     # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
-    questions = (ROOT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    questions = (ROOT / "docs" / "QUERIES.md").read_text(encoding="utf-8")
     for page in (README, questions):
         (sentence,) = re.findall(r"In Python, install ([^(:.]+)", page)
         assert ["duckdb", "pandas", "pytz"] == re.findall(r"`(\w+)`", sentence)

@@ -125,9 +125,8 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
             "https://acme.example": own.base_url,
         }
         # The spreadsheet has its own test, and the first session's programs run in that one.
-        sessions = [
-            parse_session(read_code_blocks("console")[n])[0] for n in (FIRST, ANALYTICS, OWN_ACCOUNT)
-        ]
+        blocks = read_code_blocks("console")
+        sessions = [parse_session(blocks[n])[0] for n in (FIRST, ANALYTICS, OWN_ACCOUNT)]
         commands = [each for some in sessions for each in some if f"{each} ".startswith(_CALLED)]
         for name, place in places.items():
             commands = [each.replace(name, place) for each in commands]

@@ -18,13 +18,12 @@ from click.testing import CliRunner
 
 from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import SWITCHES, behaviour_table
+from connector.sandbox.behaviour import SWITCHES
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
 from tests.repository import ROOT
 
-PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
 RUN = "from connector.cli.sandbox import sandbox; sandbox()"
 KEY = {"Authorization": f"Bearer {KEY_DEFAULT}"}
 FEW = [
@@ -209,12 +208,3 @@ def test_the_help_lists_every_behaviour_and_resource() -> None:
     for name in CATALOG:
         assert f"--{name.replace('_', '-')} N" in text
     assert "Example:" in text
-
-
-def test_the_sandbox_page_has_the_table_of_behaviours() -> None:
-    assert behaviour_table() in PAGE, f"Put this into docs/SANDBOX.md:\n{behaviour_table()}"
-
-
-def test_the_sandbox_page_names_every_option() -> None:
-    for parameter in command.params:
-        assert parameter.opts[0] in PAGE

@@ -13,8 +13,6 @@ import pytest
 from connector.catalog import CATALOG
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LANDING, PUBLISHED, REPORT
-from pipelines.jobs import nightly_pull_job
-from tests.pipelines.running import nightly_pull, open_instance
 from tests.repository import ROOT
 
 
@@ -116,32 +114,3 @@ def test_the_projects_dagster_instance_is_valid_and_sends_no_telemetry(tmp_path:
 
     assert ["False", "False"] == shown.split()
     assert (tmp_path / ".dagster" / "storage" / "history" / "runs.db").is_file()
-
-
-def test_the_nightly_schedule_is_stopped_and_has_a_time_zone() -> None:
-    assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
-    assert "UTC" == nightly_pull.execution_timezone
-    assert ["15 2 * * *"] == nightly_pull.cron_schedule
-
-
-def evaluate_nightly_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
-    """Return the run that the nightly schedule requests now, or why it requests none."""
-    with dg.build_schedule_context(instance=instance) as context:
-        result = nightly_pull(context)
-    assert isinstance(result, dg.RunRequest | dg.SkipReason)
-    return result
-
-
-def test_the_schedule_skips_while_a_pull_is_running(tmp_path: Path) -> None:
-    job = definitions.resolve_job_def(nightly_pull_job.name)
-    with open_instance(tmp_path) as instance:
-        result = evaluate_nightly_schedule(instance)
-        first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-        skipped = evaluate_nightly_schedule(instance)
-        instance.report_run_canceled(first)
-        again = evaluate_nightly_schedule(instance)
-
-    assert isinstance(result, dg.RunRequest)
-    assert isinstance(skipped, dg.SkipReason)
-    assert first.run_id in str(skipped.skip_message)
-    assert isinstance(again, dg.RunRequest)

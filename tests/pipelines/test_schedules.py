@@ -15,7 +15,6 @@ from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import ADDRESS, define_everywhere
 from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
-from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import create_schedules
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
@@ -173,25 +172,6 @@ def test_an_account_runs_in_the_night_that_skips_its_hour(
     name = "nightly_pull_schedule_america_new_york"
 
     assert ["umbrella"] == find_requested_accounts(define(account), name, instance, skipped_hour)
-
-
-def test_a_running_push_does_not_prevent_a_scheduled_pull(instance: dg.DagsterInstance) -> None:
-    push = definitions.resolve_job_def(PUSH)
-    config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
-    instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
-
-    assert [""] == find_requested_accounts(definitions, "nightly_pull_schedule", instance)
-
-
-def test_an_invalid_project_file_is_shown_as_the_skip_reason(
-    tmp_path: Path, instance: dg.DagsterInstance
-) -> None:
-    (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
-    made = define(Account(environ={}, cwd=tmp_path))
-
-    assert "connector.toml is not valid TOML" in find_requested_accounts(
-        made, "nightly_pull_schedule", instance
-    )
 
 
 def test_the_schedule_of_all_accounts_skips_while_its_run_is_active(

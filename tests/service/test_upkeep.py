@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,15 +46,6 @@ def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:
         warehouse.commit(Stream(resource), bookmark, "r1", proven_at)
     with Database(settings.folder) as database:
         Runs(database).end(replace(run, ended_at=proven_at, outcome="done"))
-
-
-@contextmanager
-def open_port() -> Iterator[int]:
-    """Yield a local port with a listening socket."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
 
 
 def test_upkeep_checks_of_a_new_account_only_miss_notifications(tmp_path: Path) -> None:

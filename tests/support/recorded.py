@@ -5,13 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from connector.state.database import Database
-from connector.state.runs import Publication, Run, Runs
-
-
-def last_runs(folder: Path, count: int) -> tuple[Run, ...]:
-    """Return the latest runs of the account in this folder, newest first."""
-    with Database(folder) as database:
-        return Runs(database).latest(count)
+from connector.state.runs import Publication, Runs
 
 
 def last_publications(folder: Path, count: int) -> tuple[Publication, ...]:

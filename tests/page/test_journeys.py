@@ -347,7 +347,7 @@ def test_50_000_rows(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None
         tab.settle()
         expect(tab.button("Send 49,501 rows")).to_be_enabled()
         # The test shares the machine with others; alone, it takes 4 and 0.5 seconds.
-        assert shown < 20, shown
+        assert shown < 60, shown
         assert edited < 3, edited
 
 

@@ -36,7 +36,6 @@ IDS_SHOWN_MAX = 6
 ACCOUNT = "account"
 """The scenario that plays a whole account, with erasures, undo, lost files and restores."""
 
-ANOMALIES = frozenset(("late", "silent"))
 """Kinds of events that report writes without a new date."""
 
 BLIND_PULLS = (3, 4)
@@ -85,7 +84,7 @@ def _play(mirror: Mirror, verdict: Verdict, trace: Trace | None) -> Verdict:
         verdict.wrong += _find_history_errors(mirror)
     verdict.figures["requests"] = world.requests
     verdict.figures["unproven"] = int(verdict.reason is not None)
-    verdict.figures["anomalies"] = sum(each.kind in ANOMALIES for each in mirror.events)
+    verdict.figures["anomalies"] = sum(each.kind == "late" for each in mirror.events)
     return verdict
 
 

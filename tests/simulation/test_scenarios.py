@@ -52,14 +52,13 @@ def test_pulls_keep_their_promises_in_every_scenario(name: str, block: int) -> N
     assert [] == play(name, block)
 
 
-def test_servers_that_break_an_assumption_are_reported_as_anomalies() -> None:
+def test_later_commits_than_assumed_are_reported_as_anomalies() -> None:
     counts = {
         name: sum(run(name + SMALL, seed).figures["anomalies"] for seed in range(5))
-        for name in "BGH"
+        for name in "BG"
     }
 
     assert counts["G"] > 0
-    assert counts["H"] > 0
     assert 0 == counts["B"]
 
 

@@ -101,6 +101,16 @@ def test_an_unchanged_detail_adds_no_version_and_narrows_the_next(warehouse: War
     assert ["updated_at", "city"] == versions(warehouse)[1]["_changed"]
 
 
+def test_a_change_that_keeps_updated_at_is_kept_and_named(warehouse: Warehouse) -> None:
+    commit(warehouse, detail("1", 0, -500, city="Bath"))
+    record = (detail("1", 100, -500, city="York"),)
+    _, events = warehouse.commit(CANDIDATES, Commit(records=record), "run-1", START)
+
+    assert [("silent", "1")] == [(each.kind, each.id) for each in events]
+    assert ["Bath", "York"] == [row["city"] for row in versions(warehouse)]
+    assert [] == violations(warehouse)
+
+
 def test_a_list_item_changes_no_version(warehouse: Warehouse) -> None:
     commit(warehouse, detail("1", 0, -5, first_name="Ann"))
     item = Candidate({"id": "1", "first_name": "Eve"}, is_item=True, served_at=at(50))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import dagster as dg
-import pytest
 
 from connector.catalog import CATALOG
 from pipelines.definitions import definitions
@@ -73,44 +71,3 @@ def test_every_asset_has_an_owner_and_links_to_its_code() -> None:
     assert [] == [node.key for node in graph.asset_nodes if not node.owners]
     for key in graph.materializable_asset_keys:
         assert "dagster/code_references" in graph.get(key).metadata
-
-
-@pytest.mark.slow
-def test_the_workspace_file_loads_the_definitions(tmp_path: Path) -> None:
-    validated = subprocess.run(
-        [sys.executable, "-m", "dagster", "definitions", "validate"],
-        cwd=ROOT,
-        env={
-            **read_environ_without_settings(),
-            "DAGSTER_HOME": str(tmp_path),
-            "HOME": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert 0 == validated.returncode, validated.stderr
-    shown = validated.stdout + validated.stderr
-    assert "Validation successful for code location recruitment_connector" in shown
-
-
-@pytest.mark.slow
-def test_the_projects_dagster_instance_is_valid_and_sends_no_telemetry(tmp_path: Path) -> None:
-    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
-    program = (
-        "import dagster as dg, sys\n"
-        "with dg.DagsterInstance.from_config(sys.argv[1]) as instance:\n"
-        "    print(instance.telemetry_enabled, instance.nux_enabled)"
-    )
-
-    shown = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-
-    assert ["False", "False"] == shown.split()
-    assert (tmp_path / ".dagster" / "storage" / "history" / "runs.db").is_file()

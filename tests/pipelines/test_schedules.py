@@ -198,12 +198,13 @@ def test_the_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInst
     assert [config] == [each.run_config for each in tick.run_requests or ()]
 
 
-def test_dagster_runs_one_run_per_account_and_several_accounts_in_parallel(tmp_path: Path) -> None:
+def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path) -> None:
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["concurrency"]["runs"]
     (tmp_path / "dagster.yaml").write_text(text, encoding="utf-8")
     with dg.DagsterInstance.from_config(str(tmp_path)) as made:
         queue = made.get_concurrency_config().run_queue_config
+        assert (False, False) == (made.telemetry_enabled, made.nux_enabled)
 
     assert queue is not None
     assert given["tag_concurrency_limits"] == list(queue.tag_concurrency_limits or ())

@@ -12,13 +12,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.errors import (
-    ModelError,
-    ModelFailed,
-    PublishingRefused,
-    ReferenceUnknown,
-    SettingsError,
-)
+from connector.errors import ModelError, ModelFailed, PublishingRefused, SettingsError
 from connector.models import publish as publishing
 from connector.models.mask import find_undeclared
 from connector.models.project import Project, load_project
@@ -260,32 +254,8 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         ModelFailed,
         r"people\.sql:2: people cannot be built: .*stauts",
     ),
-    "a missing model": (
-        "people.sql",
-        "select 1 as x from {{ ref('dim_peple') }}\n",
-        ReferenceUnknown,
-        r"people\.sql:1: .*Did you mean dim_people",
-    ),
-    "braces": (
-        "people.sql",
-        "select 1 as x from {{ var('x') }}\n",
-        ModelError,
-        r"people\.sql:1: the template cannot be evaluated: 'var' is undefined",
-    ),
     "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelError, "fct_jobs is also"),
     "no name of a table": ("My Mart.sql", PEOPLE, ModelError, "is not a valid table name"),
-    "a declared model that is not there": (
-        "schema.yml",
-        SCHEMA,
-        ReferenceUnknown,
-        r"schema\.yml:2: there is no model or seed 'people'",
-    ),
-    "a declared column that is not there": (
-        "schema.yml",
-        SCHEMA.replace("people", "stages").replace("candidate_id", "candidat_id"),
-        ModelError,
-        "has no such column",
-    ),
 }
 
 

@@ -82,7 +82,7 @@ def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: P
 
 
 VERSIONS = ("1.2.2", "1.3.2", "1.4.1", "1.4.4")
-PULLS = 5
+PULLS = 2
 READERS = [Path(__file__).parents[2] / ".venv-readers" / version for version in VERSIONS]
 
 READ = """\

@@ -11,6 +11,7 @@ import dagster as dg
 from connector.catalog import CATALOG
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LANDING, PUBLISHED, REPORT
+from pipelines.jobs import nightly_pull_job
 from tests.repository import ROOT
 
 
@@ -63,6 +64,17 @@ def test_the_asset_graph_starts_at_the_inbox_and_ends_at_the_report() -> None:
     assert {API_KEYS["candidates"]} == parents(KEYS["candidates"])
     assert {PUBLISHED} == parents(REPORT)
     assert {*API_KEYS.values(), *INBOX_KEYS.values(), REPORT} == (graph.external_asset_keys)
+
+
+def test_the_published_file_depends_on_every_other_asset() -> None:
+    job = definitions.resolve_job_def(nightly_pull_job.name)
+    graph = definitions.resolve_asset_graph()
+    keys = graph.materializable_asset_keys - {dg.AssetKey("push_from_query")}
+
+    assert keys == job.asset_layer.executable_asset_keys
+    assert keys - {PUBLISHED} == dg.AssetSelection.assets(PUBLISHED).upstream().resolve(graph) & (
+        keys - {PUBLISHED}
+    )
 
 
 def test_every_asset_has_an_owner_and_links_to_its_code() -> None:

@@ -92,9 +92,13 @@ def test_recovery_from_an_invalid_work_file_gives_an_exact_copy(
     account.work.write_bytes(b"no database any more")
     account.assert_fails("not_a_warehouse")
 
-    account.restore_backup() if has_backup else account.work.rename(account.data / "moved-away")
-
-    account.assert_exact_pull()
+    if has_backup:
+        account.restore_backup()
+        account.assert_exact_pull()
+    else:
+        account.work.rename(account.data / "moved-away")
+        account.assert_fails("work_lost")
+        account.assert_exact_pull("pull", "--full")
 
 
 @pytest.mark.parametrize("has_backup", first_fast([True, False]))

@@ -385,11 +385,11 @@ def test_a_published_file_without_own_models_has_no_own_schema(
 # -- Commands and documents ------------------------------------------------------------------------
 
 
-PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "MARTS.md").read_text(encoding="utf-8")
 
 
 def read_code_blocks(language: str) -> list[str]:
-    """Return the code blocks of one language in docs/OWN_MODELS.md."""
+    """Return the code blocks of one language in docs/MARTS.md."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -19,6 +19,7 @@ import duckdb
 import pytest
 
 from connector.cli import COMMANDS
+from connector.cli.demo import COUNTS as DEMO_COUNTS
 from connector.pushes.report import ORDER
 from connector.sandbox.server import Sandbox
 from tests.repository import ROOT
@@ -32,8 +33,8 @@ PICTURE_BYTES_MAX = 150_000
 _AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 """What a notebook's cells may do."""
 
-# Run by the tests of the demo and of the pipelines, or needing what the shell has already.
-ELSEWHERE = ("make demo", "source .venv/bin/activate")
+DEMO, FIRST, ANALYTICS, SPREADSHEET, OWN_ACCOUNT = range(5)
+"""The README's sessions, by their places. The first one runs in the tests of the demo."""
 
 _CALLED = ("export ", "unset ", *(f"connector {name} " for name in COMMANDS if name != "sandbox"))
 
@@ -99,9 +100,9 @@ def normalize_output(text: str) -> Iterator[list[str]]:
 
 
 def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:
-    commands, expected = parse_session(read_code_blocks("console")[0])
+    commands, expected = parse_session(read_code_blocks("console")[FIRST])
     port = str(find_free_port())
-    typed = [c.replace("8000", port) for c in commands if c not in ELSEWHERE]
+    typed = [c.replace("8000", port) for c in commands]
     wait = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
     typed[0] = typed[0].removesuffix("&") + "> sandbox.log 2>&1 &\n" + wait
     done = run_bash([*typed, "kill %1"], tmp_path)
@@ -124,9 +125,8 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
             "https://acme.example": own.base_url,
         }
         # The spreadsheet has its own test, and the first session's programs run in that one.
-        sessions = [
-            parse_session(each)[0] for n, each in enumerate(read_code_blocks("console")) if n != 1
-        ]
+        blocks = read_code_blocks("console")
+        sessions = [parse_session(blocks[n])[0] for n in (FIRST, ANALYTICS, OWN_ACCOUNT)]
         commands = [each for some in sessions for each in some if f"{each} ".startswith(_CALLED)]
         for name, place in places.items():
             commands = [each.replace(name, place) for each in commands]
@@ -143,7 +143,7 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    commands, expected = parse_session(read_code_blocks("console")[1])
+    commands, expected = parse_session(read_code_blocks("console")[SPREADSHEET])
     with Sandbox(counts={"jobs": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
         named = {"CONNECTOR_BASE_URL": address, "CONNECTOR_API_KEY": key}
@@ -170,11 +170,17 @@ def test_pictures_are_small_and_load_no_external_resource() -> None:
         assert set() == {host for host in hosts if "www.w3.org" not in host}, each
 
 
-def test_every_command_of_the_readme_is_tested() -> None:
-    sessions = [parse_session(block)[0] for block in read_code_blocks("console")]
-    known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
+def test_every_session_of_the_readme_is_tested() -> None:
+    blocks = re.findall(r"```.*?```", README, re.DOTALL)
 
-    assert set() == {command for each in sessions for command in each} - known
+    assert OWN_ACCOUNT + 1 == len(blocks) == len(read_code_blocks("console"))
+
+
+def test_the_demo_is_announced_with_its_number_of_records() -> None:
+    (commands, expected) = parse_session(read_code_blocks("console")[DEMO])
+
+    assert ["make demo", "source .venv/bin/activate"] == commands
+    assert f"Pulling {sum(DEMO_COUNTS.values()):,} sample records as Dagster assets." in expected
 
 
 def test_the_architecture_page_names_every_package() -> None:
@@ -226,7 +232,7 @@ def test_every_documented_push_from_a_query_has_no_problems(
     notebook: tuple[Sandbox, dict[str, str], dict[str, Any]],
 ) -> None:
     sandbox, environ, _ = notebook
-    page = (ROOT / "docs" / "REVERSE_ETL.md").read_text()
+    page = (ROOT / "docs" / "PUSH.md").read_text()
     for query in read_code_blocks("sql", page):
         Path(query.split()[1]).write_text(query)
     exec(read_code_blocks("py", page)[0], {})  # noqa: S102  # the page's own lines
@@ -248,7 +254,7 @@ def test_every_documented_push_from_a_query_has_no_problems(
 
 def test_pages_for_analysts_name_the_packages_to_install() -> None:
     # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
-    questions = (ROOT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    questions = (ROOT / "docs" / "QUERIES.md").read_text(encoding="utf-8")
     for page in (README, questions):
         (sentence,) = re.findall(r"In Python, install ([^(:.]+)", page)
         assert ["duckdb", "pandas", "pytz"] == re.findall(r"`(\w+)`", sentence)

@@ -234,10 +234,9 @@ def test_documented_sizes_match_the_packages() -> None:
     assert {} == wrong
 
 
-def test_the_guide_is_short_and_each_of_its_blocks_is_tested() -> None:
+def test_each_block_of_the_guide_is_tested() -> None:
     run = [block for heading in HEADINGS for block in find_shell_blocks(heading)]
 
-    assert GUIDE.count("\n") < 300
     assert len(run) == GUIDE.count("```sh\n")
 
 

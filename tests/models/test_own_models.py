@@ -297,11 +297,11 @@ def test_an_account_can_have_its_own_models_folder(tmp_path: Path) -> None:
 # -- Commands and documents ------------------------------------------------------------------------
 
 
-PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "MARTS.md").read_text(encoding="utf-8")
 
 
 def read_code_blocks(language: str) -> list[str]:
-    """Return the code blocks of one language in docs/OWN_MODELS.md."""
+    """Return the code blocks of one language in docs/MARTS.md."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 

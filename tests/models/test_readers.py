@@ -32,7 +32,7 @@ def insert_into_two_tables(agency: PublishingAccount, number: int) -> None:
     """Insert the number into two tables in one transaction, so readers must see both or none."""
     with open_file(agency.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
-        connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])
+        connection.execute("INSERT INTO landing.companies (id) VALUES (?)", [f"{number:04}"])
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The notebook of the documents, and the pushes from queries that REVERSE_ETL.md shows."""
+"""The notebook of the documents, and the pushes from queries that PUSH.md shows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_documented_push_from_a_query_has_no_problems(
     notebook: tuple[Sandbox, dict[str, str], dict[str, Any]],
 ) -> None:
     sandbox, environ, _ = notebook
-    page = (ROOT / "docs" / "REVERSE_ETL.md").read_text()
+    page = (ROOT / "docs" / "PUSH.md").read_text()
     for query in read_code_blocks("sql", page):
         Path(query.split()[1]).write_text(query)
     exec(read_code_blocks("py", page)[0], {})  # noqa: S102  # the page's own lines

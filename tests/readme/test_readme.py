@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 from connector.cli import COMMANDS
+from connector.cli.demo import COUNTS as DEMO_COUNTS
 from connector.sandbox.server import Sandbox
 from tests.readme.sessions import parse_session, read_code_blocks
 from tests.repository import ROOT
@@ -25,8 +26,8 @@ README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
 PICTURE_BYTES_MAX = 150_000
-# Run by the tests of the demo and of the pipelines, or needing what the shell has already.
-ELSEWHERE = ("make demo", "source .venv/bin/activate")
+DEMO, FIRST, ANALYTICS, SPREADSHEET, OWN_ACCOUNT = range(5)
+"""The README's sessions, by their places. The first one runs in the tests of the demo."""
 
 _CALLED = ("export ", "unset ", *(f"connector {name} " for name in COMMANDS if name != "sandbox"))
 
@@ -80,9 +81,9 @@ def normalize_output(text: str) -> Iterator[list[str]]:
 
 
 def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:
-    commands, expected = parse_session(read_code_blocks("console", README)[0])
+    commands, expected = parse_session(read_code_blocks("console", README)[FIRST])
     port = str(find_free_port())
-    typed = [c.replace("8000", port) for c in commands if c not in ELSEWHERE]
+    typed = [c.replace("8000", port) for c in commands]
     wait = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
     typed[0] = typed[0].removesuffix("&") + "> sandbox.log 2>&1 &\n" + wait
     done = run_bash([*typed, "kill %1"], tmp_path)
@@ -105,11 +106,8 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
             "https://acme.example": own.base_url,
         }
         # The spreadsheet has its own test, and the first session's programs run in that one.
-        sessions = [
-            parse_session(each)[0]
-            for n, each in enumerate(read_code_blocks("console", README))
-            if n != 1
-        ]
+        blocks = read_code_blocks("console", README)
+        sessions = [parse_session(blocks[n])[0] for n in (FIRST, ANALYTICS, OWN_ACCOUNT)]
         commands = [each for some in sessions for each in some if f"{each} ".startswith(_CALLED)]
         for name, place in places.items():
             commands = [each.replace(name, place) for each in commands]
@@ -126,7 +124,7 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    commands, expected = parse_session(read_code_blocks("console", README)[1])
+    commands, expected = parse_session(read_code_blocks("console", README)[SPREADSHEET])
     with Sandbox(counts={"jobs": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
         named = {"CONNECTOR_BASE_URL": address, "CONNECTOR_API_KEY": key}
@@ -153,11 +151,17 @@ def test_pictures_are_small_and_load_no_external_resource() -> None:
         assert set() == {host for host in hosts if "www.w3.org" not in host}, each
 
 
-def test_every_command_of_the_readme_is_tested() -> None:
-    sessions = [parse_session(block)[0] for block in read_code_blocks("console", README)]
-    known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
+def test_every_session_of_the_readme_is_tested() -> None:
+    blocks = re.findall(r"```.*?```", README, re.DOTALL)
 
-    assert set() == {command for each in sessions for command in each} - known
+    assert OWN_ACCOUNT + 1 == len(blocks) == len(read_code_blocks("console", README))
+
+
+def test_the_demo_is_announced_with_its_number_of_records() -> None:
+    (commands, expected) = parse_session(read_code_blocks("console", README)[DEMO])
+
+    assert ["make demo", "source .venv/bin/activate"] == commands
+    assert f"Pulling {sum(DEMO_COUNTS.values()):,} sample records as Dagster assets." in expected
 
 
 def test_the_architecture_page_names_every_package() -> None:
@@ -172,7 +176,7 @@ def test_the_architecture_page_names_every_package() -> None:
 
 def test_pages_for_analysts_name_the_packages_to_install() -> None:
     # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
-    questions = (ROOT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    questions = (ROOT / "docs" / "QUERIES.md").read_text(encoding="utf-8")
     for page in (README, questions):
         (sentence,) = re.findall(r"In Python, install ([^(:.]+)", page)
         assert ["duckdb", "pandas", "pytz"] == re.findall(r"`(\w+)`", sentence)

@@ -92,13 +92,6 @@ def test_requests_of_other_websites_are_refused(ann: User, headers: dict[str, st
     assert 1 == opened.show()["version"]
 
 
-def test_a_foreign_host_name_reads_nothing(ann: User) -> None:
-    for path in ("/", "/api/start"):
-        assert 403 == ann.client.get(path, headers={"Host": "evil.example"}).status_code
-    port = ann.address.rpartition(":")[2]
-    assert 200 == ann.client.get("/api/start", headers={"Host": f"localhost:{port}"}).status_code
-
-
 def test_the_proxy_names_the_user_and_only_from_its_address(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -16,9 +16,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import SWITCHES
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
@@ -197,14 +195,3 @@ def test_wrong_usage_exits_with_2_and_the_allowed_values(
 
     assert (2, "") == (result.exit_code, result.stdout)
     assert expected in result.stderr
-
-
-def test_the_help_lists_every_behaviour_and_resource() -> None:
-    text = CliRunner().invoke(command, ["--help"]).output
-
-    for each in SWITCHES.values():
-        assert f"{each.name} = {' | '.join(each.values)}" in text
-        assert each.about in text
-    for name in CATALOG:
-        assert f"--{name.replace('_', '-')} N" in text
-    assert "Example:" in text

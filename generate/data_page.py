@@ -1,4 +1,4 @@
-"""The website's page of every table and column of a published file, with its type and meaning."""
+"""The website's list of every table and column of a published file, on the page of the marts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connector.models.project import load_project
 from connector.models.runner import describe
 from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE, Column, declared_tables
-from generate.files import Texts
+from generate.files import Texts, read_or_empty
 
 _SCHEMAS = {
     "marts": "Tables for analysts, one per model. Tables named `dim_...` describe people, jobs and"
@@ -25,17 +25,16 @@ _SCHEMAS = {
     "verified.",
     "push": "Rows of pushed spreadsheets, with their outcomes.",
 }
-_HEAD = """# Tables and columns
+_PAGE = "docs/MARTS.md"
+_HEAD = """
+## Tables and columns
 
-For analysts. Look up here every table and column of the published file, `recruitment.duckdb`.
-[Query the published file](QUESTIONS.md) shows how to open it. The same texts are comments in the
-file: `select * from duckdb_columns()`. All times are in UTC. Besides these tables, `marts` has one
-view for each content type, `content_` and its slug, with a column for each field.
+The same texts are comments in the file: `select * from duckdb_columns()`. All times are in UTC.
 """
 
 
 def data_page() -> Texts:
-    """Return the page with the current tables, columns and descriptions."""
+    """Return the page, followed by the current tables, columns and descriptions."""
     project = load_project()
     columns = describe(project)
     abouts = {each.name: each.about for each in (*declared_tables(), *STATE_TABLES)}
@@ -43,16 +42,16 @@ def data_page() -> Texts:
     ends = {node.table: "\n" if node.kind == "seed" else "  \n" for node in project.nodes.values()}
     abouts |= {n.table: n.about.replace("\n", ends[n.table]) for n in project.nodes.values()}
     tables = {s: [each for each in columns if each.split(".")[0] == s] for s in _SCHEMAS}
-    parts = [_HEAD, "\n| Schema | Tables |\n|---|---|\n"]
+    parts = [read_or_empty(_PAGE), _HEAD, "\n| Schema | Tables |\n|---|---|\n"]
     for schema, named in tables.items():
         links = (f"[{t.split('.')[1]}](#{t.replace('.', '')})" for t in named)
         parts.append(f"| [{schema}](#{schema}) | {', '.join(links)} |\n")
     for schema, about in _SCHEMAS.items():
-        parts.append(f"\n## {schema}\n\n{about}\n")
+        parts.append(f"\n### {schema}\n\n{about}\n")
         for table in tables[schema]:
-            parts.append(f"\n### {table}\n\n{_about(table, abouts[table])}\n\n")
+            parts.append(f"\n#### {table}\n\n{_about(table, abouts[table])}\n\n")
             parts += _rows(table, columns[table])
-    return {"docs/DATA.md": "".join(parts)}
+    return {_PAGE: "".join(parts)}
 
 
 def _about(table: str, about: str) -> str:

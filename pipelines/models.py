@@ -85,13 +85,14 @@ def check_spec(accounts: Accounts, check: Check) -> dg.AssetCheckSpec:
 def _checked_asset(project: Project, about: str) -> dg.AssetKey:
     """Return the asset of a model or source table that a check is about.
 
-    A test of a source table belongs to the first model that reads the table, because the step that
-    builds the model runs the test.
+    A test of a source table belongs to the model that reads the fewest other sources, because the
+    step that builds the model runs the test.
     """
     if about in project.nodes:
         return asset_key(project, about)
-    readers = (name for name, node in project.nodes.items() if about in node.sources)
-    return asset_key(project, next(readers, next(iter(project.nodes))))
+    readers = {name: node for name, node in project.nodes.items() if about in node.sources}
+    first = min(readers or project.nodes, key=lambda name: len(project.nodes[name].sources))
+    return asset_key(project, first)
 
 
 # -- Building --------------------------------------------------------------------------------------

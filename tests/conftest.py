@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import signal
 import tempfile
 from collections import Counter
@@ -22,9 +21,6 @@ from hypothesis import HealthCheck, settings
 from connector.warehouse.file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
-
-SHARED_FIXTURES = re.compile(r"tests/models/marts/test_(month|descriptions|history)")
-"""Files that share the simulated month, which takes half a minute to build."""
 
 _prepare = Warehouse.prepare
 
@@ -56,35 +52,17 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def work_unit(nodeid: str) -> str:
-    """Return the group of tests that one worker runs: a file, or files with a shared fixture."""
-    is_shared = SHARED_FIXTURES.match(nodeid)
-    return SHARED_FIXTURES.pattern if is_shared else nodeid.split("::", 1)[0]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Assign whole work units to workers if `--dist loadfile` is given."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    scheduler = LoadFileScheduling(config, log)
-    setattr(scheduler, "_split_scope", work_unit)  # noqa: B010 # a method for subclasses
-    return scheduler
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the largest work units first, so that no worker ends long after the others.
+    """Start the largest files first, so that no worker ends long after the others.
 
     A test that takes as long as several slow tests has their number as `weight`.
     """
-    slow = Counter[str]()
+    slow = Counter[Path]()
     for each in items:
         if marker := each.get_closest_marker("slow"):
-            slow[work_unit(each.nodeid)] += marker.kwargs.get("weight", 1)
-    items.sort(key=lambda each: -slow[work_unit(each.nodeid)])
+            slow[each.path] += marker.kwargs.get("weight", 1)
+    items.sort(key=lambda each: -slow[each.path])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -281,7 +281,7 @@ def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:
         return _ok("a test message was sent to every address")
     if settings.notify_urls is None:
         found = "no address is configured, so nobody is notified when a pull fails"
-        return _warning(found, "Set notify_urls_file: see docs/MONITORING.md.")
+        return _warning(found, "Set notify_urls_file: see docs/INSTALL.md.")
     return _ok("an address is configured; test it with 'connector doctor --send-test'")
 
 

@@ -245,9 +245,8 @@ def check_folder(
             f"{LOST_WITH_STATE}",
             code="state_lost",
         )
-    is_lost = warehouse.is_lost or (
-        known is not None and landed is None and warehouse.published.exists()
-    )
+    has_file = warehouse.exists and not warehouse.published.exists()
+    is_lost = warehouse.is_lost or (known is not None and landed is None and not has_file)
     if is_lost and not loads_again:
         raise WarehouseError(
             f"{warehouse.work} is missing, and the history is in it", code="work_lost"

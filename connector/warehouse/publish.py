@@ -157,9 +157,9 @@ STATE_TABLES = (
         "resource VARCHAR": _RESOURCE,
         "operation VARCHAR": "Operation: `create`, `update` or `convert`; null if the row was "
         "rejected before.",
-        "state VARCHAR": "State of the row (docs/HOW_A_PUSH_WORKS.md).",
+        "state VARCHAR": "State of the row (docs/PUSH.md).",
         "outcome VARCHAR": "Outcome in the report.",
-        "code VARCHAR": "Code of the problem (docs/PUSH.md), or empty.",
+        "code VARCHAR": "Code of the problem (docs/IMPORT.md), or empty.",
         "record_id VARCHAR": "Created or changed record.",
         "updated_at TIMESTAMPTZ": "The record's `updated_at` after the row's last write.",
         "same_batch VARCHAR": "Batch of the row whose values this row repeats.",

@@ -120,27 +120,6 @@ def test_doctor_fails_on_a_rejected_key(tmp_path: Path) -> None:
     )
 
 
-def test_doctor_without_settings_fails_and_checks_no_address(tmp_path: Path) -> None:
-    called = call(["doctor", "--json"], variables(None, tmp_path, None))
-
-    assert 1 == called.status
-    assert ("failed", "not checked") == (
-        map_check_states(called)["settings"],
-        map_check_states(called)["address"],
-    )
-    assert "ok" == map_check_states(called)["data folder"]
-
-
-def test_doctor_fails_on_an_unreachable_address_and_does_not_check_the_key(tmp_path: Path) -> None:
-    called = call(["doctor", "--json"], variables("http://127.0.0.1:9", tmp_path))
-
-    assert 1 == called.status
-    assert ("failed", "not checked") == (
-        map_check_states(called)["address"],
-        map_check_states(called)["key"],
-    )
-
-
 def test_doctor_fails_if_the_address_is_that_of_a_website(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(HtmlPage(status=200), times=None)
@@ -210,13 +189,6 @@ def test_requests_of_doctor_count_towards_the_monthly_quota(tmp_path: Path) -> N
 
     assert spent > before
     assert spent == call(["status", "--json"], environ).object["month"]["used"]
-
-
-def test_doctor_checks_no_clock_without_a_readable_list(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ()}) as sandbox:
-        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
-
-    assert "not checked" == map_check_states(called)["clock"]
 
 
 def test_doctor_fails_if_the_monthly_quota_is_used_up(tmp_path: Path) -> None:

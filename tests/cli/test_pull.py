@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,54 +10,12 @@ from threading import Event
 import duckdb
 import pytest
 
-from connector.catalog import CATALOG
-from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.user_query import query
-from connector.warehouse.warehouse import Warehouse
 from tests.faults.network_faults import wrong_total
 from tests.support.command import COUNTS, KEY, call, start, variables
-from tests.support.recorded import last_runs
 
 NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))
-
-
-def test_a_pull_loads_all_records_and_the_next_one_finds_no_changes(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path)
-        first, second = call(["pull"], environ), call(["pull"], environ)
-
-    assert (0, 0) == (first.status, second.status)
-    for name, count in COUNTS.items():
-        row = first.row(name)
-        assert ["done", "yes", str(count), str(count)] == [row[1], row[2], row[4], row[8]]
-        landed = query(Warehouse(tmp_path).published, f"SELECT count(*) FROM landing.{name}").rows
-        assert ((count,),) == landed
-    assert f"Done: {sum(COUNTS.values())} new, 0 changed, 0 deleted (" in first.err
-    assert "No changes since the last pull (" in second.err
-
-
-def test_a_pull_reads_only_the_named_resources(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        called = call(["pull", "leads", "jobs", "leads"], variables(sandbox.base_url, tmp_path))
-        paths = {served.path.split("/")[3] for served in sandbox.log}
-
-    assert ["jobs", "leads"] == [line.split("\t")[0] for line in called.out.splitlines()[1:]]
-    assert {"jobs", "leads"} == paths
-
-
-def test_pull_json_prints_one_object_with_the_result_per_resource(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        called = call(["pull", "--json"], variables(sandbox.base_url, tmp_path))
-        requests = len(sandbox.log)
-
-    assert 0 == called.status
-    assert ("done", requests) == (called.object["outcome"], called.object["requests"])
-    assert list(CATALOG) == list(called.object["resources"])
-    assert COUNTS == {name: each["live"] for name, each in called.object["resources"].items()}
-    (run,) = last_runs(tmp_path, 9)
-    assert (run.run_id, "pull") == (called.object["run_id"], run.command)
 
 
 def test_a_pull_skips_a_resource_whose_scope_the_key_lacks(tmp_path: Path) -> None:
@@ -147,17 +104,6 @@ def test_invalid_arguments_and_settings_are_reported_as_one_sentence(
         assert message in called.err
 
 
-def test_a_pull_from_a_website_fails_and_publishes_nothing(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        sandbox.faults.add(HtmlPage(status=200), times=None)
-        called = call(["pull"], variables(sandbox.base_url, tmp_path))
-
-    assert 1 == called.status
-    assert "[unreadable_answer]" in called.err
-    assert "the address before '/api/v1'" in called.err
-    assert not Warehouse(tmp_path).published.exists()
-
-
 def write_non_database(path: Path) -> None:
     """Write a file that is not a database."""
     path.write_text("Dear reader, " * 1000)
@@ -222,63 +168,3 @@ def test_an_interrupted_pull_keeps_loaded_records_and_the_next_continues(tmp_pat
     assert (130, "", message) == (process.returncode, out, err)
     assert (0, 150) == (resumed.status, resumed.object["resources"]["candidates"]["live"])
     assert 0 < resumed.object["resources"]["candidates"]["new"] < 150
-
-
-@pytest.mark.slow
-def test_pull_all_reports_and_logs_each_account(tmp_path: Path) -> None:
-    environ = variables(None, tmp_path / "data") | {"CONNECTOR_MODELS": "off"}
-    del environ["CONNECTOR_API_KEY"]
-    config, key = tmp_path / "connector.toml", tmp_path / "key"
-    key.write_text(KEY)
-    key.chmod(0o600)
-    with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
-        table = '[accounts.{}]\nbase_url = "{}"\napi_key_file = "{}"\n'
-        names = {
-            "acme": sandbox.base_url,
-            "globex": "http://127.0.0.1:9",
-            "umbrella": sandbox.base_url,
-        }
-        config.write_text("".join(table.format(*each, key) for each in names.items()))
-        environ["CONNECTOR_CONFIG"] = str(config)
-        assert 0 == call(["pull", "jobs", "--account", "acme"], environ).status
-        logged = call(
-            ["pull", "jobs", "--all", "--parallel", "1", "--json"],
-            environ | {"CONNECTOR_LOG": "json"},
-        )
-        quiet = call(["pull", "jobs", "--all", "--quiet"], environ)
-
-    assert (1, "") == (quiet.status, quiet.out)
-    assert {"globex"} == {line.partition(":")[0] for line in quiet.err.splitlines()}
-    lines = [json.loads(line) for line in logged.err.splitlines()]
-    (failed,) = [line for line in lines if line["level"] == "error"]
-    assert ("globex", True) == (failed["account"], "cannot be reached" in failed["message"])
-    assert {"acme", "globex", "umbrella", None} == {line.get("account") for line in lines}
-    # Accounts that were never pulled are first.
-    assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
-        (name, each["exit_status"]) for name, each in logged.object["accounts"].items()
-    ]
-    assert ["jobs"] == [*logged.object["accounts"]["acme"]["resources"]]
-    assert 2 == call(["pull", "--all", "--accept-deletes"], environ).status
-    both = call(["pull", "--all", "--account", "acme"], environ)
-    assert (2, True) == (both.status, "Give one of them." in both.err)
-    one = {"CONNECTOR_BASE_URL": "http://127.0.0.1:9", "CONNECTOR_API_KEY": KEY}
-    shared = call(["pull", "--all"], environ | one)
-    assert (2, True) == (shared.status, "is set and would apply to every account" in shared.err)
-
-
-@pytest.mark.slow
-def test_a_pull_warns_of_custom_models_missing_in_schema_yml(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "titles.sql").write_text("select id, title from {{ source('landing', 'jobs') }}\n")
-    with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path / "data")
-        environ |= {"CONNECTOR_MODELS": "on", "CONNECTOR_MODELS_FOLDER": str(own)}
-        pulled = call(["pull", "jobs"], environ)
-        listed = call(["models", "test", "own"], environ)
-
-    warning = "3 models or columns of your own are not declared in a schema.yml: "
-    warned = [line for line in pulled.err.splitlines() if "schema.yml" in line]
-    assert [f"Warning: {warning}'connector models test' lists them."] == warned
-    for each in ("own.titles is", "own.titles.id (", "own.titles.title ("):
-        assert each in listed.err

@@ -11,10 +11,9 @@ from connector.cli.terminal import describe_age
 from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from connector.sandbox.store import Store
 from connector.state.database import Database
 from connector.state.runs import Run, Runs
-from tests.support.command import COUNTS, KEY, CommandResult, call, start, variables
+from tests.support.command import COUNTS, KEY, call, variables
 
 
 def test_status_before_the_first_pull_says_what_to_run(tmp_path: Path) -> None:
@@ -27,25 +26,6 @@ def test_status_before_the_first_pull_says_what_to_run(tmp_path: Path) -> None:
     assert "run 'connector pull'" in called.err
     assert {} == with_json.object["resources"]
     assert not folder.exists()
-
-
-def test_commands_require_an_account_if_several_exist_and_create_no_files(tmp_path: Path) -> None:
-    project = tmp_path / "connector.toml"
-    address = 'base_url = "http://127.0.0.1:9"\n'
-    project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
-    environ = variables(None, tmp_path / "data", None) | {"CONNECTOR_CONFIG": str(project)}
-
-    alerting = environ | {"CONNECTOR_NOTIFY_URLS": "json://127.0.0.1:9/hook"}
-    for command in ("status", "pull"):
-        refused = call([command], alerting)
-        assert (2, "") == (refused.status, refused.out)
-        assert "Choose one with --account: acme, globex." in refused.err
-    assert not (tmp_path / "data").exists()
-    whole = environ | {"CONNECTOR_API_KEY": KEY}
-    output = call(["status", "--account", "globex"], whole).err
-    assert output.endswith("Run 'connector pull --account globex'.\n")
-    both = whole | {"CONNECTOR_BASE_URL": "http://127.0.0.1:9"}
-    assert call(["status"], both).err.endswith("Run 'connector pull'.\n")
 
 
 def test_status_shows_the_state_of_each_resource(tmp_path: Path) -> None:
@@ -65,16 +45,6 @@ def test_status_shows_the_state_of_each_resource(tmp_path: Path) -> None:
     assert [run_id] == [run["run_id"] for run in with_json.object["runs"]]
     assert f"ago: {tmp_path / 'recruitment.duckdb'}" in called.out
     assert with_json.object["published"]["age_seconds"] < 60
-
-
-def test_status_shows_why_a_resource_is_not_up_to_date(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path)
-        call(["pull", "jobs", "leads"], environ)
-        called = call(["status"], environ)
-
-    assert "skipped" == called.row("leads")[-1]
-    assert "Give the key the scope 'leads.read'" in called.err
 
 
 @pytest.mark.parametrize("failure", ["shrunk", "refused", "cut off"])
@@ -101,25 +71,6 @@ def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure
     }
     assert expected[failure] in output
     assert "Nothing to do" not in output
-
-
-@pytest.mark.slow
-def test_status_works_during_a_pull(tmp_path: Path) -> None:
-    seen: list[CommandResult] = []
-
-    def between(store: Store) -> None:
-        if len(sandbox.log) == 15:
-            with start(["status", "--json"], variables(None, tmp_path, None)) as process:
-                out, err = process.communicate(timeout=30)
-                seen.append(CommandResult(process.returncode, out, err))
-
-    with Sandbox(counts={"candidates": 150}, keys={KEY: ("*",)}, between=between) as sandbox:
-        call(["pull", "candidates"], variables(sandbox.base_url, tmp_path))
-
-    (met,) = seen
-    assert 0 == met.status, met.err
-    assert 0 < met.object["resources"]["candidates"]["live"] <= 150
-    assert "running" == met.object["runs"][0]["outcome"]
 
 
 @pytest.mark.parametrize(

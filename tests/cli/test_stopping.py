@@ -5,19 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from connector.sandbox.faults import Latency
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.repository import ROOT
-from tests.support.command import KEY, SIGNALS, call, start, variables
+from tests.support.command import KEY, SIGNALS, start, variables
 
-CONNECTIONS = 4
-STOPPED_AFTER = 150
 LATENCY = Latency(0.02)
 """Of every answer, so that a pull is still under way when it is stopped."""
 
@@ -40,29 +35,6 @@ def send_signal_during_request(
     sandbox.between = between
     sandbox.faults.add(LATENCY, times=None)
     return started
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_pull_stopped_by_a_signal_keeps_its_loaded_records(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    with Sandbox(counts={"candidates": 300}, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path)
-        started = send_signal_during_request(sandbox, STOPPED_AFTER, number)
-        process = start(["pull", "candidates"], environ)
-        started.append(process)
-        out, err = process.communicate(timeout=60)
-        again = call(["pull", "candidates"], environ)
-        read = Counter(each.path for each in sandbox.log if "/candidates/" in each.path)
-
-    assert (4, "") == (process.returncode, out)
-    assert 1 == len(err.splitlines()), err
-    line = err
-    assert line.startswith(f"Stopped by {number.name}. Loaded records are kept")
-    assert 0 == again.status
-    assert 300 == len(read)
-    # The next pull repeats requests in flight, and reads one record to confirm the list's order.
-    assert read.total() - 300 <= CONNECTIONS + 1
 
 
 def test_a_background_job_that_ignores_sigint_stops_at_sigterm(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from typing import TextIO
 
 import pytest
 
-from connector.cli.terminal import Terminal, to_json
-from connector.errors import ConnectorError, Stopped, UnknownName
+from connector.cli.terminal import Terminal
+from connector.errors import ConnectorError, UnknownName
 from connector.log import escape_control_characters
 from tests.support.command import RUN
 
@@ -193,12 +193,6 @@ def test_json_output_is_exactly_one_object() -> None:
     assert not [c for c in streams.out if escape_control_characters(c) != c and c != "\n"]
 
 
-def test_json_output_keeps_every_value_exactly() -> None:
-    value = {"text": "".join(map(chr, range(0x300))) + '\\"\u2066', "list": [1, None, True]}
-
-    assert value == json.loads(to_json(value))
-
-
 def test_an_error_is_printed_with_its_cause_and_action() -> None:
     streams = CapturedTerminal()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
@@ -211,25 +205,6 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
     assert first.startswith("Error: 'job\\x1b[2J")
     assert first.endswith("is not a resource. [unknown_name]")
     assert "  Use one of: jobs, leads." == second
-
-
-def test_an_error_with_json_is_printed_as_an_object() -> None:
-    streams = CapturedTerminal(is_json=True)
-
-    status = streams.terminal.print_failure(
-        Stopped("The run's limit of 10 requests is spent", code="budget_spent")
-    )
-
-    assert 4 == status
-    assert {
-        "error": {
-            "code": "budget_spent",
-            "message": "The run's limit of 10 requests is spent",
-            "action": "Run the same command again to continue.",
-            "exit_status": 4,
-        }
-    } == json.loads(streams.out)
-    assert "[budget_spent]" in streams.err
 
 
 def test_a_stream_with_a_small_encoding_prints_codes_of_other_characters() -> None:

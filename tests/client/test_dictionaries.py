@@ -1,4 +1,4 @@
-"""The public client: plain dictionaries, and the examples of docs/CLIENT.md."""
+"""The public client: plain dictionaries, and the examples of docs/API_NOTES.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connector.errors import NotFound
 from connector.sandbox.server import Sandbox
 from tests.repository import ROOT
 
-PAGE = (ROOT / "docs" / "CLIENT.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "API_NOTES.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 COUNTS = {"jobs": 120, "candidates": 3, "leads": 2, "content_types": 2, "content_items": 5}
 

@@ -50,8 +50,7 @@ OTHERS: dict[str, Callable[[random.Random, int], list[float]]] = {
 }
 
 
-@pytest.mark.parametrize("others", OTHERS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "others"), [*zip(KINDS, OTHERS, strict=True)])
 def test_few_requests_get_429_beside_another_client(kind: str, others: str) -> None:
     chance = random.Random(f"{kind} {others}")
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))

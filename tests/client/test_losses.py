@@ -16,16 +16,11 @@ from connector.errors import (
     ConnectorError,
     InDoubt,
     NoAnswer,
-    NotFound,
     NotTheApi,
     RateLimited,
-    Refused,
     ServerFailed,
-    Unauthorized,
-    UnexpectedStatus,
     Unreachable,
     UnreadableAnswer,
-    ValidationFailed,
 )
 from tests.client.calls import READS, WRITES, RecordingObserver, make_client
 from tests.client.peer import (
@@ -35,7 +30,6 @@ from tests.client.peer import (
     created,
     found,
     listed,
-    make_list_document,
     make_response,
     send_and_close,
     send_bytes,
@@ -107,13 +101,6 @@ PAGES_OF_PROXIES: Mapping[str, Reply] = {
 }
 """Refusals that are not in the API's words: they prove nothing about a write."""
 
-REFUSED: Mapping[int, type[ConnectorError]] = {
-    400: Refused,
-    401: Unauthorized,
-    404: NotFound,
-    422: ValidationFailed,
-}
-
 
 def call_with_replies(
     operation: str, *replies: Reply, limits: Limits = LIMITS
@@ -158,14 +145,6 @@ def test_a_write_whose_response_has_no_record_is_in_doubt(call: str, data: objec
 def test_a_204_leaves_a_create_or_update_in_doubt_and_confirms_a_delete(call: str) -> None:
     assert (InDoubt, 1) == call_with_replies(call, send_bytes(make_response(204)))
     assert (None, 1) == call_with_replies("delete", send_bytes(make_response(204)))
-
-
-@pytest.mark.parametrize("call", WRITES)
-@pytest.mark.parametrize("status", REFUSED)
-def test_a_write_rejected_by_the_api_is_not_in_doubt(call: str, status: int) -> None:
-    reply = send_json(status, {"error": "no", "message": "That cannot be."})
-
-    assert (REFUSED[status], 1) == call_with_replies(call, reply)
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
@@ -233,29 +212,6 @@ def test_a_read_with_an_unreadable_response_is_repeated_but_not_a_redirect(fault
     requests = FEW_ATTEMPTS_MAX if expected is UnreadableAnswer else 1
 
     assert (expected, requests) == call_with_replies("get", reply)
-
-
-@pytest.mark.parametrize(
-    ("document", "call"),
-    [
-        ({"data": None}, "get"),
-        ({"data": []}, "get"),
-        ({"data": None, "pagination": {}}, "list"),
-        ({"data": [RECORD]}, "list"),
-        (make_list_document([RECORD], page=7), "list"),
-    ],
-)
-def test_a_read_with_an_unexpected_document_is_rejected(document: object, call: str) -> None:
-    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == call_with_replies(call, send_json(200, document))
-
-
-@pytest.mark.parametrize("status", [402, 405, 418])
-def test_an_undocumented_status_raises_unexpected_status(status: int) -> None:
-    reply = send_json(status, {"message": "What?"})
-
-    assert (UnexpectedStatus, 1) == call_with_replies("get", reply)
-    assert (InDoubt, 1) == call_with_replies("create", reply)
-    assert (InDoubt, 1) == call_with_replies("create", send_bytes(make_response(status, HTML)))
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,14 +11,12 @@ from connector.client.limiter import RateLimiter
 from connector.client.messages import Request
 from connector.errors import RateLimited, ServerFailed, Stopped
 from connector.pulls.account import RequestTally
-from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, RecordingObserver, make_client
+from tests.client.calls import RecordingObserver, make_client
 from tests.client.peer import RECORD, Peer, Reply, found, reply_after, send_json, send_nothing
 from tests.support.clock import ClientClock
 from tests.support.errors import has_code
 
 DEADLINE_SECONDS = 20
-START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
 
 
 async def get_job(client: Client) -> None:
@@ -72,44 +69,6 @@ def reply_when_concurrent(count: int, met: asyncio.Event, then: Reply) -> Reply:
         await then(writer)
 
     return reply
-
-
-def test_concurrent_requests_share_one_rate_limiter() -> None:
-    clock = ClientClock()
-
-    def now() -> datetime:
-        return START + timedelta(seconds=clock.now - 1000)
-
-    with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}, rate_limit=10, clock=now) as sandbox:
-        id = next(iter(sandbox.store.records("jobs")))
-
-        async def act() -> None:
-            async with make_client(sandbox.base_url, clock, connections=4) as client:
-                async with asyncio.timeout(DEADLINE_SECONDS):
-                    await asyncio.gather(*(client.detail("jobs", id) for _ in range(40)))
-
-        asyncio.run(act())
-        assert [200] * 40 == [each.status for each in sandbox.log]
-        assert sum(clock.waits) >= 3 * 60
-
-
-def test_two_clients_can_share_a_rate_limiter() -> None:
-    headers = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
-
-    async def act() -> None:
-        clock, limiter = ClientClock(), RateLimiter()
-        observers = RecordingObserver(), RecordingObserver()
-        async with Peer(send_json(200, {"data": {"id": "5d1c"}}, headers)) as peer:
-            for observer in observers:
-                async with make_client(
-                    peer.base_url, clock, limiter=limiter, observer=observer
-                ) as client:
-                    await get_job(client)
-        assert [] == observers[0].waits
-        assert ["window"] == observers[1].waits
-        assert 40 <= sum(clock.waits) <= 120
-
-    asyncio.run(act())
 
 
 async def measure_wait_after(status: int, retry_after: dict[str, str]) -> float:
@@ -242,25 +201,6 @@ def test_a_cancelled_request_releases_its_connection_and_ticket() -> None:
     asyncio.run(act())
 
 
-def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
-    async def act() -> None:
-        gate = asyncio.Event()
-        async with Peer(reply_after(gate, found), found) as peer:
-            async with make_client(peer.base_url, connections=2) as client:
-                first = asyncio.create_task(get_job(client))
-                await peer.has_request.wait()
-                waiting = asyncio.create_task(get_job(client))
-                await asyncio.sleep(0)
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-                gate.set()
-                await first
-                await asyncio.gather(get_job(client), get_job(client))
-            assert 3 == len(peer.requests)
-
-    asyncio.run(act())
-
-
 def test_an_observer_can_stop_a_request_before_it_is_sent() -> None:
     class Budget(RecordingObserver):
         def before_send(self, request: Request) -> None:
@@ -298,31 +238,5 @@ def test_a_used_up_monthly_quota_stops_requests_immediately(reset: str) -> None:
             assert 1 == len(peer.requests)
         expected = "2100-01-01T00:00:00+00:00" if reset == "4102444800" else None
         assert (expected or "in the next billing cycle") in caught.value.action
-
-    asyncio.run(act())
-
-
-def test_429s_without_headers_are_repeated_and_never_mean_the_month() -> None:
-    async def act() -> None:
-        clock = ClientClock()
-        peer = Peer(send_json(429, {}))
-        async with peer, make_client(peer.base_url, clock) as client:
-            for run in range(1, 4):
-                with pytest.raises(RateLimited, match="GET /api/v1/jobs/5d1c"):
-                    await get_job(client)
-                assert 2 * run <= len(peer.requests) <= 5 * run
-                clock.now += 60
-        assert sum(clock.waits) >= 3 * 60
-
-    asyncio.run(act())
-
-
-@pytest.mark.parametrize("reset", ["1e18", "soon", ""])
-def test_an_invalid_reset_header_is_ignored(reset: str) -> None:
-    async def act() -> None:
-        async with Peer(send_json(429, {}, {"X-RateLimit-Reset": reset}), found) as peer:
-            async with make_client(peer.base_url) as client:
-                await get_job(client)
-            assert 2 == len(peer.requests)
 
     asyncio.run(act())

@@ -26,7 +26,6 @@ from tests.client.peer import (
     make_response,
     send_and_close,
     send_bytes,
-    send_json,
     send_nothing,
 )
 from tests.support.clock import ClientClock
@@ -110,18 +109,6 @@ def test_no_error_contains_the_key_or_the_query(fault: str) -> None:
         assert [] == find_key_forms(repr(getattr(error, "errors", {})))
 
 
-def test_the_error_for_an_unreachable_server_does_not_contain_the_key() -> None:
-    async def act() -> ConnectorError:
-        async with Peer(send_nothing) as peer:
-            address = peer.base_url
-        async with make_client(address) as client:
-            with pytest.raises(ConnectorError) as caught:
-                await client.detail("jobs", "5d1c")
-        return caught.value
-
-    assert [] == find_key_forms(format_error(asyncio.run(act())))
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -138,15 +125,6 @@ def test_the_error_for_invalid_client_options_does_not_contain_the_key(
         make()
 
     assert [] == find_key_forms(format_error(caught.value))
-
-
-def test_a_record_that_contains_the_key_is_returned_unchanged() -> None:
-    async def act() -> None:
-        reply = send_json(200, {"data": {"id": "5d1c", "title": KEY}})
-        async with Peer(reply) as peer, make_client(peer.base_url) as client:
-            assert KEY == (await client.detail("jobs", "5d1c")).raw["title"]
-
-    asyncio.run(act())
 
 
 def walk_objects(root: object) -> Iterator[object]:

@@ -138,7 +138,8 @@ def test_rows_with_accepted_kinds_of_warnings_are_sent(account: Account) -> None
 
 
 @pytest.mark.parametrize(
-    ("contact", "shown"), [("mobile", "07700 900 123"), ("network_url", "http://www.network.example/in/ann")]
+    ("contact", "shown"),
+    [("mobile", "07700 900 123"), ("network_url", "http://www.network.example/in/ann")],
 )
 def test_a_row_that_resembles_another_person_is_held_back(
     account: Account, contact: str, shown: str

@@ -28,8 +28,8 @@ from tests.support.agency import differences, open_read_only
 NAMES = ("acme", "globex")
 """Accounts with valid keys."""
 
-BROKEN = ("broken", "forgotten")
-"""Accounts whose key files are missing."""
+BROKEN = "broken"
+"""Account whose key file is missing."""
 
 COUNTS = {"jobs": 5, "candidates": 40, "companies": 3, "bookings": 4, "leads": 3}
 LIMIT = 400
@@ -92,7 +92,7 @@ def agencies(tmp_path: Path, project: Path) -> Iterator[ProjectSandboxes]:
             )
             for seed, name in enumerate(NAMES)
         }
-        for name in (*NAMES, *BROKEN):
+        for name in (*NAMES, BROKEN):
             address = sandboxes.get(name, sandboxes["acme"]).base_url
             lines += [f"[accounts.{name}]", f'base_url = "{address}"']
             lines += [f'api_key_file = "{tmp_path / name}"']
@@ -138,8 +138,8 @@ def test_every_account_is_pulled_although_a_worker_is_killed(
         result = dg.execute_job(dg.reconstructable(intraday_pull_everywhere), instance)
         runs = instance.get_runs(dg.RunsFilter(tags={RUN_TAG: result.run_id}))
         failed = {each.step_key for each in result.get_step_failure_events()}
-        (agencies.folder / BROKEN[0]).write_text("key-of-acme\n", encoding="utf-8")
-        (agencies.folder / BROKEN[0]).chmod(0o600)
+        (agencies.folder / BROKEN).write_text("key-of-acme\n", encoding="utf-8")
+        (agencies.folder / BROKEN).chmod(0o600)
         again = dg.execute_job(
             dg.reconstructable(intraday_pull_everywhere),
             instance,
@@ -151,7 +151,7 @@ def test_every_account_is_pulled_although_a_worker_is_killed(
     ended = Counter((run.tags[PARTITION_TAG], run.status.value) for run in runs)
     assert 1 == ended[NAMES[-1], "FAILURE"]
     assert all(1 == ended[name, "SUCCESS"] for name in NAMES)
-    assert failed == {f"intraday_pull_{name}" for name in BROKEN}
+    assert failed == {f"intraday_pull_{BROKEN}"}
     for name, sandbox in agencies.sandboxes.items():
         file = agencies.data_folder(name) / "recruitment.duckdb"
         assert [] == differences(sandbox, file)
@@ -161,4 +161,4 @@ def test_every_account_is_pulled_although_a_worker_is_killed(
         assert len(sandbox.log) <= LIMIT
     # What succeeded is not run again; the account whose key was corrected is.
     assert steps == failed
-    assert agencies.is_exact(BROKEN[0])
+    assert agencies.is_exact(BROKEN)

@@ -94,7 +94,7 @@ def prepare_account(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]
     assert "done" == report.outcome == quiet.outcome, report.as_json()
     assert 270 <= report.requests <= 330
     # A continued pull reads one batch again, scans twice and searches deletions once more.
-    return report.requests, report.requests + BATCH_REQUESTS + 2 + 3 * quiet.requests
+    return report.requests, report.requests + BATCH_REQUESTS + 2 + 5 * quiet.requests
 
 
 def finish_pull(sandbox: Sandbox, folder: Path, point: str) -> int:

@@ -19,7 +19,7 @@ from tests.support.processes import ForkServer, kill_this_process, serve_forks, 
 LOOKS = 3
 """Number of reads per request; they take about as long as a publication."""
 
-QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(detail) FROM sync.events)"
+QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(id) FROM landing.companies)"
 """Two values that are always changed together."""
 
 

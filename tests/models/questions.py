@@ -1,4 +1,4 @@
-"""Questions of `docs/QUESTIONS.md`: each query is followed by its result.
+"""Questions of `docs/QUERIES.md`: each query is followed by its result.
 
     python -m tests.models.questions
 
@@ -18,7 +18,7 @@ from connector.cli.demo import COUNTS
 from connector.warehouse.user_query import query
 from tests.models.demonstration import publish_generated_records
 
-PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"
+PAGE = Path(__file__).parents[2] / "docs" / "QUERIES.md"
 _QUERY = re.compile(r"```sql\n(.*?)\n```\n\n?(?:\|[^\n]*\n)*\n?", re.DOTALL)
 
 
@@ -54,7 +54,7 @@ def format_value(value: Any) -> str:
 
 
 def main() -> None:
-    """Write the results of all queries into docs/QUESTIONS.md."""
+    """Write the results of all queries into docs/QUERIES.md."""
     with tempfile.TemporaryDirectory() as folder:
         file = publish_generated_records(Path(folder), COUNTS)
         PAGE.write_text(add_results(PAGE.read_text(encoding="utf-8"), file), encoding="utf-8")

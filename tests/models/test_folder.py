@@ -40,13 +40,6 @@ def test_a_template_error_is_reported_with_file_and_line(
     assert "{{ ref('model') }}" in caught.value.action
 
 
-def test_jinja_variables_filters_and_comments_are_rendered(small: SmallProject) -> None:
-    sql = "{% set wanted = ['open'] %}\nselect '{{ wanted | first }}' as status {# a note #}\n"
-    small.write("marts/sum_jobs.sql", sql)
-
-    assert "select 'open' as status" in small.load_project().nodes["sum_jobs"].sql
-
-
 WRONG = {
     "semicolon": ("marts/sum_jobs.sql", "group by status", "group by status;", 3, "semicolon"),
     "unknown test": ("marts/schema.yml", "[unique, not_null]", "[uniqe]", 5, "'uniqe'"),

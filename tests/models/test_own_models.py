@@ -8,19 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.errors import (
-    ModelError,
-    ModelFailed,
-    PublishingRefused,
-    ReferenceUnknown,
-    SettingsError,
-    UnknownName,
-)
+from connector.errors import ModelError, ModelFailed, PublishingRefused, SettingsError
 from connector.models import publish as publishing
 from connector.models.mask import find_undeclared
 from connector.models.project import Project, load_project
@@ -31,7 +23,6 @@ from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from tests.models.agency import PublishingAccount, list_columns
 from tests.repository import ROOT
 from tests.support.command import call
-from tests.support.errors import has_code
 
 NAME, EMAIL = "Zebediah", "zebediah@planted.example"
 CANDIDATE = {
@@ -104,18 +95,6 @@ def write_models(agency: PublishingAccount, **files: str) -> Path:
         path = agency.folder / "my_models" / f"{stem}.{suffix}"
         path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_an_own_model_is_published_in_the_own_schema(own_agency: PublishingAccount) -> None:
-    write_models(own_agency, people_sql=PEOPLE)
-
-    done = own_agency.publish()
-
-    assert [{"status": "new_lead", "note": f"a note of {EMAIL}"}] == own_agency.query(
-        "SELECT status, note FROM own.people"
-    )
-    assert done.built is not None
-    assert "own" == {each.name: each.schema for each in done.built.models}["people"]
 
 
 def test_own_models_can_use_plain_table_names_instead_of_ref(own_agency: PublishingAccount) -> None:
@@ -234,20 +213,6 @@ def test_a_declaration_of_personal_overrides_the_column_type(own_agency: Publish
     assert ["region"] == list_columns(own_agency.published_file)["own.regions"]
 
 
-def test_a_personal_declaration_that_is_not_boolean_is_rejected(
-    own_agency: PublishingAccount,
-) -> None:
-    columns = "[{name: status, meta: {personal: maybe}}]"
-    path = write_models(own_agency, schema_yml=f"models: [{{name: people, columns: {columns}}}]")
-
-    with pytest.raises(
-        ModelError, match="Input should be a valid boolean", check=has_code("model_invalid")
-    ) as caught:
-        load_own_project(own_agency, own_agency.settings())
-
-    assert path == caught.value.path
-
-
 def test_undeclared_own_models_and_columns_are_listed(own_agency: PublishingAccount) -> None:
     write_models(own_agency, people_sql=PEOPLE, jobs_sql="select job_id from {{ ref('stg_jobs') }}")
     write_models(own_agency, schema_yml=SCHEMA)
@@ -289,32 +254,8 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         ModelFailed,
         r"people\.sql:2: people cannot be built: .*stauts",
     ),
-    "a missing model": (
-        "people.sql",
-        "select 1 as x from {{ ref('dim_peple') }}\n",
-        ReferenceUnknown,
-        r"people\.sql:1: .*Did you mean dim_people",
-    ),
-    "braces": (
-        "people.sql",
-        "select 1 as x from {{ var('x') }}\n",
-        ModelError,
-        r"people\.sql:1: the template cannot be evaluated: 'var' is undefined",
-    ),
     "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelError, "fct_jobs is also"),
     "no name of a table": ("My Mart.sql", PEOPLE, ModelError, "is not a valid table name"),
-    "a declared model that is not there": (
-        "schema.yml",
-        SCHEMA,
-        ReferenceUnknown,
-        r"schema\.yml:2: there is no model or seed 'people'",
-    ),
-    "a declared column that is not there": (
-        "schema.yml",
-        SCHEMA.replace("people", "stages").replace("candidate_id", "candidat_id"),
-        ModelError,
-        "has no such column",
-    ),
 }
 
 
@@ -346,14 +287,6 @@ def read_settings(folder: Path, text: str, **flags: Any) -> Any:
     return load_settings(flags, {}, folder)
 
 
-def test_the_models_table_of_the_project_file_sets_folder_and_schema(tmp_path: Path) -> None:
-    settings = read_settings(tmp_path, '[models]\nfolder = "my_models"\nschema = "acme"\n')
-
-    assert tmp_path / "my_models" == settings.models_folder
-    assert ("acme", "on") == (settings.models_schema, settings.models)
-    assert "connector.toml" == settings.origin("models_folder")
-
-
 def test_an_account_can_have_its_own_models_folder(tmp_path: Path) -> None:
     text = '[models]\nfolder = "all"\n[accounts.a.models]\nfolder = "of_a"\n[accounts.b]\n'
 
@@ -361,35 +294,14 @@ def test_an_account_can_have_its_own_models_folder(tmp_path: Path) -> None:
     assert tmp_path / "all" == read_settings(tmp_path, text, account="b").models_folder
 
 
-def test_an_unknown_key_of_the_models_table_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="Did you mean 'folder'"):
-        read_settings(tmp_path, '[models]\nfoldr = "x"\n')
-
-
-@pytest.mark.parametrize("name", ["marts", "main", "Own", "", "1a"])
-def test_a_reserved_schema_name_is_rejected_for_own_models(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SettingsError, match="models_schema"):
-        read_settings(tmp_path, f'[models]\nschema = "{name}"\n')
-
-
-def test_a_published_file_without_own_models_has_no_own_schema(
-    own_agency: PublishingAccount,
-) -> None:
-    own_agency.publish()
-
-    with duckdb.connect(str(own_agency.published_file), read_only=True) as connection:
-        found = connection.execute("SELECT DISTINCT schema_name FROM duckdb_tables()").fetchall()
-    assert ("own",) not in found
-
-
 # -- Commands and documents ------------------------------------------------------------------------
 
 
-PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "MARTS.md").read_text(encoding="utf-8")
 
 
 def read_code_blocks(language: str) -> list[str]:
-    """Return the code blocks of one language in docs/OWN_MODELS.md."""
+    """Return the code blocks of one language in docs/MARTS.md."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 

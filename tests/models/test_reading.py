@@ -9,7 +9,6 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-import duckdb
 import httpx
 import pandas as pd
 import pytest
@@ -20,7 +19,6 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 import connector
 from connector.errors import Misused, UnknownName, WarehouseError
 from connector.models.exports import MANIFEST, export
-from connector.warehouse.user_query import query
 from tests.models.agency import PublishingAccount
 from tests.support.errors import has_code
 
@@ -55,22 +53,6 @@ def test_read_returns_a_relation_with_the_types_of_the_file(
     )
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
     assert str(agency.published_file) not in held
-
-
-def test_read_returns_the_newest_published_state(
-    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in agency.environ.items():
-        monkeypatch.setenv(name, value)
-    agency.publish()
-    with duckdb.connect(str(agency.published_file), read_only=True) as held:
-        agency.insert_rows("jobs", {"id": "j3", "title": "Driver"})
-        agency.publish()
-
-        assert 3 == len(connector.read("landing.jobs"))
-        assert 3 == connector.sql("FROM marts.fct_jobs SELECT count(*)").fetchall()[0][0]
-        assert 3 == query(agency.published_file, "SELECT count(*) FROM landing.jobs").rows[0][0]
-        assert (2,) == held.execute("SELECT count(*) FROM landing.jobs").fetchone()
 
 
 def test_read_of_an_unknown_table_suggests_the_nearest_name(

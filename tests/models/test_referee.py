@@ -12,14 +12,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from connector.cli import demo
-from connector.models.mask import Mask, write_masked
 from connector.models.project import SHIPPED_FOLDER, load_project
 from connector.models.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
@@ -160,38 +159,3 @@ def test_the_runner_and_dbt_create_equal_rows(both_builds: RunnerAndDbtBuilds) -
         table: both_builds.count_differing_rows(table) for table in tables
     }
     assert [(COUNTS["candidates"],)] == people
-
-
-def test_a_file_with_left_out_columns_has_otherwise_the_rows_of_dbt(
-    both_builds: RunnerAndDbtBuilds, tmp_path: Path
-) -> None:
-    schemas = ("landing", "history", "sync", "push")
-    without = (
-        *schemas,
-        "staging.stg_candidates.phone",
-        "marts.dim_candidates.phone",
-        "marts.dim_jobs.job_title",
-    )
-    project = load_project()
-    # A file that is attached can be opened once in a process.
-    draft = tmp_path / "draft.duckdb"
-    shutil.copy(both_builds.folder / "mine.duckdb", draft)
-    mask = Mask("keep", None, without)
-    write_masked(draft, tmp_path / "masked.duckdb", mask, project)
-    both_builds.connection.execute(f"ATTACH '{tmp_path / 'masked.duckdb'}' AS masked (READ_ONLY)")
-    masked = replace(both_builds, runner="masked")
-
-    kept = [
-        (f"{schema}.{name}", column)
-        for schema, name, column, _ in both_builds.list_columns("masked")
-    ]
-    built = [
-        (f"{schema}.{name}", column)
-        for schema, name, column, _ in both_builds.list_columns(both_builds.dbt)
-    ]
-    gone = set(built) - set(kept)
-    assert gone == mask.left_out() & set(built)
-    assert {"staging.stg_candidates", "marts.dim_candidates", "marts.dim_jobs"} <= dict(gone).keys()
-    for table in dict(gone):
-        columns = ", ".join(f'"{name}"' for owner, name in kept if owner == table)
-        assert 0 == masked.count_differing_rows(table, columns), table

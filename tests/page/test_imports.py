@@ -478,30 +478,6 @@ def test_the_report_has_every_row_and_can_be_imported_again(sandbox: Sandbox, an
     assert ["Bo", "Cy"] == people(sandbox)
 
 
-def test_a_report_of_a_workbook_is_a_workbook(ann: User) -> None:
-    book = openpyxl.Workbook()
-    assert book.active is not None
-    for line in (HEADINGS.split(","), BO.split(",")):
-        book.active.append(line)
-    content = io.BytesIO()
-    book.save(content)
-    opened = ann.upload(content.getvalue(), "people.xlsx")
-    opened.send()
-
-    report = openpyxl.load_workbook(io.BytesIO(ann.client.get(f"{opened.path}/report").content))
-
-    assert any(
-        "created" in row for row in report.worksheets[-1].iter_rows(values_only=True)
-    ) or any("created" in row for sheet in report for row in sheet.iter_rows(values_only=True))
-
-
-def test_the_template_has_the_columns_of_the_resource(ann: User) -> None:
-    answer = ann.send_request("/api/template", b'{"resource": "leads", "mode": "create"}')
-
-    book = openpyxl.load_workbook(io.BytesIO(answer.content))
-    assert "email" in [cell.value for cell in book.worksheets[0][1]]
-
-
 def test_imports_are_deleted_by_the_user_or_after_some_days(ann: User, server: Server) -> None:
     first, second = ann.upload(make_csv(BO)), ann.upload(make_csv(CY))
     ann.post(f"{first.path}/delete", {})

@@ -11,7 +11,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, expect
 
@@ -27,7 +26,6 @@ from tests.page.recruiters import (
     write_placements,
 )
 from tests.page.serving import HEADINGS, PageProcess, make_csv, make_environ, serve
-from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
 
 pytestmark = pytest.mark.slow
@@ -255,20 +253,6 @@ def test_30_placements_with_names_of_candidates_and_companies(
         assert all(each["candidate_id"] for each in made)
 
 
-def test_41_conversions(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
-    for n in range(41):
-        create_lead(sandbox, f"lead{n}")
-    rows = [["Email", "Owner"], *([f"lead{n}@example.com", "Kim"] for n in range(41))]
-    with served(browser, sandbox, tmp_path, "leads") as tab:
-        tab.upload(write_csv(tmp_path / "leads.csv", rows), "leads", "convert")
-        tab.choose(tab.page.get_by_label("Field of Owner"), "-")
-        tab.settle()
-        expect(tab.button("Send 41 rows")).to_be_disabled()
-        tab.page.get_by_label("I know that a conversion cannot be undone").check()
-        tab.send(41, "Converted: 41")
-        expect(tab.button("Undo this import …")).to_have_count(0)
-
-
 def test_an_update_with_a_colleagues_edit_in_between(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -298,38 +282,6 @@ def test_an_update_with_a_colleagues_edit_in_between(
         tab.send(1, "Updated: 3")
 
 
-def test_the_report_is_corrected_and_imported_again(
-    browser: Browser, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    lines = ("Bo,Li,bo@example.com,permanent", "Cy,Lo,cy at example.com,permanent")
-    with served(browser, sandbox, tmp_path) as tab:
-        tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": make_csv(*lines)})
-        tab.send(1, "Created: 1 · Error: 1")
-        with tab.page.expect_download() as download:
-            tab.page.get_by_role("link", name="Download the report").click()
-        report = tmp_path / download.value.suggested_filename
-        download.value.save_as(report)
-        text = report.read_text("utf-8-sig").replace("cy at", "cy@").replace("cy@ ", "cy@")
-        report.write_text(text, "utf-8-sig")
-        tab.page.get_by_role("link", name="Import another file").click()
-        tab.upload(report)
-        tab.send(1, "Created: 1 · Imported before")
-    assert ["Bo", "Cy"] == names(sandbox)
-
-
-def test_an_import_is_undone(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
-    lines = [f"P{n},Li,p{n}@example.com,permanent" for n in range(4)]
-    with served(browser, sandbox, tmp_path) as tab:
-        tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": make_csv(*lines)})
-        tab.send(4, "Created: 4")
-        tab.button("Undo this import …").click()
-        expect(tab.page.locator("#told")).to_contain_text("Will be deleted: 4", timeout=CHECK_MS)
-        assert 4 == len(names(sandbox))
-        tab.button("Undo 4 rows").click()
-        expect(tab.page.locator("#told")).to_contain_text("Deleted: 4", timeout=CHECK_MS)
-    assert [] == names(sandbox)
-
-
 def test_two_tabs(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
     with served(browser, sandbox, tmp_path) as tab:
         line = make_csv("Bo,Li,bo@example.com,permanent")
@@ -344,23 +296,6 @@ def test_two_tabs(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
         other.page.get_by_role("link", name="Load the latest version").click()
         expect(other.cell(2, "First name")).to_have_text("Bob")
         assert [] == other.errors
-
-
-def test_a_user_whom_the_proxy_names(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
-    with serve(sandbox, tmp_path, "X-Remote-User", "127.0.0.1") as server:
-        line = make_csv("Bo,Li,bo@example.com,permanent")
-        with browse(
-            browser, server.address, extra_http_headers={"X-Remote-User": "Ann Lee"}
-        ) as tab:
-            expect(tab.page.locator("#user")).to_have_text("Ann Lee")
-            tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": line})
-            tab.send(1, "Created: 1")
-            address = tab.page.url
-        with browse(browser, address, extra_http_headers={"X-Remote-User": "Bo"}) as tab:
-            expect(tab.page.get_by_role("alert")).to_contain_text("no longer exists")
-            tab.page.get_by_role("link", name="Import a spreadsheet").click()
-            expect(tab.page.locator("table.plain")).to_contain_text("Ann Lee")
-        assert 403 == httpx.get(f"{server.address}/api/start").status_code
 
 
 def test_the_network_is_cut_and_the_server_killed(

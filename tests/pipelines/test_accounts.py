@@ -160,15 +160,6 @@ def test_an_invalid_project_file_fails_runs_with_its_error(tmp_path: Path) -> No
         account.settings()
 
 
-def test_invalid_account_names_are_not_partitions(tmp_path: Path) -> None:
-    text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
-    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
-    accounts = Accounts.read(Account(environ={}, cwd=tmp_path))
-
-    assert ("acme",) == accounts.names
-    assert ["'A...B'", "'Globex'"] == [each.split()[2] for each in accounts.nameless]
-
-
 def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
     account = write_project(tmp_path)
     for name in ("acme", "glo-bex"):

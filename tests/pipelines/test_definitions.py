@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import dagster as dg
-import pytest
 
 from connector.catalog import CATALOG
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LANDING, PUBLISHED, REPORT
 from pipelines.jobs import nightly_pull_job
-from tests.pipelines.running import nightly_pull, open_instance
 from tests.repository import ROOT
 
 
@@ -69,79 +66,20 @@ def test_the_asset_graph_starts_at_the_inbox_and_ends_at_the_report() -> None:
     assert {*API_KEYS.values(), *INBOX_KEYS.values(), REPORT} == (graph.external_asset_keys)
 
 
+def test_the_published_file_depends_on_every_other_asset() -> None:
+    job = definitions.resolve_job_def(nightly_pull_job.name)
+    graph = definitions.resolve_asset_graph()
+    keys = graph.materializable_asset_keys - {dg.AssetKey("push_from_query")}
+
+    assert keys == job.asset_layer.executable_asset_keys
+    assert keys - {PUBLISHED} == dg.AssetSelection.assets(PUBLISHED).upstream().resolve(graph) & (
+        keys - {PUBLISHED}
+    )
+
+
 def test_every_asset_has_an_owner_and_links_to_its_code() -> None:
     graph = definitions.resolve_asset_graph()
 
     assert [] == [node.key for node in graph.asset_nodes if not node.owners]
     for key in graph.materializable_asset_keys:
         assert "dagster/code_references" in graph.get(key).metadata
-
-
-@pytest.mark.slow
-def test_the_workspace_file_loads_the_definitions(tmp_path: Path) -> None:
-    validated = subprocess.run(
-        [sys.executable, "-m", "dagster", "definitions", "validate"],
-        cwd=ROOT,
-        env={
-            **read_environ_without_settings(),
-            "DAGSTER_HOME": str(tmp_path),
-            "HOME": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert 0 == validated.returncode, validated.stderr
-    shown = validated.stdout + validated.stderr
-    assert "Validation successful for code location recruitment_connector" in shown
-
-
-@pytest.mark.slow
-def test_the_projects_dagster_instance_is_valid_and_sends_no_telemetry(tmp_path: Path) -> None:
-    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
-    program = (
-        "import dagster as dg, sys\n"
-        "with dg.DagsterInstance.from_config(sys.argv[1]) as instance:\n"
-        "    print(instance.telemetry_enabled, instance.nux_enabled)"
-    )
-
-    shown = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-
-    assert ["False", "False"] == shown.split()
-    assert (tmp_path / ".dagster" / "storage" / "history" / "runs.db").is_file()
-
-
-def test_the_nightly_schedule_is_stopped_and_has_a_time_zone() -> None:
-    assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
-    assert "UTC" == nightly_pull.execution_timezone
-    assert ["15 2 * * *"] == nightly_pull.cron_schedule
-
-
-def evaluate_nightly_schedule(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
-    """Return the run that the nightly schedule requests now, or why it requests none."""
-    with dg.build_schedule_context(instance=instance) as context:
-        result = nightly_pull(context)
-    assert isinstance(result, dg.RunRequest | dg.SkipReason)
-    return result
-
-
-def test_the_schedule_skips_while_a_pull_is_running(tmp_path: Path) -> None:
-    job = definitions.resolve_job_def(nightly_pull_job.name)
-    with open_instance(tmp_path) as instance:
-        result = evaluate_nightly_schedule(instance)
-        first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-        skipped = evaluate_nightly_schedule(instance)
-        instance.report_run_canceled(first)
-        again = evaluate_nightly_schedule(instance)
-
-    assert isinstance(result, dg.RunRequest)
-    assert isinstance(skipped, dg.SkipReason)
-    assert first.run_id in str(skipped.skip_message)
-    assert isinstance(again, dg.RunRequest)

@@ -11,8 +11,8 @@ from pipelines.accounts import Account
 from pipelines.definitions import define
 from pipelines.freshness import check_freshness, data_is_fresh
 from pipelines.graph import KEYS, PUBLISHED
-from tests.problems.agency import RecordedAccount, load_account_settings
-from tests.support.clock import Clock
+from tests.problems.agency import load_account_settings
+from tests.support.recorded import record_verified_pull
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -30,9 +30,7 @@ def make_project(folder: Path, ages: dict[str, timedelta]) -> Account:
     """Create accounts with verifications of these ages; one account has invalid settings."""
     (folder / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     for name, age in ages.items():
-        RecordedAccount(
-            load_account_settings(folder / "data", name), Clock(NOW - age)
-        ).record_pull()
+        record_verified_pull(load_account_settings(folder / "data", name), NOW - age)
     return Account(environ={}, cwd=folder)
 
 
@@ -60,7 +58,7 @@ def test_the_freshness_check_warns_of_accounts_verified_too_long_ago(tmp_path: P
 
 
 def test_the_freshness_check_passes_for_recent_data(tmp_path: Path) -> None:
-    RecordedAccount(load_account_settings(tmp_path), Clock(datetime.now(UTC))).record_pull()
+    record_verified_pull(load_account_settings(tmp_path), datetime.now(UTC))
     account = Account(environ={"CONNECTOR_DATA_DIR": str(tmp_path)}, cwd=tmp_path)
     with dg.DagsterInstance.ephemeral() as instance:
         made = dg.Definitions(asset_checks=[data_is_fresh], resources={"account": account})

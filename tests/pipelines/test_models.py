@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import duckdb
 import pytest
 
 from connector.warehouse.file import open_file
@@ -96,21 +95,6 @@ def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
     assert ["seeds_are_complete"] == [k.name for k, each in checks.items() if not each.passed]
 
 
-@pytest.mark.slow
-def test_a_run_records_only_the_selected_models(folder: Path) -> None:
-    result = dg.materialize(
-        [published],
-        selection=[asset_key(PROJECT, "stg_leads")],
-        resources={"account": make_account(folder)},
-    )
-
-    assert ["stg_leads"] == [
-        event.asset_key.path[-1]
-        for event in result.get_asset_materialization_events()
-        if event.asset_key is not None
-    ]
-
-
 def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
     with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
@@ -131,22 +115,3 @@ def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
     assert ["publish"] == [each.step_key for each in result.get_step_failure_events()]
     metadata = failed["unique_landing_leads_id"].metadata
     assert ("lead-1", 1) == (metadata["examples"].value, metadata["failing_rows"].value)
-
-
-def test_disabled_models_do_not_stop_a_run(folder: Path) -> None:
-    result = dg.materialize(
-        [published],
-        selection=[PUBLISHED],
-        resources={"account": make_account(folder, models="off")},
-    )
-
-    assert result.success
-    assert [PUBLISHED] == [e.asset_key for e in result.get_asset_materialization_events()]
-    file = str(Warehouse(folder).published)
-    with duckdb.connect(file, read_only=True) as connection:
-        assert (
-            []
-            == connection.execute(
-                "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'marts'"
-            ).fetchall()
-        )

@@ -143,21 +143,6 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     assert [] == find_files_with(KEY, data_folder.parent)
 
 
-def test_preview_sends_nothing(
-    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
-) -> None:
-    (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
-    config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
-    shown = read_output_metadata(
-        run_push_job(make_account(sandbox.base_url, data_folder), instance, config)
-    )
-
-    assert ("previewed", 1, 0, 2) == tuple(
-        shown[name] for name in ("outcome", "rows/create", "requests", "requests_planned")
-    )
-    assert [] == sandbox.log
-
-
 def test_invalid_push_configuration_fails_with_a_message(
     sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
@@ -225,21 +210,6 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
     for name in jobs.PULLING:
         selected = definitions.resolve_job_def(name).asset_layer.selected_asset_keys
         assert dg.AssetKey("push_from_query") not in selected
-
-
-def test_a_rejected_key_fails_the_run_and_is_not_shown(
-    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
-) -> None:
-    wrong = "planted-wrong-key-5b1d"
-    (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
-    config = {"resource": "candidates", "file": "people.csv", "mode": "create", "apply": True}
-    ran = run_push_job(make_account(sandbox.base_url, data_folder, wrong), instance, config)
-
-    assert not ran.success
-    assert "401" in read_failure_reason(ran)
-    assert "generate a new key" in read_failure_reason(ran)
-    assert wrong not in read_stored_run(instance, ran)
-    assert [] == find_files_with(wrong, data_folder.parent)
 
 
 def test_the_inbox_sensor_is_stopped_and_works_without_settings(

@@ -15,7 +15,6 @@ from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import ADDRESS, define_everywhere
 from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
-from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import create_schedules
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
@@ -175,25 +174,6 @@ def test_an_account_runs_in_the_night_that_skips_its_hour(
     assert ["umbrella"] == find_requested_accounts(define(account), name, instance, skipped_hour)
 
 
-def test_a_running_push_does_not_prevent_a_scheduled_pull(instance: dg.DagsterInstance) -> None:
-    push = definitions.resolve_job_def(PUSH)
-    config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
-    instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
-
-    assert [""] == find_requested_accounts(definitions, "nightly_pull_schedule", instance)
-
-
-def test_an_invalid_project_file_is_shown_as_the_skip_reason(
-    tmp_path: Path, instance: dg.DagsterInstance
-) -> None:
-    (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
-    made = define(Account(environ={}, cwd=tmp_path))
-
-    assert "connector.toml is not valid TOML" in find_requested_accounts(
-        made, "nightly_pull_schedule", instance
-    )
-
-
 def test_the_schedule_of_all_accounts_skips_while_its_run_is_active(
     account: Account, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,12 +198,13 @@ def test_the_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInst
     assert [config] == [each.run_config for each in tick.run_requests or ()]
 
 
-def test_dagster_runs_one_run_per_account_and_several_accounts_in_parallel(tmp_path: Path) -> None:
+def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path) -> None:
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["concurrency"]["runs"]
     (tmp_path / "dagster.yaml").write_text(text, encoding="utf-8")
     with dg.DagsterInstance.from_config(str(tmp_path)) as made:
         queue = made.get_concurrency_config().run_queue_config
+        assert (False, False) == (made.telemetry_enabled, made.nux_enabled)
 
     assert queue is not None
     assert given["tag_concurrency_limits"] == list(queue.tag_concurrency_limits or ())

@@ -8,7 +8,6 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from pipelines.accounts import Account
-from pipelines.definitions import execute_nightly_pull
 from tests.pipelines.running import COUNTS, KEY, make_account, materialize_resources, open_instance
 
 
@@ -41,18 +40,3 @@ def test_dagster_stores_no_file_with_the_key(
 def test_the_repr_of_an_account_does_not_show_its_environment(tmp_path: Path) -> None:
     assert KEY not in repr(make_account("http://127.0.0.1:1", tmp_path))
     assert KEY not in repr(Account(environ={"CONNECTOR_API_KEY": KEY}).settings())
-
-
-@pytest.mark.slow
-def test_a_refused_run_is_stored_in_the_dagster_home_without_the_key(tmp_path: Path) -> None:
-    home, data = tmp_path / "home", tmp_path / "data"
-    data.mkdir()
-    with Sandbox(counts=COUNTS, keys={"another-key": ("*",)}) as sandbox:
-        refused = execute_nightly_pull(make_account(sandbox.base_url, data), home)
-
-    assert refused.failure is not None
-    assert "generate a new key" in refused.failure
-    with open_instance(home) as instance:
-        assert [refused.run_id] == [each.run_id for each in instance.get_runs()]
-        assert not instance.telemetry_enabled
-    assert [] == find_files_with(KEY, tmp_path)

@@ -10,12 +10,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from connector.sandbox.server import Sandbox
-from connector.sandbox.store import Store
-from connector.warehouse.stream import Commit, Stream
-from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, rows
 from tests.support.clock import Clock
 
@@ -73,7 +69,7 @@ def test_each_observed_version_is_kept_with_its_dates(tmp_path: Path) -> None:
             assert (id in taken[-1]) == (chain[-1]["_valid_to"] is None)
             for row, after in pairwise(chain):
                 assert row["_valid_from"] <= row["_valid_to"] <= after["_valid_from"]
-                assert {row["_observed_from"], after["_observed_from"]} <= set(moments)
+                assert {row["_hydrated_at"], after["_hydrated_at"]} <= set(moments)
     returns = "SELECT 1 FROM history.candidates WHERE _changed[1] = '_deleted_at'"
     assert 6 == len(rows(published(tmp_path), returns))
 
@@ -91,52 +87,10 @@ def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
 
 
 def test_a_response_without_a_date_header_is_dated_by_its_arrival(tmp_path: Path) -> None:
+    before = datetime.now(UTC)
     with Sandbox(counts={"candidates": 3}, behaviours={"date_header": "missing"}) as sandbox:
-        committed: list[Commit] = []
-        whole = Warehouse.commit
-
-        def commit(self: Warehouse, stream: Stream, what: Commit, *rest: Any) -> Any:
-            committed.append(what)
-            return whole(self, stream, what, *rest)
-
-        with patch.object(Warehouse, "commit", commit):
-            pulled(sandbox, tmp_path, "candidates")
-    items = [each for what in committed for each in what.items]
-
-    assert items
-    assert None not in [each.served_at for each in items]
-
-
-def test_a_status_observed_only_in_a_list_is_kept(tmp_path: Path) -> None:
-    time = Clock(datetime.now(UTC).replace(microsecond=0))
-    # Without a sort, each pull reads the whole list before the details that differ.
-    with Sandbox(
-        counts={"candidates": 40}, clock=time, behaviours={"sorting": "ignored"}
-    ) as sandbox:
-        id, *_, other = sorted(sandbox.store.records("candidates"))
-        sandbox.store.change_silently("candidates", id, {"status": "screening"})
         pulled(sandbox, tmp_path, "candidates")
-        time.pass_time(hours=1)
-        sandbox.store.change_silently("candidates", id, {"status": "submitted"})
-        sandbox.store.delete("candidates", other)
 
-        def change_next(store: Store) -> None:
-            time.pass_time(seconds=2)
-            if sandbox.log[-1].path.endswith("/candidates"):
-                store.change_silently("candidates", id, {"status": "placed"})
-
-        sandbox.between = change_next
-        pulled(sandbox, tmp_path, "candidates")
-        sandbox.between = None
-
-        assert [] == differences(sandbox, published(tmp_path))
-    chain = rows(published(tmp_path), f"FROM history.candidates WHERE id = '{id}'")
-    chain.sort(key=lambda row: int(row["_version"]))
-    assert [("screening", True), ("submitted", False), ("placed", True)] == [
-        (row["status"], row["_hydrated_at"] is not None) for row in chain
-    ]
-    assert [None, ["status"], ["status"]] == [row["_changed"] for row in chain]
-    assert chain[0]["_observed_to"] <= chain[1]["_began_after"] < chain[1]["_observed_from"]
-    assert chain[1]["_observed_from"] <= chain[2]["_began_after"] < chain[2]["_observed_from"]
-    query = f"FROM history.candidates WHERE id = '{other}'"
-    assert ["deletion"] == [row["_ended_by"] for row in rows(published(tmp_path), query)]
+    for table in ("landing", "history"):
+        read = rows(published(tmp_path), f"SELECT _hydrated_at FROM {table}.candidates")
+        assert [True] * 3 == [before <= row["_hydrated_at"] <= datetime.now(UTC) for row in read]

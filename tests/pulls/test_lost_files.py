@@ -6,27 +6,23 @@ from pathlib import Path
 
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences
-from tests.support.command import KEY, CommandResult, call, start, variables
+from tests.support.command import KEY, call, variables
 
 
-def test_a_pull_after_losing_both_databases_reads_everything_and_reports_it(tmp_path: Path) -> None:
+def test_a_pull_without_both_databases_loads_again_only_if_it_is_asked_to(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         data = tmp_path / "data"
         environ = variables(sandbox.base_url, data)
-        first = call(["pull", "jobs"], environ)
+        assert 0 == call(["pull", "jobs"], environ).status
         for name in ("work.duckdb", "recruitment.duckdb"):
             (data / name).unlink()
-        # A separate process: tests in this process begin with a copy of an empty work file.
-        with start(["pull", "jobs"], environ) as process:
-            out, err = process.communicate()
-        again = CommandResult(process.returncode, out, err)
-        last = call(["pull", "jobs"], environ)
+        refused = [call([each, "jobs"], environ) for each in ("pull", "pull")]
+        full = call(["pull", "jobs", "--full"], environ)
         found = differences(sandbox, data / "recruitment.duckdb")
 
-    message = (
-        "work.duckdb and recruitment.duckdb were missing, but other files of the account exist"
-    )
-    assert [False, True, False] == [message in each.err for each in (first, again, last)]
-    assert "The pull reads every record" in again.err
-    assert [0, 0, 0] == [each.status for each in (first, again, last)]
+    for each in refused:
+        assert 1 == each.status
+        assert "work.duckdb is missing, and the history is in it" in each.err
+        assert "'connector pull --full'" in each.err
+    assert 0 == full.status
     assert [] == found

@@ -15,15 +15,14 @@ from tests.catalog.document import parse_tables
 from tests.repository import ROOT
 from tests.support.command import call, variables
 
-PAGE, HOW_TO, EXPLANATION = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("PUSH.md", "IMPORT.md", "HOW_A_PUSH_WORKS.md")
+PAGE, EXPLANATION = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("IMPORT.md", "PUSH.md")
 )
 
 
-def read_code_block(language: str, page: str = PAGE) -> str:
-    """Return the only code block of a language on a page."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+def read_code_block(language: str) -> str:
+    """Return the only code block of a language on the page of imports."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     return str(found)
 
 
@@ -56,7 +55,7 @@ def test_every_outcome_and_mode_is_documented() -> None:
 
 
 def test_the_documented_push_toml_is_accepted(tmp_path: Path) -> None:
-    (tmp_path / "push.toml").write_text(read_code_block("text", HOW_TO), encoding="utf-8")
+    (tmp_path / "push.toml").write_text(read_code_block("text"), encoding="utf-8")
     (tmp_path / "people.toml").write_text(read_code_block("toml"), encoding="utf-8")
     orders = read_instructions(tmp_path)
 
@@ -66,7 +65,7 @@ def test_the_documented_push_toml_is_accepted(tmp_path: Path) -> None:
 
 
 def test_every_key_of_push_toml_is_documented() -> None:
-    (documented,) = re.findall(r"^`push\.toml` takes .*?\n\n", HOW_TO, re.DOTALL | re.MULTILINE)
+    (documented,) = re.findall(r"^`push\.toml` takes .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
     keys = re.findall(r"`([a-z_]+)`", documented.split(":", 1)[1])
     assert list(KEYS) == keys
 

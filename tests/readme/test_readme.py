@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import asyncio
-import json
 import os
 import re
 import shlex
@@ -13,14 +10,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
 from connector.cli import COMMANDS
-from connector.pushes.report import ORDER
+from connector.cli.demo import COUNTS as DEMO_COUNTS
 from connector.sandbox.server import Sandbox
+from tests.readme.sessions import parse_session, read_code_blocks
 from tests.repository import ROOT
 from tests.support.command import call
 from tests.support.processes import find_free_port
@@ -29,25 +26,10 @@ README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
 PICTURE_BYTES_MAX = 150_000
-_AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-"""What a notebook's cells may do."""
-
-# Run by the tests of the demo and of the pipelines, or needing what the shell has already.
-ELSEWHERE = ("make demo", "source .venv/bin/activate")
+DEMO, FIRST, ANALYTICS, SPREADSHEET, OWN_ACCOUNT = range(5)
+"""The README's sessions, by their places. The first one runs in the tests of the demo."""
 
 _CALLED = ("export ", "unset ", *(f"connector {name} " for name in COMMANDS if name != "sandbox"))
-
-
-def read_code_blocks(language: str, page: str = README) -> list[str]:
-    """Return the code blocks of a language on a page."""
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
-
-
-def parse_session(block: str) -> tuple[list[str], list[str]]:
-    """Return the commands of a console block and the expected lines of output."""
-    lines = block.splitlines()
-    commands = [line[2:] for line in lines if line.startswith("$ ")]
-    return commands, [line for line in lines if not line.startswith("$ ")]
 
 
 def run_bash(commands: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -99,9 +81,9 @@ def normalize_output(text: str) -> Iterator[list[str]]:
 
 
 def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:
-    commands, expected = parse_session(read_code_blocks("console")[0])
+    commands, expected = parse_session(read_code_blocks("console", README)[FIRST])
     port = str(find_free_port())
-    typed = [c.replace("8000", port) for c in commands if c not in ELSEWHERE]
+    typed = [c.replace("8000", port) for c in commands]
     wait = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
     typed[0] = typed[0].removesuffix("&") + "> sandbox.log 2>&1 &\n" + wait
     done = run_bash([*typed, "kill %1"], tmp_path)
@@ -124,9 +106,8 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
             "https://acme.example": own.base_url,
         }
         # The spreadsheet has its own test, and the first session's programs run in that one.
-        sessions = [
-            parse_session(each)[0] for n, each in enumerate(read_code_blocks("console")) if n != 1
-        ]
+        blocks = read_code_blocks("console", README)
+        sessions = [parse_session(blocks[n])[0] for n in (FIRST, ANALYTICS, OWN_ACCOUNT)]
         commands = [each for some in sessions for each in some if f"{each} ".startswith(_CALLED)]
         for name, place in places.items():
             commands = [each.replace(name, place) for each in commands]
@@ -143,7 +124,7 @@ def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    commands, expected = parse_session(read_code_blocks("console")[1])
+    commands, expected = parse_session(read_code_blocks("console", README)[SPREADSHEET])
     with Sandbox(counts={"jobs": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
         named = {"CONNECTOR_BASE_URL": address, "CONNECTOR_API_KEY": key}
@@ -170,11 +151,17 @@ def test_pictures_are_small_and_load_no_external_resource() -> None:
         assert set() == {host for host in hosts if "www.w3.org" not in host}, each
 
 
-def test_every_command_of_the_readme_is_tested() -> None:
-    sessions = [parse_session(block)[0] for block in read_code_blocks("console")]
-    known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
+def test_every_session_of_the_readme_is_tested() -> None:
+    blocks = re.findall(r"```.*?```", README, re.DOTALL)
 
-    assert set() == {command for each in sessions for command in each} - known
+    assert OWN_ACCOUNT + 1 == len(blocks) == len(read_code_blocks("console", README))
+
+
+def test_the_demo_is_announced_with_its_number_of_records() -> None:
+    (commands, expected) = parse_session(read_code_blocks("console", README)[DEMO])
+
+    assert ["make demo", "source .venv/bin/activate"] == commands
+    assert f"Pulling {sum(DEMO_COUNTS.values()):,} sample records as Dagster assets." in expected
 
 
 def test_the_architecture_page_names_every_package() -> None:
@@ -187,68 +174,9 @@ def test_the_architecture_page_names_every_package() -> None:
     assert all((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file() for room in named), named
 
 
-@pytest.fixture(scope="module")
-def notebook(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Sandbox, dict[str, str], dict[str, Any]]]:
-    """Sandbox, environment and variables of the notebook after all cells ran."""
-    counts = {"jobs": 9, "candidates": 40, "companies": 30, "bookings": 60, "leads": 9}
-    cells = json.loads((ROOT / "docs" / "first_plot.ipynb").read_text())["cells"]
-    lines = [line for each in cells if each["cell_type"] == "code" for line in each["source"]]
-    names: dict[str, Any] = {}
-    with (
-        Sandbox(counts={**counts, "content_types": 2, "content_items": 16}) as sandbox,
-        pytest.MonkeyPatch.context() as patch,
-        chdir(tmp_path_factory.mktemp("notebook")),
-    ):
-        environ = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
-        for name, value in {**environ, "MPLBACKEND": "agg"}.items():
-            patch.setenv(name, value)
-        code = compile("".join(f"{line.rstrip()}\n" for line in lines), "notebook", "exec", _AWAITS)
-        asyncio.run(eval(code, names))  # noqa: S307  # a notebook's own cells
-        yield sandbox, environ, names
-
-
-@pytest.mark.slow
-def test_the_notebook_pulls_reads_and_plots_placements(
-    notebook: tuple[Sandbox, dict[str, str], dict[str, Any]],
-) -> None:
-    *_, names = notebook
-    months = names["placements"]
-
-    assert "done" == names["report"].outcome
-    assert {"placements": "int64"} == {"placements": str(months["placements"].dtype)}
-    assert len(months) == len(names["chart"].patches) > 1
-
-
-@pytest.mark.slow
-def test_every_documented_push_from_a_query_has_no_problems(
-    notebook: tuple[Sandbox, dict[str, str], dict[str, Any]],
-) -> None:
-    sandbox, environ, _ = notebook
-    page = (ROOT / "docs" / "REVERSE_ETL.md").read_text()
-    for query in read_code_blocks("sql", page):
-        Path(query.split()[1]).write_text(query)
-    exec(read_code_blocks("py", page)[0], {})  # noqa: S102  # the page's own lines
-    requests, ready = len(sandbox.log), {}
-    for example in read_code_blocks("console", page)[1:]:
-        ((command,), _) = parse_session(example)
-        words = shlex.split(command)[1:]
-        pushed = call([*words, "--json"], environ)
-        assert 0 == pushed.status, (command, pushed.err)
-        rows = pushed.object["rows"]
-        ready[words[3]] = rows and rows == sum(
-            pushed.object.get(name, 0) for name in ("update", "convert", "unchanged")
-        )
-
-    assert {f"{name}.sql" for name in ORDER} | {"ratings.parquet"} == set(ready)
-    assert all(ready.values()), ready
-    assert requests == len(sandbox.log)
-
-
 def test_pages_for_analysts_name_the_packages_to_install() -> None:
     # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
-    questions = (ROOT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    questions = (ROOT / "docs" / "QUERIES.md").read_text(encoding="utf-8")
     for page in (README, questions):
         (sentence,) = re.findall(r"In Python, install ([^(:.]+)", page)
         assert ["duckdb", "pandas", "pytz"] == re.findall(r"`(\w+)`", sentence)

@@ -16,15 +16,12 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import SWITCHES, behaviour_table
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
 from tests.repository import ROOT
 
-PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
 RUN = "from connector.cli.sandbox import sandbox; sandbox()"
 KEY = {"Authorization": f"Bearer {KEY_DEFAULT}"}
 FEW = [
@@ -198,23 +195,3 @@ def test_wrong_usage_exits_with_2_and_the_allowed_values(
 
     assert (2, "") == (result.exit_code, result.stdout)
     assert expected in result.stderr
-
-
-def test_the_help_lists_every_behaviour_and_resource() -> None:
-    text = CliRunner().invoke(command, ["--help"]).output
-
-    for each in SWITCHES.values():
-        assert f"{each.name} = {' | '.join(each.values)}" in text
-        assert each.about in text
-    for name in CATALOG:
-        assert f"--{name.replace('_', '-')} N" in text
-    assert "Example:" in text
-
-
-def test_the_sandbox_page_has_the_table_of_behaviours() -> None:
-    assert behaviour_table() in PAGE, f"Put this into docs/SANDBOX.md:\n{behaviour_table()}"
-
-
-def test_the_sandbox_page_names_every_option() -> None:
-    for parameter in command.params:
-        assert parameter.opts[0] in PAGE

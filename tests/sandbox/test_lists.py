@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Filter, Kind
-from tests.sandbox.world import Open, ServedSandbox
+from tests.sandbox.world import ServedSandbox
 
 SORTS = [(name, sort) for name, each in CATALOG.items() for sort in each.sortable]
 FILTERS = [
@@ -51,13 +50,6 @@ def test_a_page_past_the_end_is_empty(world: ServedSandbox, page: int) -> None:
     assert [] == answer["data"]
     expected = {"page": page, "per_page": 20, "total": 130, "total_pages": 7}
     assert expected == answer["pagination"]
-
-
-def test_an_empty_list_has_zero_pages(open_world: Open) -> None:
-    world = open_world()
-
-    answer = world.get("/jobs").json()
-    assert {"page": 1, "per_page": 20, "total": 0, "total_pages": 0} == answer["pagination"]
 
 
 @pytest.mark.parametrize(("resource", "sort"), SORTS)
@@ -112,19 +104,6 @@ def test_every_documented_filter_value_is_accepted_and_others_rejected(
     assert (422, [by.name]) == (refused.status_code, list(refused.json()["errors"]))
 
 
-@pytest.mark.parametrize("source", ["LinkedIn", "linkedin"])
-def test_filters_are_case_sensitive(world: ServedSandbox, source: str) -> None:
-    records = world.store.records("leads")
-    expected = {id for id, each in records.items() if each["source"] == source}
-
-    assert expected
-    assert expected == set(world.list_ids("/leads", source=source))
-
-
-def test_content_types_are_listed_in_order_of_creation(world: ServedSandbox) -> None:
-    assert list(world.store.records("content_types")) == world.list_ids("/content-types")
-
-
 def test_filters_are_combined_with_and(world: ServedSandbox) -> None:
     """An empty filter is ignored."""
     records = world.store.records("bookings").values()
@@ -159,13 +138,6 @@ def test_malformed_dates_are_rejected_with_422(world: ServedSandbox, value: str)
     assert (422, ["start_date"]) == (answer.status_code, list(answer.json()["errors"]))
 
 
-def test_the_earliest_and_latest_dates_are_accepted(world: ServedSandbox) -> None:
-    total = len(world.store.records("bookings"))
-
-    found = world.get("/bookings", start_date="0001-01-01", end_date="9999-12-31").json()
-    assert total == found["pagination"]["total"]
-
-
 def test_a_search_finds_all_words_in_listed_text_fields(world: ServedSandbox) -> None:
     records = world.store.records("candidates")
     one = next(each for each in records.values() if each["first_name"].isascii())
@@ -189,14 +161,3 @@ def test_page_numbers_that_are_not_positive_are_rejected(
     answer = world.get("/jobs", **{name: value})
 
     assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
-
-
-def test_all_page_sizes_give_the_same_order(world: ServedSandbox) -> None:
-    def iterate_ids(size: int) -> Iterator[str]:
-        for page in range(1, -(-130 // size) + 1):
-            answer = world.get("/candidates", per_page=size, page=page, sort="updated_at")
-            yield from (each["id"] for each in answer.json()["data"])
-
-    whole = list(iterate_ids(100))
-    assert 130 == len(set(whole))
-    assert whole == list(iterate_ids(1)) == list(iterate_ids(9)) == list(iterate_ids(64))

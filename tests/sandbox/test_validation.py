@@ -95,15 +95,6 @@ def test_each_operation_accepts_exactly_its_allowed_values(
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_an_update_cannot_clear_a_required_field(world: ServedSandbox, resource: str) -> None:
-    target = f"{world.list_path(resource)}/{world.list_ids(world.list_path(resource))[0]}"
-    for declared, terms in CATALOG[resource].body_fields("create"):
-        for empty in (None, "") if terms.required else ():
-            found = request_errors(world, "PUT", target, {declared.name: empty})
-            assert {declared.name: ["is required"]} == found
-
-
-@pytest.mark.parametrize("resource", CHANGEABLE)
 def test_null_clears_an_optional_field(open_world: Open, resource: str) -> None:
     world = open_world(counts=FEW)
     path = f"{world.list_path(resource)}/{world.list_ids(world.list_path(resource))[0]}"
@@ -180,13 +171,6 @@ def test_malformed_values_are_rejected(world: ServedSandbox, name: str, value: s
     assert [name] == list(request_errors(world, "POST", "/candidates", body))
 
 
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
-def test_unknown_time_zones_are_rejected(world: ServedSandbox, zone: str) -> None:
-    body = {**world.minimal_body("bookings"), "timezone": zone}
-
-    assert ["timezone"] == list(request_errors(world, "POST", "/bookings", body))
-
-
 def test_timestamps_are_stored_in_utc(open_world: Open) -> None:
     world = open_world()
 
@@ -214,12 +198,6 @@ def test_a_body_that_is_not_an_object_gives_400(
     answer = world.call(method, path, content=content)
 
     assert (400, "bad_request") == (answer.status_code, answer.json()["error"])
-
-
-def test_a_body_that_is_too_long_gives_400(world: ServedSandbox) -> None:
-    content = b'{"title": "' + b"x" * (10 * 1024 * 1024) + b'"}'
-
-    assert 400 == world.call("POST", "/jobs", content=content).status_code
 
 
 @pytest.mark.parametrize(

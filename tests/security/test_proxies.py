@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import SettingsError, Unreachable
-from connector.settings import load_settings
+from connector.errors import Unreachable
 from tests.client.calls import make_client
 from tests.client.peer import Peer, found
 from tests.support.command import call, variables
@@ -98,19 +97,6 @@ def test_a_proxy_that_rejects_the_connection_is_reported() -> None:
             assert [] == peer.requests
 
     asyncio.run(act())
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("proxy.example:3128", "http://proxy.example", "http://a:b@proxy.example:3128"),
-        *("socks5://proxy.example:1080", "http://proxy.example:3128/path", "http://p.example:0"),
-        "http://p.example:99999",
-    ],
-)
-def test_an_invalid_proxy_address_is_refused(address: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="the address of a proxy"):
-        load_settings({}, {"CONNECTOR_PROXY": address}, tmp_path)
 
 
 def test_doctor_shows_proxies_of_the_environment_as_unused(

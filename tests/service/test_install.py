@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.catalog.document import parse_tables
 from tests.repository import ROOT
-from tests.service.guide_tools import find_installed_packages, write_fake_tools
+from tests.service.guide_tools import write_fake_tools
 from tests.support.processes import find_free_port
 
 GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
@@ -207,37 +206,9 @@ def find_remaining_files(root: Path, *folders: str) -> list[Path]:
     return [path for name in folders for path in (root / name).rglob("*") if not path.is_dir()]
 
 
-def test_documented_sizes_match_the_packages() -> None:
-    table = next(t for t in parse_tables(GUIDE) if t.header[0] == "Lock")
-    measured = {}
-    for path in LOCKS.glob("*.txt"):
-        packages = list(find_installed_packages(path).values())
-        if None in packages or path.stem == "build":
-            continue
-        files = [
-            Path(str(package.locate_file(file)))
-            for package in packages
-            if package is not None
-            for file in package.files or ()
-        ]
-        # pip compiles each module to a file of about the same size. A file has whole blocks.
-        measured[path.name] = sum(
-            -(-at.stat().st_size // 4096) * (2 if at.suffix == ".py" else 1) / 256
-            for at in files
-            if at.suffix != ".pyc" and at.exists()
-        )
-    shown = {row["Lock"].strip("`"): float(row["MB"]) for row in table.rows_as_dicts()}
-
-    assert {path.name for path in LOCKS.glob("*.txt")} - {"build.txt"} == set(shown)
-    assert {"base.txt", "report.txt"} <= set(measured)
-    wrong = {n: s for n, s in measured.items() if abs(s - shown[n]) > max(1, s / 10)}
-    assert {} == wrong
-
-
-def test_the_guide_is_short_and_each_of_its_blocks_is_tested() -> None:
+def test_each_block_of_the_guide_is_tested() -> None:
     run = [block for heading in HEADINGS for block in find_shell_blocks(heading)]
 
-    assert GUIDE.count("\n") < 300
     assert len(run) == GUIDE.count("```sh\n")
 
 

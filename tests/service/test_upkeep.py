@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from connector.catalog import CATALOG
 from connector.operations.backup import make_backup
 from connector.operations.doctor import DoctorCheck, diagnose
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
-from connector.state.runs import Run, Runs
-from connector.warehouse.stream import Bookmark, Commit, Stream
-from connector.warehouse.warehouse import Warehouse
 from tests.support.command import call, variables
+from tests.support.recorded import record_verified_pull
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 ADDRESS = "https://acme.example"
@@ -39,27 +31,6 @@ def run_upkeep_checks(settings: Settings) -> dict[str, DoctorCheck]:
     return {each.name: each for each in checks}
 
 
-def write_verified_work_file(settings: Settings, proven_at: datetime) -> None:
-    """Write an empty work file whose last pull verified all resources at this time."""
-    warehouse = Warehouse(settings.folder)
-    warehouse.prepare()
-    run = Run("r1", "pull", started_at=proven_at)
-    for resource in (each for each in CATALOG.values() if each.parent is None):
-        bookmark = Commit(bookmark=Bookmark(proven_at=proven_at))
-        warehouse.commit(Stream(resource), bookmark, "r1", proven_at)
-    with Database(settings.folder) as database:
-        Runs(database).end(replace(run, ended_at=proven_at, outcome="done"))
-
-
-@contextmanager
-def open_port() -> Iterator[int]:
-    """Yield a local port with a listening socket."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
-
-
 def test_upkeep_checks_of_a_new_account_only_miss_notifications(tmp_path: Path) -> None:
     checks = run_upkeep_checks(load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY))
 
@@ -72,7 +43,7 @@ def test_upkeep_checks_of_a_new_account_only_miss_notifications(tmp_path: Path) 
 
 def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
     settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
-    write_verified_work_file(settings, NOW)
+    record_verified_pull(settings, NOW)
     with Database(settings.folder) as database:
         database.note("anything", 1)
 
@@ -134,8 +105,7 @@ def test_status_check_prints_one_line_and_sets_the_exit_status(tmp_path: Path) -
     new = call(["status", "--check"], environ)
     assert not (tmp_path / "data").exists()
     settings = load_folder_settings(tmp_path)
-    write_verified_work_file(settings, datetime.now(UTC) - timedelta(days=3))
-    shutil.copyfile(settings.folder / "work.duckdb", settings.folder / "recruitment.duckdb")
+    record_verified_pull(settings, datetime.now(UTC) - timedelta(days=3))
     fresh = call(["status", "--check", "--json"], environ | {"CONNECTOR_MAX_AGE": "10d"})
     old = call(["status", "--check"], environ | {"CONNECTOR_MAX_AGE": "2d"})
     settings.folder.joinpath("work.duckdb").write_bytes(b"nothing of ours")

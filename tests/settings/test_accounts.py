@@ -55,13 +55,6 @@ def test_invalid_settings_of_one_account_do_not_affect_others(
     assert message in str(found["globex"].error)
 
 
-def test_an_invalid_account_name_is_an_error_of_that_account_only(project_folder: Path) -> None:
-    found = read_accounts(project_folder, f"{WELL}[accounts.Globex]\n")
-
-    assert found["acme"].settings is not None
-    assert "account is 'Globex'" in str(found["Globex"].error)
-
-
 def test_an_invalid_account_table_does_not_affect_the_unnamed_account(project_folder: Path) -> None:
     (project_folder / "data").mkdir()
     (project_folder / "data" / "work.duckdb").touch()
@@ -97,13 +90,6 @@ def test_a_reserved_folder_name_is_refused_as_account_name(project_folder: Path,
     assert "data folder is for" in str(found[name].error)
     with pytest.raises(SettingsError, match=message):
         load_settings({"account": name}, {}, project_folder)
-
-
-@pytest.mark.parametrize("name", ["inbox-acme", "acme-seeds", "replaced", "data"])
-def test_names_similar_to_reserved_ones_are_accepted_as_accounts(
-    project_folder: Path, name: str
-) -> None:
-    assert name == load_settings({"account": name}, {}, project_folder).account
 
 
 def test_reserved_folder_names_match_the_documentation() -> None:

@@ -90,12 +90,6 @@ def test_a_key_file_that_others_can_read_causes_a_warning(tmp_path: Path, mode: 
     assert (expected,) == settings.warnings
 
 
-def test_a_private_key_file_causes_no_warning(tmp_path: Path) -> None:
-    file = write_file(tmp_path / "key", KEY.encode(), 0o600)
-
-    assert () == load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path).warnings
-
-
 def test_an_unreadable_key_file_is_refused_without_showing_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_API_KEY_FILE": KEY}, tmp_path)

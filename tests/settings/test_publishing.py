@@ -31,13 +31,6 @@ def test_groups_of_the_project_file_are_settings(tmp_path: Path) -> None:
     assert (("push",), "acme") == (settings.publish_without, settings.models_schema)
 
 
-def test_hashing_without_a_key_is_refused_when_settings_are_loaded(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="publish_hash_key is not set") as caught:
-        load_settings({}, {"CONNECTOR_PUBLISH_PERSONAL": "hash"}, tmp_path)
-
-    assert "CONNECTOR_PUBLISH_HASH_KEY_FILE" in caught.value.action
-
-
 def test_the_hash_key_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "hash.key").write_text(f"{HASH_KEY}\n", encoding="utf-8")
     (tmp_path / "hash.key").chmod(0o600)

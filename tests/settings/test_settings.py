@@ -209,17 +209,6 @@ def test_an_unknown_setting_is_refused_with_the_most_similar_name(tmp_path: Path
         )
 
 
-@pytest.mark.parametrize("key", ["account", "data_dir"])
-def test_an_account_table_cannot_change_the_data_folder_or_account(
-    tmp_path: Path, key: str
-) -> None:
-    """The folder of an account follows from its name."""
-    write_config(tmp_path, f"[accounts.acme]\n{key} = 'x'\n")
-
-    with pytest.raises(UnknownName, match=f"'{key}' is not a setting"):
-        load_settings({}, {}, tmp_path)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -261,19 +250,6 @@ def test_a_missing_project_file_that_a_variable_names_is_refused(tmp_path: Path)
     assert expected == str(caught.value)
 
 
-def test_a_dotenv_file_is_not_read(tmp_path: Path) -> None:
-    before = load_settings({}, {}, tmp_path)
-    (tmp_path / ".env").write_text("CONNECTOR_BILLING_DAY=9\n", encoding="utf-8")
-
-    assert before == load_settings({}, {}, tmp_path)
-
-
-def test_the_home_folder_is_that_of_the_environment(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path / "home"), "CONNECTOR_DATA_DIR": "~/data"}
-
-    assert tmp_path / "home" / "data" == load_settings({}, environ, tmp_path).folder
-
-
 def test_a_misspelled_variable_causes_a_warning(tmp_path: Path) -> None:
     environ = {"CONNECTOR_BASEURL": ADDRESS, "CONNECTOR_OF_SOMETHING": "x", "PATH": os.defpath}
 
@@ -282,11 +258,6 @@ def test_a_misspelled_variable_causes_a_warning(tmp_path: Path) -> None:
     assert (
         "CONNECTOR_BASEURL is not a setting; did you mean CONNECTOR_BASE_URL?",
     ) == settings.warnings
-
-
-def test_an_option_that_is_not_a_setting_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="'acount' is not a setting that an option may give"):
-        load_settings({"acount": "x"}, {}, tmp_path)
 
 
 def test_a_missing_address_or_key_is_refused_with_the_settings_to_set(tmp_path: Path) -> None:

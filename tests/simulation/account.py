@@ -18,9 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from connector.errors import ConnectorError, Misused
+from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.operations.backup import make_backup, restore
 from connector.privacy import purge
+from connector.pulls.ports import FEWEST_REQUESTS, PullOptions
+from connector.pulls.run import pull
 from connector.pushes.preview import PushFile
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
@@ -91,9 +93,9 @@ class AccountSimulation(SandboxAccount):
         for _ in range(1 + self.chance.randrange(3)):
             self.agency.change_something()
 
-    def pull_all(self) -> None:
+    def pull_all(self, options: PullOptions = FEWEST_REQUESTS) -> None:
         """Pull and publish all resources."""
-        report = self.pull(*RESOURCES)
+        report = asyncio.run(pull(self.settings, RESOURCES, options=options))
         self.requests += report.requests
         if report.outcome != "done":
             raise BrokenPromise("pull", f"a pull ended {report.outcome}: {report.as_json()}")
@@ -143,15 +145,16 @@ class AccountSimulation(SandboxAccount):
         self._check_other_records(before, person)
 
     def lose_work_file(self) -> None:
-        """Delete the work file and pull. Every published version must still be published."""
-        seen = self._read_versions("recruitment.duckdb")
+        """Delete the work file. Nothing may be pulled until a full pull is asked for."""
         for name in ("work.duckdb", "work.duckdb.wal"):
             (self.data / name).unlink(missing_ok=True)
-        self.pull_all()
-        if lost := seen - self._read_versions("recruitment.duckdb"):
-            raise BrokenPromise(
-                "history", f"history lost {len(lost)} versions of {len(seen)} with the work file"
-            )
+        try:
+            self.pull_all()
+        except WarehouseError as error:
+            self._log(f"refused: {error.code}")
+            self.pull_all(PullOptions(is_full=True))
+        else:
+            raise BrokenPromise("history", "a pull without its work file began a new history")
 
     def back_up(self) -> None:
         """Make a backup in a new folder."""

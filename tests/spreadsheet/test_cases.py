@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -178,11 +178,6 @@ def test_a_word_for_nothing_in_a_required_cell_is_named(tmp_path: Path) -> None:
     assert ("word_for_nothing", True) == (problem.code, "NULL" in problem.text)
 
 
-def test_an_empty_whole_name_is_one_problem(tmp_path: Path) -> None:
-    rows = [("Applicant Name", *HEAD[2:]), ("", "jo@x.example", "permanent")]
-    assert ["required"] == read_file(tmp_path, encode_csv(rows)).codes()
-
-
 def test_the_value_of_a_formula_is_read_and_a_formatted_empty_cell_is_none(tmp_path: Path) -> None:
     cells = "".join(
         f'<c r="{place}2" t="inlineStr"><is><t>{text}</t></is></c>'
@@ -234,12 +229,6 @@ def test_lines_below_the_totals_are_left_out_and_named(tmp_path: Path) -> None:
     rows = [HEAD, ANN, (), ("Grand Totals (1 records)",), ("Confidential",), ("Copyright",)]
     read = read_file(tmp_path, encode_csv(rows))
     assert (1, True) == (len(read.rows), any("Copyright" in each for each in read.notices))
-
-
-def test_merged_cells_down_a_column_are_filled(tmp_path: Path) -> None:
-    rows = [(*HEAD, "Current employer"), (*ANN, "Wren"), ("Bo", "Ray", "b@x.example", "permanent")]
-    read = read_file(tmp_path, make_workbook(rows, merged=["E2:E3"]))
-    assert ["Wren", "Wren"] == [read.values(n)["current_company"] for n in range(2)]
 
 
 PLACEMENT = ("Contractor", "Client", "Start", "End", "Day rate")
@@ -341,25 +330,6 @@ def test_no_value_is_suggested_for_another_word(text: str) -> None:
     assert "rejected" == closest_value("Rejcted", values)
 
 
-@pytest.mark.parametrize(
-    ("form", "cell", "code"),
-    [
-        ('0"k"', 45, "unusual_format"),
-        ('[=1]"Yes";"No"', 1, "unusual_format"),
-        ("d-mmm", date(1985, 12, 30), "partly_shown"),
-        (";;;", 45000, "hidden_value"),
-        ("#,##0", 45000.7, "rounded"),
-        ("h:mm", time(0), "date_format"),
-    ],
-)
-def test_a_number_format_is_shown_or_refused(
-    tmp_path: Path, form: str, cell: Any, code: str
-) -> None:
-    heading = "Date of birth" if isinstance(cell, date | time) else "Desired salary"
-    rows = [(*HEAD, heading), (*ANN, cell)]
-    assert [code] == read_file(tmp_path, make_workbook(rows, {"E": form})).codes()
-
-
 def test_a_file_that_is_no_workbook_is_refused_with_the_next_step(tmp_path: Path) -> None:
     book = Workbook()
     content = io.BytesIO()
@@ -370,10 +340,3 @@ def test_a_file_that_is_no_workbook_is_refused_with_the_next_step(tmp_path: Path
         with pytest.raises(SpreadsheetError) as refused:
             open_table(path)
         assert "save" in refused.value.action
-
-
-def test_western_letters_are_read_and_others_are_asked_for(tmp_path: Path) -> None:
-    read = read_file(tmp_path, encode_csv([(*HEAD, "Town"), (*ANN, "Orl\u00e9ans")], "cp1252"))
-    assert ("Orl\u00e9ans", []) == (read.values()["city"], read.questions)
-    asked = read_file(tmp_path, encode_csv([(*HEAD, "Town"), (*ANN, "Plze\u0148")], "cp1250"))
-    assert ["encoding"] == asked.questions

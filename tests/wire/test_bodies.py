@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
-import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -57,17 +55,6 @@ def test_a_body_that_is_not_json_is_rejected_with_its_kind(body: bytes, named: s
         parse_json(body)
 
 
-def test_json_up_to_the_maximum_depth_is_parsed() -> None:
-    deepest = b"[" * DEPTH_MAX + b"]" * DEPTH_MAX
-
-    assert json.loads(deepest) == parse_json(deepest)
-    assert {"a": "[" * 1000} == parse_json(json.dumps({"a": "[" * 1000}).encode())
-
-
-def test_the_last_of_duplicate_json_keys_is_used() -> None:
-    assert {"id": "b"} == parse_json(b'{"id": "a", "id": "b"}')
-
-
 def test_a_byte_order_mark_is_ignored() -> None:
     assert {"a": 1} == parse_json(b'\xef\xbb\xbf{"a": 1}')
 
@@ -116,16 +103,3 @@ def test_bodies_are_unpacked_within_limits(
     else:
         with pytest.raises(expected):
             unpack(encoding, 1000, *parts)
-
-
-def test_a_gzip_bomb_is_rejected_within_a_memory_limit() -> None:
-    bomb, cap = gzip.compress(bytes(200_000_000), 9), 1_000_000
-    tracemalloc.start()
-    try:
-        with pytest.raises(OverflowError):
-            unpack("gzip", cap, bomb)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-
-    assert peak < 4 * cap

@@ -100,10 +100,6 @@ def test_errors_contain_the_code_and_message_of_the_api(status: int) -> None:
     assert f"GET /api/v1/jobs/5d1c was answered {status}: That cannot be." == str(error)
 
 
-def test_an_error_without_a_message_shows_the_code() -> None:
-    assert str(make_error(GET, 404, {"error": "gone"})).endswith("404: gone")
-
-
 def test_a_403_names_the_missing_scope() -> None:
     error = make_error(WRITES[0], 403, SAID)
 
@@ -165,11 +161,6 @@ def test_messages_by_field_of_a_422_are_complete(
     assert all(name in error.action for name in expected)
 
 
-@pytest.mark.parametrize("document", [{}, {"message": 5}, {"errors": 5}])
-def test_a_422_with_any_document_is_a_failed_validation(document: Any) -> None:
-    assert isinstance(make_error(WRITES[0], 422, document), ValidationFailed)
-
-
 @pytest.mark.parametrize(
     ("location", "shown"),
     [
@@ -199,15 +190,6 @@ def test_errors_contain_no_query_and_no_email_address() -> None:
         assert "anna" not in shown
         assert "bob" not in shown
         assert "search" not in shown
-
-
-def test_an_unknown_write_result_names_the_request_once() -> None:
-    error = make_error(WRITES[0], 502, SAID)
-
-    assert (
-        "POST /api/v1/jobs was sent, but its result is unknown: answered 502: That cannot be."
-        == str(error)
-    )
 
 
 def test_long_api_messages_are_shortened() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.models.marts import jobs_and_placements, people
-from tests.models.marts.recomputed import SimulatedMonth
 from tests.models.marts.world import BuiltWorld, ModelWorld
 
 
@@ -30,14 +29,6 @@ def jobs_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]
 def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """A warehouse without records."""
     yield from fill_and_build_world(tmp_path_factory.mktemp("empty"), lambda _: None)
-
-
-@pytest.fixture(scope="session")
-def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedMonth]:
-    """A simulated month and its true values, computed with pandas."""
-    found = SimulatedMonth(tmp_path_factory.mktemp("month"))
-    yield found
-    found.world.connection.close()
 
 
 @pytest.fixture

@@ -2,62 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connector.models.project import SHIPPED_FOLDER
 from tests.models.marts.world import BORN, ModelWorld, build_models, make_january_booking
-from tests.repository import ROOT
-
-RULES: Mapping[str, tuple[str, str]] = {
-    "held": ("is_held", r"status\s*=\s*'completed'\s*then\s*'held'"),
-    "open": ("is_open", r"'published'\s*,\s*'on_hold'"),
-    "decided": ("is_decided", r"'filled'\s*,\s*'closed'\s*,\s*'cancelled'"),
-    "live": ("is_live", r"_deleted_at\s+is\s+(not\s+)?null"),
-    "confirmed": ("is_confirmed", r"'confirmed'\s*,\s*'in_progress'\s*,\s*'completed'"),
-    "active": ("is_active", r"'open'\s*,\s*'paused'"),
-    "running contract": ("contract_state", r"status\s*(<>|!=|=|is distinct from)\s*'completed'"),
-}
-"""For each rule the column of staging, and the condition that no mart may repeat."""
-
-
-def _read_files(folder: Path, pattern: str) -> dict[str, str]:
-    """Return the text of each file below the folder that matches the pattern, by name."""
-    return {path.name: path.read_text("utf-8") for path in sorted(folder.rglob(pattern))}
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_business_rules_are_written_only_in_staging_views(rule: str) -> None:
-    column, condition = RULES[rule]
-    staging = _read_files(SHIPPED_FOLDER / "staging", "*.sql")
-    others = {
-        **_read_files(SHIPPED_FOLDER / "marts", "*.sql"),
-        **_read_files(ROOT / "connector" / "report", "*.py"),
-    }
-
-    assert any(
-        f"as {column}" in text and re.search(condition, text, re.IGNORECASE)
-        for text in staging.values()
-    )
-    assert any(column in text for text in others.values())
-    spelled = [name for name, text in others.items() if re.search(condition, text, re.IGNORECASE)]
-    assert [] == spelled
-
-
-def test_staging_views_compute_shared_columns_with_the_same_expression() -> None:
-    staging = _read_files(SHIPPED_FOLDER / "staging", "*.sql")
-    for column in ("is_open", "is_decided"):
-        found = {
-            match[0]
-            for text in staging.values()
-            for match in re.finditer(rf"coalesce\([^\n]*\) as {column}\b", text)
-        }
-        assert 1 == len(found), column
-
 
 # -- interviews and contracts ----------------------------------------------------------------------
 

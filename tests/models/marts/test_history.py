@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from connector.catalog import CATALOG
-from tests.models.marts.recomputed import SimulatedMonth
 from tests.models.marts.world import BuiltWorld
 
 RULES = {
@@ -81,8 +78,3 @@ def test_staged_history_and_marts_are_intact(
 ) -> None:
     assert_intact(jobs_world)
     assert_intact(people_world)
-
-
-@pytest.mark.slow
-def test_history_and_marts_of_the_simulated_month_are_intact(month: SimulatedMonth) -> None:
-    assert_intact(month.world)

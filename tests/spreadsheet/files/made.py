@@ -6,11 +6,10 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import escape
 
 from connector.spreadsheet.problems import Cell
-from connector.spreadsheet.table import Spreadsheet, open_table
+from connector.spreadsheet.table import Spreadsheet
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -27,14 +26,6 @@ def write_file(folder: Path, content: bytes, name: str = "rows.csv") -> Path:
 def list_cells(table: Spreadsheet) -> list[tuple[Cell, ...]]:
     """Return the cells of each row."""
     return [row.cells for row in table.rows()]
-
-
-def open_text(
-    folder: Path, content: bytes, **options: Any
-) -> tuple[Spreadsheet, list[tuple[Cell, ...]]]:
-    """Open these bytes as a CSV file with these options. Return the table and its cells."""
-    table = open_table(write_file(folder, content), **options)
-    return table, list_cells(table)
 
 
 def make_relationship(identity: str, kind: str, target: str, *, is_outside: bool = False) -> str:

@@ -72,19 +72,6 @@ def test_each_row_joined_by_a_wrong_quote_is_reported(tmp_path: Path) -> None:
     assert () == third.problems
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        *('5" screens', 'Monitor 15"', 'Robert "Bob" Poe', '"York\nUK"', '"Acme\r\nLtd"'),
-        *('"5"" screens"', '"The ""Old"" Inn, Ltd"', '"York, UK"', 'O"Neill'),
-    ],
-)
-def test_a_cell_with_balanced_quotes_is_text(tmp_path: Path, cell: str) -> None:
-    found, whole = split_rows_by_problem(tmp_path, ANN, make_row("Bob", city=cell), CID)
-
-    assert ([], ["Ann", "Bob", "Cid"]) == (found, whole)
-
-
 def test_lines_within_a_quoted_cell_are_not_rows(tmp_path: Path) -> None:
     note = '"Dear all,\na, b, c, d, e, f, g\nwrites Ann, ann@people.example, x, y, z, w, v\nbye"'
     found, whole = split_rows_by_problem(
@@ -92,19 +79,3 @@ def test_lines_within_a_quoted_cell_are_not_rows(tmp_path: Path) -> None:
     )
 
     assert ([], ["Ann", "Bob", "Cid\nA.", "Dee"]) == (found, whole)
-
-
-def test_one_wrong_quote_among_many_rows_rejects_one_row(tmp_path: Path) -> None:
-    lines = [make_row(f"Ann{number}", notes='"a\r\nb, c"') for number in range(100)]
-    lines[50] = make_row("Ann50", city='"York, UK"Acme')
-    found, whole = split_rows_by_problem(tmp_path, *lines)
-
-    assert ([52], 99) == (found, len(whole))
-
-
-@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_a_file_whose_only_row_is_damaged_is_read(tmp_path: Path, delimiter: str) -> None:
-    for broken in ('1,"2', '"1"2,3'):
-        content = f"a,b\n{broken}\n".replace(",", delimiter)
-        (row,) = open_table(write_file(tmp_path, content.encode())).rows()
-        assert 1 == len(row.problems)

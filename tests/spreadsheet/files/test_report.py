@@ -10,7 +10,6 @@ import os
 import stat
 from itertools import chain
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -21,9 +20,9 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError
 from connector.spreadsheet.headings import REPORT_HEADINGS
-from connector.spreadsheet.report import pair_rows, report_cells, report_path, write_report
+from connector.spreadsheet.report import pair_rows, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.state.row import Outcome, Problem
+from connector.state.row import Problem
 from tests.spreadsheet.files.made import list_cells, make_text_row, write_file, write_workbook_file
 from tests.spreadsheet.files.reported import (
     HOSTILE,
@@ -68,18 +67,6 @@ def test_a_csv_report_has_the_columns_of_the_input_and_six_more(tmp_path: Path) 
     ) == path.read_bytes().decode()
 
 
-def test_rows_added_to_a_report_are_read_like_others(tmp_path: Path) -> None:
-    table = write_people(tmp_path)
-    write_report(tmp_path / "first.csv", table, pair_rows(table, RESULTS))
-    corrected = (tmp_path / "first.csv").read_text("utf-8").replace("Zoë;x", "Zoë;z@x.de")
-    (tmp_path / "first.csv").write_text(corrected + "New;n@x.de;;;;;;\r\n", "utf-8")
-    report = open_table(tmp_path / "first.csv")
-    write_report(tmp_path / "second.csv", report, pair_rows(report, make_results(report)))
-
-    assert [("Zoë", "z@x.de"), ("New", "n@x.de")] == list_cells(report)[1::2]
-    assert list_cells(report) == list_cells(open_table(tmp_path / "second.csv"))
-
-
 def test_a_workbook_report_keeps_types_and_marks_problem_cells(tmp_path: Path) -> None:
     book = Workbook()
     sheet = book.active
@@ -102,19 +89,6 @@ def test_a_workbook_report_keeps_types_and_marks_problem_cells(tmp_path: Path) -
     assert isinstance(written, Worksheet)
     assert {"FFC7CE"} == {written[place].fill.fgColor.rgb[2:] for place in ("B2", "E2")}
     assert "00000000" == written["A2"].fill.fgColor.rgb
-
-
-def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
-    words = get_args(Outcome)
-    table = open_table(write_file(tmp_path, make_csv([["a"], *(["x"] for _ in words)])))
-    results = [make_result(n, word) for n, word in enumerate(words, 2)]
-    for name in ("report.csv", "report.xlsx"):
-        write_report(tmp_path / name, table, pair_rows(table, results))
-    with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:
-        in_csv = [row["_outcome"] for row in csv.DictReader(file)]
-    sheet = load_workbook(tmp_path / "report.xlsx")["Report"]
-
-    assert list(words) == in_csv == [row[2].value for row in sheet.iter_rows(min_row=2)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
@@ -281,32 +255,3 @@ def test_a_report_saved_with_additional_empty_cells_is_recognized(tmp_path: Path
     report = open_table(write_file(tmp_path, make_csv(put_right), "saved.csv"))
     assert [("1", "2"), ("6", "7"), ("4", "5")] == list_cells(report)
     assert [] == list(chain.from_iterable(row.problems for row in report.rows()))
-
-
-@pytest.mark.parametrize(
-    ("problem", "message", "fix"),
-    [
-        (
-            Problem("not_found", "it was sent and not answered", fix="Look for it."),
-            "it was sent and not answered.",
-            "Look for it.",
-        ),
-        (
-            Problem("several_emails", "Two.", column="Mail", fix="Keep one, as a@x.example"),
-            "Mail: Two.",
-            "Keep one, as a@x.example.",
-        ),
-        (
-            Problem("unknown_value", "the value is not allowed", received="x", allowed="a, b"),
-            '"x" is not allowed. Allowed: a, b.',
-            "",
-        ),
-    ],
-    ids=lambda each: each.code if isinstance(each, Problem) else "",
-)
-def test_each_problem_and_action_in_a_report_ends_with_a_full_stop(
-    problem: Problem, message: str, fix: str
-) -> None:
-    _, _, _, problems, fixes, _ = report_cells(make_result(2, "held", (problem,)))
-
-    assert (message, fix) == (problems, fixes)

@@ -21,7 +21,6 @@ HEADINGS = (
 )
 """The file's headings. The last two are of columns without a field."""
 
-UNKNOWN = HEADINGS[-2:]
 
 _FIRST = ("Zoë", "José", "Łukasz", "Siân", "Anaïs", "Priya", "Søren", "李娜", "Ελένη", "Mary Anne")
 _LAST = ("O'Brien", "Müller", "García", "Nguyễn", "Kowalski", "Ó Súilleabháin", "van der Berg")

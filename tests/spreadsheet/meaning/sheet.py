@@ -170,11 +170,6 @@ def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, st
     return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
 
 
-def list_warnings(row: CheckedRow) -> list[str]:
-    """Return the codes of the row's warnings."""
-    return [each.code for each in row.warnings]
-
-
 def list_mappings(columns: ColumnMap) -> dict[str, tuple[str, str]]:
     """Return for each mapped heading the column and the kind of match."""
     return {each.heading: (each.target.name, each.match_kind) for each in columns.columns}

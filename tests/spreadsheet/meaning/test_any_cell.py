@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, time
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
-from connector.spreadsheet.books import apply_format
 from connector.spreadsheet.cells import CellReader, cell_reader
 from connector.spreadsheet.problems import (
     PROBLEMS,
@@ -39,11 +37,6 @@ READERS: list[tuple[TargetColumn, CellReader]] = [
     for column in target_columns(declared, "upsert")
     for options in MANNERS
 ]
-NUMBERS = [each for each in READERS if each[0].field.kind in (Kind.NUMBER, Kind.INTEGER)]
-FORMS = some.one_of(
-    some.sampled_from(("", "0%", "0.0%", "#,##0", '0,"k"', '"£"0', "00000 000000", "0;(0);;@")),
-    some.text('0#?.,%;@[]<>=-+() E/"k\\£', max_size=12),
-)
 NUMERIC = some.text("0123456789.,-+eE€£$%' \u00a0k", min_size=1, max_size=12)
 DATED = some.text("0123456789-/.:TZ +aprAPR", min_size=1, max_size=22)
 TEXTS = some.one_of(some.text(min_size=1, max_size=40), NUMERIC, DATED)
@@ -87,50 +80,6 @@ def test_any_cell_is_a_value_or_a_documented_problem(
             assert problem is None, (column.key, value)
     assert refusals <= set(PROBLEMS)
     assert visible_text(cell).replace("\n", "").isprintable()
-
-
-@settings(max_examples=300)
-@given(number=some.one_of(some.integers(), some.floats()), number_format=FORMS)
-def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
-    number: float, number_format: str
-) -> None:
-    cell, flaw = apply_format(number, number_format)
-    if flaw is not None:
-        return
-    refusals = set()
-    for column, made in NUMBERS:
-        try:
-            value = made.read(cell)
-        except CellError as error:
-            refusals.add(error.problem(column.key, cell).code)
-            continue
-        value = value.value if isinstance(value, ValueWithNotes) else value
-        value = value.value if isinstance(value, Amount) else value
-        if value is not None:
-            json.dumps(value, allow_nan=False)
-            assert isinstance(value, _TYPES[column.field.kind])
-    assert refusals <= set(PROBLEMS)
-
-
-@pytest.mark.parametrize("number_format", ["", "0%", "#,##0", '0,"k"', '"£"0', "00000 000000"])
-@pytest.mark.parametrize(
-    "number",
-    [1.7976931348623151e308, -1e307, 1e18, 10**400],
-    ids=("double", "negative", "19 digits", "401 digits"),
-)
-def test_every_number_field_reports_a_number_that_is_too_large(
-    number: float, number_format: str
-) -> None:
-    cell, flaw = apply_format(number, number_format)
-    if flaw is not None:
-        return
-    for column, made in NUMBERS:
-        with pytest.raises(CellError) as refused:
-            made.read(cell)
-        problem = refused.value.problem(column.key, cell)
-        assert "too_large" == problem.code
-        assert visible_text(cell) == problem.received
-        assert "at most 18 digits" in str(problem.fix)
 
 
 @settings(max_examples=200)

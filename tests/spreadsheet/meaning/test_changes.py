@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from connector.spreadsheet.check import CheckedRow
-from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
 from connector.spreadsheet.targets import CellOptions, ColumnPolicy
@@ -96,13 +95,6 @@ def test_an_update_takes_no_email_of_another_record_or_row() -> None:
     assert [["duplicate_in_warehouse"], ["duplicate_in_file"]] == codes
 
 
-def test_a_row_without_changes_is_unchanged() -> None:
-    found = check_updates({"id": "c1", "city": "Leeds", "phone": ""})
-
-    assert [("unchanged", None, "c1")] == [(e.outcome, e.task, e.record_id) for e in found]
-    assert "unchanged" == check_updates({"id": "c1", "city": ""})[0].outcome
-
-
 @pytest.mark.parametrize(
     ("policy", "changes"),
     [
@@ -181,10 +173,6 @@ def test_ambiguous_matches_are_rejected_and_single_ones_found() -> None:
     assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == list_problems(
         check_updates({"id": "c3", "city": "York"}, {"id": "c9", "city": "York"})
     )
-
-
-def test_an_update_without_a_match_column_is_reported_for_each_row() -> None:
-    assert [(2, None, "match_missing")] == list_problems(check_updates({"city": "York"}))
 
 
 def test_a_second_row_for_the_same_record_is_a_duplicate() -> None:
@@ -299,17 +287,3 @@ def test_leads_are_converted_once_by_id_or_email(match_field: str) -> None:
         (4, None, "converted_already"),
         (5, match_field, "duplicate_in_file"),
     ] == list_problems(found)
-
-
-def test_a_deleted_lead_is_not_converted() -> None:
-    (found,) = check_table(make_table({"id": "l4"}), make_target("leads", "convert"), LEADS)
-
-    assert ["record_deleted"] == [each.code for each in found.problems]
-    assert "converted" in found.problems[0].message
-
-
-def test_the_column_named_id_precedes_other_columns_for_the_id() -> None:
-    columns = map_headings(["Record ID", "id"], make_target(mode="update"))
-
-    assert ("id",) == tuple(each.heading for each in columns.columns)
-    assert "column 'id' already fills id" == columns.unmapped[0].reason

@@ -6,7 +6,7 @@ import pytest
 
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import PROBLEMS, SheetRow
+from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.targets import CellOptions
 from connector.state.row import LandedRecord, Problem
 from tests.spreadsheet.meaning.sheet import (
@@ -50,23 +50,6 @@ def test_a_valid_row_becomes_a_task() -> None:
     assert (2, "create", "candidates") == (task.number, task.operation, task.resource)
     assert {"email": "zoe@people.example"} == task.identity
     assert ({}, {}, None) == (task.then, task.base, task.record_id)
-
-
-def test_all_problems_of_a_row_are_reported_together() -> None:
-    wrong = {"last_name": "", "email": "anna", "employment_type": "freelance", "rating": "x"}
-    found = check_table(make_table({**CANDIDATE, **wrong}), make_target())
-
-    assert [
-        (2, "email", "email_format"),
-        (2, "rating", "not_a_number"),
-        (2, "employment_type", "value_not_accepted"),
-        (2, "last_name", "required"),
-    ] == list_problems(found)
-    assert ("invalid", None) == (found[0].outcome, found[0].task)
-    for each in found[0].problems:
-        assert each.code in PROBLEMS
-        assert each.fix is not None
-        assert each.message.endswith(".")
 
 
 def test_a_required_field_without_a_column_is_reported() -> None:
@@ -170,20 +153,6 @@ def test_ids_are_checked_if_the_resource_has_loaded_records() -> None:
     assert "The local copy has no companies" in by_name[0].problems[0].message
 
 
-def test_a_second_row_with_the_same_identity_is_a_duplicate() -> None:
-    rows = make_table(
-        {**CANDIDATE, "last_name": ""},
-        CANDIDATE,
-        {**CANDIDATE, "email": "ZOE@People.example", "first_name": "Z."},
-        {**CANDIDATE, "email": "zoe2@people.example"},
-    )
-    found = check_table(rows, make_target())
-
-    assert ["invalid", None, "duplicate", None] == [each.outcome for each in found]
-    assert (4, "email", "duplicate_in_file") == list_problems(found)[1]
-    assert "The row is a duplicate of row 3." == found[2].problems[0].message
-
-
 def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:
     rows = make_table(JOB, {**JOB, "location": "York"}, JOB)
 
@@ -247,18 +216,6 @@ def test_blank_rows_are_skipped_and_malformed_ones_are_not_checked() -> None:
     assert [3, 4, 5] == [each.row.number for each in found]
     assert [(wide,), (cell,), ()] == [each.problems for each in found]
     assert ["invalid", "invalid", None] == [each.outcome for each in found]
-
-
-def test_clearing_a_field_of_a_new_record_sends_nothing() -> None:
-    wanted = make_target(clear="NULL")
-    rows = make_table(
-        {**CANDIDATE, "notes": "NULL"}, {**CANDIDATE, "email": " NULL ", "notes": "null"}
-    )
-    found = check_table(rows, wanted)
-
-    assert found[0].task is not None
-    assert CANDIDATE == found[0].task.fields
-    assert [(3, "email", "cannot_clear")] == list_problems(found)
 
 
 def test_existing_records_are_searched_in_batches() -> None:

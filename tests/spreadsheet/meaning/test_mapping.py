@@ -7,7 +7,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.headings import normalized_heading
-from connector.spreadsheet.mapping import map_headings, to_saved_map
+from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.targets import CellOptions, target_columns
 from connector.state.row import Mode
@@ -59,13 +59,6 @@ def test_a_similar_column_is_suggested_but_not_used(heading: str, column: str, r
     assert reason in hint
 
 
-def test_fields_that_the_mode_does_not_write_are_reported() -> None:
-    found = map_headings(["created_at", "CV file path", "id"], make_target())
-
-    assert () == found.columns
-    assert all("mode create does not write" in each.reason for each in found.unmapped)
-
-
 def test_the_second_of_two_columns_for_one_field_is_not_mapped() -> None:
     found = map_headings(["E-mail", "Mail"], make_target())
     assert {"E-mail": ("email", "name")} == list_mappings(found)
@@ -87,13 +80,6 @@ def test_a_full_name_is_used_only_if_no_part_has_its_own_column() -> None:
     assert {"Vorname": ("first_name", "alias"), "Name": ("last_name", "alias")} == list_mappings(
         map_headings(["Vorname", "Name"], make_target())
     )
-
-
-def test_missing_required_fields_of_a_create_are_named() -> None:
-    saved = SavedMap("candidates", constants={"employment_type": "permanent"})
-
-    assert ("last_name", "email") == map_headings(["Forename"], make_target(), saved=saved).missing
-    assert () == map_headings(["id"], make_target(mode="update")).missing
 
 
 def test_references_can_be_given_by_email_code_or_name() -> None:
@@ -150,23 +136,6 @@ def test_the_policy_fill_is_rejected_for_a_write_only_field() -> None:
 
     with pytest.raises(Misused, match="never returns that field"):
         map_headings(["Notes"], make_target("jobs", "update"), saved=saved)
-
-
-def test_the_policy_append_is_rejected_except_for_long_texts() -> None:
-    saved = SavedMap("jobs", {"Town": ("location", CellOptions(policy="append"))})
-
-    with pytest.raises(Misused, match="not a long text"):
-        map_headings(["Town"], make_target("jobs", "update"), saved=saved)
-
-
-def test_a_saved_mapping_gives_the_same_columns_again() -> None:
-    headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
-    found = map_headings(headings, make_target(), ignored=["Perm?"])
-    again = map_headings(headings, make_target(), saved=to_saved_map(found))
-
-    assert [e.target for e in found.columns] == [e.target for e in again.columns]
-    assert {"given"} == {each.match_kind for each in again.columns}
-    assert (("Perm?",), "Salary") == (again.ignored, again.unmapped[0].heading)
 
 
 @pytest.mark.parametrize("resource", WRITABLE)

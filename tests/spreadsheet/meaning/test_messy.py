@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from connector.spreadsheet.check import CheckedRow
-from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.problems import PROBLEMS
 from tests.seeds import seeds
-from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, MessyFile, make_messy_file
+from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, make_messy_file
 from tests.spreadsheet.meaning.sheet import (
     InMemoryLanding,
     ValuesTable,
@@ -61,26 +57,3 @@ def test_a_corrected_file_has_no_problem(messy_file: MessyFile) -> None:
     emails = [str(each.task.fields["email"]) for each in found if each.task]
     assert messy_file.filled_row_count == len(set(emails)) == len(emails)
     assert not set(emails) & set(LANDED)
-
-
-def test_the_messy_file_generator_is_reproducible_and_varied() -> None:
-    made = make_messy_file(7, 3000, existing_emails=LANDED)
-    codes = {each.code for each in made.planted}
-
-    assert made == make_messy_file(7, 3000, existing_emails=LANDED)
-    assert made.content != make_messy_file(8, 3000, existing_emails=LANDED).content
-    assert 0.10 < len(made.bad_rows) / made.filled_row_count < 0.14
-    assert len(codes) >= 15
-    assert codes <= set(PROBLEMS)
-    assert {code for _, code, _ in FLAWS} | {"duplicate_in_file", "duplicate_in_warehouse"} == codes
-    assert made.content.startswith(b"\xef\xbb\xbf")
-    assert made.filled_row_count < len(made.rows) <= 3000 + len(FLAWS)
-
-
-def test_unknown_columns_are_reported_as_unmapped() -> None:
-    columns = map_headings(HEADINGS, make_target())
-    unmapped: Mapping[str, str] = {each.heading: each.reason for each in columns.unmapped}
-
-    assert list(UNKNOWN) == list(unmapped)
-    assert len(HEADINGS) - len(UNKNOWN) == len(columns.columns)
-    assert () == columns.missing

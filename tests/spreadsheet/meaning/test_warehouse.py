@@ -12,7 +12,6 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import UnknownName, WarehouseError
-from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
@@ -20,8 +19,7 @@ from connector.spreadsheet.targets import comparison_text, natural_key, push_tar
 from connector.spreadsheet.template import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
-from tests.spreadsheet.meaning.messy import make_messy_file
-from tests.spreadsheet.meaning.sheet import CANDIDATE, list_problems, make_table, parse_csv
+from tests.spreadsheet.meaning.sheet import list_problems, make_table
 from tests.support.agency import SMALL, pulled
 
 COUNTS = {**SMALL, "candidates": 30}
@@ -153,20 +151,6 @@ def test_lookups_of_missing_records_and_types_find_nothing(
         broken.has_records("jobs")
 
 
-def test_a_messy_file_is_checked_against_the_loaded_records(
-    lookups: WarehouseLookups, store: Store
-) -> None:
-    emails = sorted({record["email"] for record in store["candidates"].values()})
-    file = make_messy_file(11, 400, existing_emails=emails)
-    made = parse_csv(file.content, ";")
-    wanted = push_target("candidates", "create", lookups)
-    found = list(check_rows(made.rows(), map_headings(made.headings, wanted), wanted, lookups))
-
-    reported = {(row, str(column), code) for row, column, code in list_problems(found)}
-    assert {(p.row, p.column, p.code) for p in file.planted} == reported
-    assert any(code == "duplicate_in_warehouse" for _, _, code in reported)
-
-
 def test_pushing_an_export_of_the_loaded_records_changes_nothing(
     lookups: WarehouseLookups, store: Store
 ) -> None:
@@ -216,48 +200,3 @@ def test_the_example_row_of_each_template_is_valid(lookups: WarehouseLookups, st
         codes = {code for _, _, code in list_problems(found)}
         assert {"example_row"} <= codes <= {"example_row", "reference_unknown"}
         assert all(each.rule.endswith(".") for each in columns)
-
-
-def test_the_rules_in_a_template_match_the_declaration(lookups: WarehouseLookups) -> None:
-    booking = {
-        each.heading: each for each in template_columns(push_target("bookings", "create", lookups))
-    }
-    lead = {
-        each.heading: each for each in template_columns(push_target("leads", "create", lookups))
-    }
-    update = template_columns(push_target("candidates", "update", lookups))
-    convert = template_columns(push_target("leads", "convert", lookups))
-
-    assert booking["booking_type"].is_required
-    assert "interview or contract or permanent" in booking["candidate_email"].rule
-    assert booking["candidate_email"].rule.endswith("Alternative column: candidate_id.")
-    assert "Allowed only if status is cancelled." in booking["cancellation_reason"].rule
-    assert "At least one of" in lead["company_name"].rule
-    assert not lead["company_name"].is_required
-    assert ["id"] == [each.heading for each in update if each.is_required]
-    assert "offer_accepted" not in next(e for e in update if e.heading == "status").allowed
-    assert ["id", "email"] == [each.heading for each in convert]
-
-
-def test_checked_creates_are_accepted_by_the_api(
-    lookups: WarehouseLookups, pulled_once: PulledAgency
-) -> None:
-    lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
-    company = get_first_record(pulled_once.store, "companies")
-    job = {"title": "T", "location": "Leeds", "employment_type": "Interim", "description": "D"}
-    rows: dict[str, dict[str, Any]] = {
-        "candidates": {**CANDIDATE, "date_of_birth": "1985-04-03", "expected_salary": "45000.5"},
-        "leads": {**lead, "network_url": "https://a.example"},
-        "jobs": {**job, "company_name": company["name"].upper()},
-        "companies": {"name": "New", "email": "new@company.example", "company_size": "11-50"},
-    }
-    for resource, row in rows.items():
-        wanted, made = push_target(resource, "create", lookups), make_table(row)
-        mapped = map_headings(made.headings, wanted)
-        (found,) = check_rows(made.rows(), mapped, wanted, lookups)
-        assert found.task is not None, found.problems
-        store = pulled_once.sandbox.store
-        before = set(store.records(resource))
-        store.create(resource, dict(found.task.fields))
-        (id,) = set(store.records(resource)) - before
-        assert dict(found.task.fields).items() <= store.records(resource)[id].items()

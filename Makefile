@@ -142,7 +142,7 @@ audit:  ## list locked packages with known vulnerabilities (uses the network)
 	  $(foreach each,base $(EXTRAS),--requirement $(LOCKS)/$(each).txt)
 
 # A new field is one line of a module of connector/catalog; a new resource is one module.
-generate: install  ## write the views, audits and documents that follow from the catalog
+generate: install  ## write the views and audits that follow from the catalog
 	$(BIN)/python -m generate
 
 # Takes about 12 minutes on two idle cores.

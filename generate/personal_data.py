@@ -1,4 +1,4 @@
-"""The tables of `docs/PERSONAL_DATA.md`: whose each personal field is, and its class."""
+"""The website's tables of personal fields: whose each field is, and its class."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import get_args
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Personal
-from generate.files import Texts, read_or_empty, replace_block
+from generate.files import Texts, read_or_empty
 
-_PERSONAL = "docs/PERSONAL_DATA.md"
+_PAGE = "docs/PERSONAL_DATA.md"
 
 Row = tuple[str, ...]
 
 
 def personal_data_page() -> Texts:
-    """Return `docs/PERSONAL_DATA.md` with the current tables of personal fields."""
-    text = _fill_block(read_or_empty(_PERSONAL), "owners", _owner_table())
-    return {_PERSONAL: _fill_block(text, "classes", _personal_class_table())}
+    """Return the page, followed by the tables of all personal fields."""
+    lines = ("", "## All personal fields", "", *_owner_table(), "", *_personal_class_table())
+    return {_PAGE: read_or_empty(_PAGE) + "".join(f"{line}\n" for line in lines)}
 
 
 def _owner_table() -> Iterator[str]:
@@ -48,13 +48,6 @@ def _personal_class_table() -> Iterator[str]:
             )
             for name, resource in CATALOG.items()
         ),
-    )
-
-
-def _fill_block(text: str, name: str, lines: Iterable[str]) -> str:
-    """Return the page with these lines as the content of a block."""
-    return replace_block(
-        text, name, "\n" + "".join(f"{line}\n".replace(" \n", "\n") for line in lines)
     )
 
 

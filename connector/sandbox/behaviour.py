@@ -1,6 +1,6 @@
 """Behaviours that the API leaves open, as switches with values and a default.
 
-The command's help and the table in docs/SANDBOX.md are derived from `SWITCHES`.
+The command's help and the table on the website are derived from `SWITCHES`.
 """
 
 from __future__ import annotations
@@ -102,13 +102,3 @@ class Behaviours(dict[str, str]):
             if not equals:
                 raise SettingsError(f"--behaviour takes NAME=VALUE, not {name!r}")
         return cls({name: value for name, _, value in pairs})
-
-
-def behaviour_table() -> str:
-    """Return the Markdown table of docs/SANDBOX.md."""
-    rows = [
-        f"| `{each.name}` | {' · '.join(f'`{v}`' for v in each.values)} "
-        f"| {each.about} | {each.section} |"
-        for each in SWITCHES.values()
-    ]
-    return "\n".join(("| Name | Values | What it decides | API |", "|---|---|---|---|", *rows))

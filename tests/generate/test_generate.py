@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,16 @@ from connector.catalog import CATALOG
 from connector.models.project import load_project
 from connector.models.runner import describe
 from connector.warehouse.schema import landing_columns
-from generate.files import ROOT, BlockMissing, block_content, replace_block, stale_files
-from generate.sources import SOURCES
+from generate.files import (
+    ROOT,
+    BlockMissing,
+    Texts,
+    block_content,
+    read_or_empty,
+    replace_block,
+    stale_files,
+)
+from generate.sources import REFERENCE, SOURCES
 from tests.repository import Repository
 
 # Names that the API will hardly ever serve: a real one would collide with what is planted here.
@@ -100,6 +108,17 @@ def test_staging_views_have_every_column_of_landing(name: str) -> None:
     assert set() == (landed - {"id"} | {key}) - staged
 
 
+@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.__name__)
+def test_the_website_adds_a_reference_to_a_page(page: Callable[[], Texts]) -> None:
+    ((path, text),) = page().items()
+    lines = text.removeprefix(read_or_empty(path)).splitlines()
+    table = [line for line in lines if line.startswith("| `")]
+
+    assert text.startswith(read_or_empty(path))
+    assert len(table) > 10
+    assert [] == [line for line in table if line.count(" | ") < 1]
+
+
 def test_replacing_an_unknown_block_raises() -> None:
     text = "a\n  -- x: written by `make generate`\nold\n  -- end of x\nb\n"
 
@@ -157,10 +176,7 @@ def test_a_new_field_or_resource_only_requires_its_declaration(
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
 
-    assert {
-        "dbt_like_sql/staging/stg_candidates.sql",
-        "docs/PERSONAL_DATA.md",
-    } == project_copy.run_generate()
+    assert {"dbt_like_sql/staging/stg_candidates.sql"} == project_copy.run_generate()
 
     (page.parent / "errand.py").write_text(PAGE, encoding="utf-8")
     audits = {each.name for each in (ROOT / "dbt_like_sql/audits").glob("*.sql")}
@@ -171,7 +187,6 @@ def test_a_new_field_or_resource_only_requires_its_declaration(
         "dbt_like_sql/staging/stg_errand_records.sql",
         "dbt_like_sql/staging/stg_records.sql",
         "dbt_like_sql/marts/data_quality.sql",
-        "docs/PERSONAL_DATA.md",
     } == {path for path in changed if Path(path).name not in audits}
     assert 1 == len([path for path in changed if Path(path).name in audits])
 

@@ -17,13 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox.behaviour import behaviour_table
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
 from tests.repository import ROOT
 
-PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
 RUN = "from connector.cli.sandbox import sandbox; sandbox()"
 KEY = {"Authorization": f"Bearer {KEY_DEFAULT}"}
 FEW = [
@@ -197,7 +195,3 @@ def test_wrong_usage_exits_with_2_and_the_allowed_values(
 
     assert (2, "") == (result.exit_code, result.stdout)
     assert expected in result.stderr
-
-
-def test_the_sandbox_page_has_the_table_of_behaviours() -> None:
-    assert behaviour_table() in PAGE, f"Put this into docs/SANDBOX.md:\n{behaviour_table()}"

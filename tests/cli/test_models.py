@@ -9,8 +9,6 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
-from connector.models.project import load_project
-from connector.warehouse.file import open_file
 from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.user_query import query
 from connector.warehouse.warehouse import Warehouse
@@ -46,17 +44,6 @@ def create_warehouse_with_lead(folder: Path) -> Warehouse:
     return warehouse
 
 
-def test_models_list_works_without_data(tmp_path: Path) -> None:
-    listed = call(["models", "list", "--json"], make_environ(tmp_path))
-    shown = {each["name"]: each for each in listed.object["models"]}
-
-    assert 0 == listed.status
-    assert list(load_project().nodes) == list(shown)
-    assert "one row per job" == shown["stg_jobs"]["grain"]
-    assert "job_id" in [each["name"] for each in shown["stg_jobs"]["columns"]]
-    assert not list(tmp_path.iterdir())
-
-
 def test_models_build_publishes_the_models(folder: Path) -> None:
     tested = call(["models", "test", "--json"], make_environ(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
@@ -87,23 +74,3 @@ def test_an_unknown_model_is_a_usage_error(folder: Path) -> None:
         assert (2, True) == (called.status, "Did you mean 'fct_placements'?" in called.err)
     called = call(["models", "seeds", "peple", "--write"], make_environ(folder))
     assert (2, True) == (called.status, "Did you mean 'people'?" in called.err)
-
-
-def test_models_test_and_seeds_report_that_nothing_is_published(tmp_path: Path) -> None:
-    for command in ("test", "seeds"):
-        called = call(["models", command], make_environ(tmp_path))
-        assert (1, True) == (called.status, "nothing has been published yet" in called.err)
-
-
-@pytest.mark.slow
-def test_models_build_exits_with_1_if_a_blocking_check_fails(tmp_path: Path) -> None:
-    with open_file(create_warehouse_with_lead(tmp_path).work) as connection:
-        connection.execute("INSERT INTO landing.leads FROM landing.leads")
-    built = call(["models", "build"], make_environ(tmp_path))
-
-    assert 1 == built.status
-    assert (
-        "unique_landing_leads_id: blocks the publication: 1 row in landing.leads (lead-1)"
-        in built.err
-    )
-    assert not Warehouse(tmp_path).published.exists()

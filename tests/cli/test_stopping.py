@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from connector.sandbox.faults import Latency
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
@@ -37,16 +39,19 @@ def send_signal_during_request(
     return started
 
 
-def test_a_background_job_that_ignores_sigint_stops_at_sigterm(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_background_job_that_ignores_sigint_stops_at_a_signal(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with Sandbox(counts={"jobs": 300}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-        started = send_signal_during_request(sandbox, 10, signal.SIGTERM)
+        started = send_signal_during_request(sandbox, 10, number)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
         started.append(process)
         _, err = process.communicate(timeout=60)
 
     assert 4 == process.returncode
-    assert "Stopped by SIGTERM." in err
+    assert f"Stopped by {number.name}." in err
 
 
 def test_a_signal_during_a_callback_stops_a_background_job() -> None:

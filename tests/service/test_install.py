@@ -193,12 +193,12 @@ def copy_source(folder: Path) -> None:
 
 
 def add_webhook(config: Path, address: str) -> None:
-    """Configure the address for notifications."""
+    """Configure the address for notifications; the models were built by the first pull."""
     webhook = config / "webhook"
     webhook.touch(0o600)
     webhook.write_text(f"{address}/notes\n".replace("http:", "json:"))
     with (config / "connector.toml").open("a") as settings:
-        settings.write(f'notify_urls_file = "{webhook}"\n')
+        settings.write(f'notify_urls_file = "{webhook}"\nmodels = "off"\n')
 
 
 def find_remaining_files(root: Path, *folders: str) -> list[Path]:

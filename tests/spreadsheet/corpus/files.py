@@ -64,11 +64,10 @@ def make_workbook(
     *,
     hidden: Sequence[int] = (),
     hidden_columns: Sequence[str] = (),
-    cells: Mapping[tuple[int, int], str] | None = None,
     merged: Sequence[str] = (),
     cover: Rows = (),
 ) -> bytes:
-    """Return an XLSX file. `formats` are number formats by column letter, `cells` those by cell."""
+    """Return an XLSX file. `formats` are number formats by column letter."""
     made = Workbook()
     sheet = made.active
     assert isinstance(sheet, Worksheet)
@@ -84,8 +83,6 @@ def make_workbook(
             min_col=ord(letters) - 64, max_col=ord(letters) - 64, min_row=2
         ):
             cell.number_format = form
-    for (row_number, column_number), form in (cells or {}).items():
-        sheet.cell(row_number, column_number).number_format = form
     for letters in hidden_columns:
         sheet.column_dimensions[letters].hidden = True
     for number in hidden:

@@ -10,7 +10,7 @@ import pytest
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
-from connector.spreadsheet.targets import CellOptions, ColumnPolicy
+from connector.spreadsheet.targets import CellOptions
 from connector.state.row import LandedRecord, Row
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
@@ -58,30 +58,6 @@ def get_task(found: CheckedRow) -> Row:
     return found.task
 
 
-def test_an_update_has_only_the_fields_that_differ() -> None:
-    (found,) = check_updates(
-        {
-            "id": "c1",
-            "first_name": "Anna",
-            "rating": "4",
-            "expected_salary": "45000",
-            "date_of_birth": "1985-04-03",
-            "city": "York",
-            "notes": "",
-        }
-    )
-
-    assert {"first_name": "Anna", "city": "York"} == get_task(found).fields
-    assert {"first_name": "Zoë", "city": "Leeds"} == get_task(found).base
-    assert {"first_name": ("Zoë", "Anna"), "city": ("Leeds", "York")} == found.changes
-    assert ("update", "c1", "c1") == (
-        get_task(found).operation,
-        get_task(found).record_id,
-        found.record_id,
-    )
-    assert {"email": "Anna@people.example"} == get_task(found).identity
-
-
 def test_an_update_takes_no_email_of_another_record_or_row() -> None:
     taken, first, second = check_updates(
         {"id": "c1", "email": "Twin@people.example"},
@@ -93,25 +69,6 @@ def test_an_update_takes_no_email_of_another_record_or_row() -> None:
     ]
     codes = [[problem.code for problem in each.problems] for each in (taken, second)]
     assert [["duplicate_in_warehouse"], ["duplicate_in_file"]] == codes
-
-
-@pytest.mark.parametrize(
-    ("policy", "changes"),
-    [
-        ("overwrite", {"city": ("Leeds", "York"), "phone": (None, "+441614960001")}),
-        ("fill", {"phone": (None, "+441614960001")}),
-        ("never", {}),
-    ],
-)
-def test_the_policy_of_a_column_limits_its_changes(
-    policy: ColumnPolicy, changes: dict[str, Any]
-) -> None:
-    options = CellOptions(policy=policy)
-    saved = SavedMap("candidates", {"city": ("city", options), "phone": ("phone", options)})
-    (found,) = check_updates({"id": "c1", "city": "York", "phone": "0161 496 0001"}, saved=saved)
-
-    assert changes == found.changes
-    assert (None if changes else "unchanged") == found.outcome
 
 
 @pytest.mark.parametrize(
@@ -150,29 +107,6 @@ def test_clearing_requires_the_exact_text_and_an_optional_field() -> None:
     assert {"city": None} == get_task(found[0]).fields
     assert {"city": ("Leeds", None)} == found[0].changes
     assert [(3, "first_name", "cannot_clear")] == list_problems(found)
-
-
-def test_ambiguous_matches_are_rejected_and_single_ones_found() -> None:
-    found = check_updates(
-        {"email": "ANNA@people.example", "city": "York"},
-        {"email": "nobody@people.example", "city": "York"},
-        {"email": "twin@people.example", "city": "York"},
-        {"email": "", "city": "York"},
-        {"email": "anna", "city": "York"},
-        match=["email"],
-    )
-
-    assert {"city": "York"} == get_task(found[0]).fields
-    assert [
-        (3, "email", "record_unknown"),
-        (4, "email", "record_ambiguous"),
-        (5, "email", "match_missing"),
-        (6, "email", "email_format"),
-    ] == list_problems(found)
-    assert "c4, c5" in found[2].problems[0].message
-    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == list_problems(
-        check_updates({"id": "c3", "city": "York"}, {"id": "c9", "city": "York"})
-    )
 
 
 def test_a_second_row_for_the_same_record_is_a_duplicate() -> None:

@@ -7,8 +7,7 @@ import pytest
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import SheetRow
-from connector.spreadsheet.targets import CellOptions
-from connector.state.row import LandedRecord, Problem
+from connector.state.row import Problem
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     InMemoryLanding,
@@ -32,24 +31,6 @@ RELATED = make_landing(
     ],
     jobs=[{"id": "j1", "reference_code": "00123", "title": "Nurse"}],
 )
-
-
-def test_a_valid_row_becomes_a_task() -> None:
-    born, kind = CellOptions(date_format="DD/MM/YYYY"), CellOptions(values={"Perm": "permanent"})
-    decided = {"Born": ("date_of_birth", born), "Kind": ("employment_type", kind)}
-    row = {**CANDIDATE, "rating": "4", "notes": " No idea ", "mobile": "", "Born": "03/04/1985"}
-    row |= {"Kind": "perm"}
-    del row["employment_type"]
-    (found,) = check_table(make_table(row), make_target(), saved=SavedMap("candidates", decided))
-    task = found.task
-
-    assert found.outcome is None
-    assert task is not None
-    values = {**CANDIDATE, "rating": 4, "notes": "No idea", "date_of_birth": "1985-04-03"}
-    assert values == task.fields
-    assert (2, "create", "candidates") == (task.number, task.operation, task.resource)
-    assert {"email": "zoe@people.example"} == task.identity
-    assert ({}, {}, None) == (task.then, task.base, task.record_id)
 
 
 def test_a_required_field_without_a_column_is_reported() -> None:
@@ -109,26 +90,6 @@ def test_declared_rules_of_a_resource_are_checked(
     assert (4 if code == "required_when" else 1) == len(list_problems(found))
 
 
-def test_ambiguous_references_are_rejected_and_single_ones_resolved() -> None:
-    rows = make_table(
-        {**BOOKING, "candidate_email": "ZOE@people.example", "job_reference_code": "00123"},
-        {**BOOKING, "company_name": "wren & co ", "candidate_email": "nobody@people.example"},
-        {**BOOKING, "company_name": "Twin", "job_reference_code": "123"},
-    )
-    found = check_table(rows, make_target("bookings", landing=RELATED), RELATED)
-
-    assert found[0].task is not None
-    assert {**BOOKING, "candidate_id": "c1", "job_id": "j1"} == found[0].task.fields
-    assert [
-        (3, "candidate_email", "reference_unknown"),
-        (4, "job_reference_code", "reference_unknown"),
-        (4, "company_name", "reference_ambiguous"),
-    ] == list_problems(found)
-    assert "k2 (" in found[2].problems[1].message
-    assert "k3 (" in found[2].problems[1].message
-    assert "k2 k3" == found[2].problems[1].found
-
-
 def test_an_id_selects_one_of_several_records_with_the_same_name() -> None:
     rows = make_table({**BOOKING, "company_name": "k3"}, {**BOOKING, "company_name": "k9"})
     found = check_table(rows, make_target("bookings", landing=RELATED), RELATED)
@@ -163,25 +124,6 @@ def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:
         {**JOB, "reference_code": "A1"}, {**JOB, "reference_code": "a1", "title": "B"}
     )
     assert [None, "duplicate"] == [each.outcome for each in check_table(coded, make_target("jobs"))]
-
-
-def test_a_row_for_an_existing_record_is_a_duplicate() -> None:
-    landing = make_landing(
-        candidates=[
-            {"id": "c1", "email": "zoe@people.example"},
-            {"id": "c2", "email": "zoe2@people.example"},
-            {"id": "c3", "email": "ZOE2@people.example"},
-            LandedRecord({"id": "c4", "email": "gone@people.example"}, is_deleted=True),
-        ]
-    )
-    emails = ("zoe@people.example", "zoe2@people.example", "gone@people.example")
-    found = check_table(
-        make_table(*({**CANDIDATE, "email": each} for each in emails)), make_target(), landing
-    )
-
-    assert ["duplicate", "duplicate", None] == [each.outcome for each in found]
-    assert ["c1", None, None] == [each.record_id for each in found]
-    assert "c2, c3" in found[1].problems[0].message
 
 
 def test_a_row_that_an_earlier_push_created_is_recognized_by_its_task() -> None:

@@ -168,3 +168,27 @@ def test_an_interrupted_pull_keeps_loaded_records_and_the_next_continues(tmp_pat
     assert (130, "", message) == (process.returncode, out, err)
     assert (0, 150) == (resumed.status, resumed.object["resources"]["candidates"]["live"])
     assert 0 < resumed.object["resources"]["candidates"]["new"] < 150
+
+
+def test_pull_all_begins_with_accounts_that_were_never_pulled(tmp_path: Path) -> None:
+    environ = variables(None, tmp_path / "data")
+    del environ["CONNECTOR_API_KEY"]
+    key = tmp_path / "key"
+    key.write_text(KEY)
+    key.chmod(0o600)
+    with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
+        table = f'base_url = "{sandbox.base_url}"\napi_key_file = "{key}"\n'
+        config = tmp_path / "connector.toml"
+        config.write_text(f"[accounts.acme]\n{table}[accounts.globex]\n{table}")
+        environ["CONNECTOR_CONFIG"] = str(config)
+        assert 0 == call(["pull", "jobs", "--account", "acme"], environ).status
+        pulled = call(["pull", "jobs", "--all", "--parallel", "1", "--json"], environ)
+
+    assert [("globex", 0), ("acme", 0)] == [
+        (name, each["exit_status"]) for name, each in pulled.object["accounts"].items()
+    ]
+    both = call(["pull", "--all", "--account", "acme"], environ)
+    assert (2, True) == (both.status, "Give one of them." in both.err)
+    one = {"CONNECTOR_BASE_URL": "http://127.0.0.1:9", "CONNECTOR_API_KEY": KEY}
+    shared = call(["pull", "--all"], environ | one)
+    assert (2, True) == (shared.status, "is set and would apply to every account" in shared.err)

@@ -240,3 +240,22 @@ def test_a_used_up_monthly_quota_stops_requests_immediately(reset: str) -> None:
         assert (expected or "in the next billing cycle") in caught.value.action
 
     asyncio.run(act())
+
+
+def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
+    async def act() -> None:
+        gate = asyncio.Event()
+        async with Peer(reply_after(gate, found), found) as peer:
+            async with make_client(peer.base_url, connections=2) as client:
+                first = asyncio.create_task(get_job(client))
+                await peer.has_request.wait()
+                waiting = asyncio.create_task(get_job(client))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+                gate.set()
+                await first
+                await asyncio.gather(get_job(client), get_job(client))
+            assert 3 == len(peer.requests)
+
+    asyncio.run(act())

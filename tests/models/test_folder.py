@@ -157,3 +157,10 @@ def test_models_are_selected_by_name_folder_parents_and_children(small: SmallPro
     assert (*project.nodes,) == project.selected()
     with pytest.raises(UnknownName, match="Did you mean 'fct_jobs'"):
         project.selected(["fct_job"])
+
+
+def test_jinja_variables_filters_and_comments_are_rendered(small: SmallProject) -> None:
+    sql = "{% set wanted = ['open'] %}\nselect '{{ wanted | first }}' as status {# a note #}\n"
+    small.write("marts/sum_jobs.sql", sql)
+
+    assert "select 'open' as status" in small.load_project().nodes["sum_jobs"].sql

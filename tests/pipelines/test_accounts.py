@@ -185,3 +185,12 @@ def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
     keys = {each.run_key for each in second.run_requests or ()}
     assert 2 == len(keys)
     assert all(str(key).startswith(("acme/", "glo-bex/")) for key in keys)
+
+
+def test_invalid_account_names_are_not_partitions(tmp_path: Path) -> None:
+    text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
+    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
+    accounts = Accounts.read(Account(environ={}, cwd=tmp_path))
+
+    assert ("acme",) == accounts.names
+    assert ["'A...B'", "'Globex'"] == [each.split()[2] for each in accounts.nameless]

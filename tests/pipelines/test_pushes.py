@@ -301,3 +301,18 @@ def test_a_failed_push_run_is_repeated_later(
     assert "previewed" == read_output_metadata(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]
     assert [] == sandbox.log
+
+
+def test_preview_sends_nothing(
+    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
+) -> None:
+    (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
+    config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
+    shown = read_output_metadata(
+        run_push_job(make_account(sandbox.base_url, data_folder), instance, config)
+    )
+
+    assert ("previewed", 1, 0, 2) == tuple(
+        shown[name] for name in ("outcome", "rows/create", "requests", "requests_planned")
+    )
+    assert [] == sandbox.log

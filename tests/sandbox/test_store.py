@@ -155,3 +155,15 @@ def test_a_data_file_has_one_sandbox_at_a_time(tmp_path: Path) -> None:
         Store(path=tmp_path / "agency")
     with Store(path=tmp_path / "agency") as again:
         assert not again.is_new
+
+
+def test_a_lead_can_be_converted_once(clock: Clock) -> None:
+    store = Store(clock=clock)
+    id = store.insert("leads", {"email": "a@example.com", "status": "lead"})
+
+    answer = store.convert("leads", id)
+
+    assert "active" == answer.record["status"]
+    assert "2026-03-04T05:06:07.654321Z" == answer.record["converted_at"]
+    with pytest.raises(Rejection, match="422"):
+        store.convert("leads", id)

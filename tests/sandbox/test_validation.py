@@ -234,3 +234,19 @@ def test_content_values_that_do_not_fit_their_field_are_rejected(
     assert {"fields.text_value": ["is required"]} == request_errors(world, "POST", path, cleared)
     id = world.call("POST", path, json=make_body(right)).json()["data"]["id"]
     assert right == world.get(f"{path}/{id}").json()["data"]["fields"][f"{key}_value"]
+
+
+@pytest.mark.parametrize("resource", CHANGEABLE)
+def test_an_update_cannot_clear_a_required_field(world: ServedSandbox, resource: str) -> None:
+    target = f"{world.list_path(resource)}/{world.list_ids(world.list_path(resource))[0]}"
+    for declared, terms in CATALOG[resource].body_fields("create"):
+        for empty in (None, "") if terms.required else ():
+            found = request_errors(world, "PUT", target, {declared.name: empty})
+            assert {declared.name: ["is required"]} == found
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
+def test_unknown_time_zones_are_rejected(world: ServedSandbox, zone: str) -> None:
+    body = {**world.minimal_body("bookings"), "timezone": zone}
+
+    assert ["timezone"] == list(request_errors(world, "POST", "/bookings", body))

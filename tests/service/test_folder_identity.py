@@ -5,12 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from connector.sandbox.server import Sandbox
+from connector.state.database import Database
+from connector.state.runs import read_identity as identity_of_the_state
+from connector.state.runs import write_identity
 from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
@@ -249,3 +253,19 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
     assert checkout_commit(tmp_path / "nowhere") is None
     assert f"connector, version {full_version()}" == shown.out.strip()
     assert program_version() in shown.out
+
+
+@pytest.mark.slow
+def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
+    with Database(data) as database:
+        identity = identity_of_the_state(database)
+        assert identity is not None
+        write_identity(database, replace(identity, written_by="0.0.1"))
+    call(["pull", "jobs"], variables(sandbox.base_url, data))
+    work = Warehouse(data).read(read_identity)
+    with Database(data) as database:
+        counted = identity_of_the_state(database)
+
+    assert counted is not None
+    assert work == astuple(counted)
+    assert program_version() == counted.written_by

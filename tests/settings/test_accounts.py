@@ -98,3 +98,10 @@ def test_reserved_folder_names_match_the_documentation() -> None:
 
     assert set(FOLDERS) <= set(OWN_FOLDERS)
     assert {*OWN_FOLDERS, *OWN_PREFIXES} == set(re.findall(r"`(.+?)`", documented))
+
+
+@pytest.mark.parametrize("name", ["inbox-acme", "acme-seeds", "replaced", "data"])
+def test_names_similar_to_reserved_ones_are_accepted_as_accounts(
+    project_folder: Path, name: str
+) -> None:
+    assert name == load_settings({"account": name}, {}, project_folder).account

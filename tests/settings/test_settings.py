@@ -278,3 +278,20 @@ def test_a_missing_address_or_key_is_refused_with_the_settings_to_set(tmp_path: 
     ) == read_connection_error(
         load_settings({"account": "acme"}, {"CONNECTOR_BASE_URL": ADDRESS}, tmp_path)
     )
+
+
+@pytest.mark.parametrize("key", ["account", "data_dir"])
+def test_an_account_table_cannot_change_the_data_folder_or_account(
+    tmp_path: Path, key: str
+) -> None:
+    """The folder of an account follows from its name."""
+    write_config(tmp_path, f"[accounts.acme]\n{key} = 'x'\n")
+
+    with pytest.raises(UnknownName, match=f"'{key}' is not a setting"):
+        load_settings({}, {}, tmp_path)
+
+
+def test_the_home_folder_is_that_of_the_environment(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "home"), "CONNECTOR_DATA_DIR": "~/data"}
+
+    assert tmp_path / "home" / "data" == load_settings({}, environ, tmp_path).folder

@@ -221,3 +221,10 @@ def test_the_repr_of_a_response_shows_no_personal_data() -> None:
     )
 
     assert "anna" not in repr(found) + repr(read_list(LIST, found))
+
+
+def test_page_numbers_as_text_are_accepted() -> None:
+    loose = {"page": "2", "per_page": 100.0, "total": "101", "total_pages": 2, "next": None}
+    listed = read_list(LIST, make_json_response({"data": [], "pagination": loose}))
+
+    assert (2, 100, 101, 2) == (listed.page, listed.per_page, listed.total, listed.total_pages)

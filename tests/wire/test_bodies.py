@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -103,3 +104,10 @@ def test_bodies_are_unpacked_within_limits(
     else:
         with pytest.raises(expected):
             unpack(encoding, 1000, *parts)
+
+
+def test_json_up_to_the_maximum_depth_is_parsed() -> None:
+    deepest = b"[" * DEPTH_MAX + b"]" * DEPTH_MAX
+
+    assert json.loads(deepest) == parse_json(deepest)
+    assert {"a": "[" * 1000} == parse_json(json.dumps({"a": "[" * 1000}).encode())

@@ -196,3 +196,7 @@ def test_long_api_messages_are_shortened() -> None:
     error = make_error(GET, 404, {"message": "x" * 100_000})
 
     assert len(str(error)) < 1000
+
+
+def test_an_error_without_a_message_shows_the_code() -> None:
+    assert str(make_error(GET, 404, {"error": "gone"})).endswith("404: gone")

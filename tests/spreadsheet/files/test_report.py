@@ -255,3 +255,15 @@ def test_a_report_saved_with_additional_empty_cells_is_recognized(tmp_path: Path
     report = open_table(write_file(tmp_path, make_csv(put_right), "saved.csv"))
     assert [("1", "2"), ("6", "7"), ("4", "5")] == list_cells(report)
     assert [] == list(chain.from_iterable(row.problems for row in report.rows()))
+
+
+def test_rows_added_to_a_report_are_read_like_others(tmp_path: Path) -> None:
+    table = write_people(tmp_path)
+    write_report(tmp_path / "first.csv", table, pair_rows(table, RESULTS))
+    corrected = (tmp_path / "first.csv").read_text("utf-8").replace("Zoë;x", "Zoë;z@x.de")
+    (tmp_path / "first.csv").write_text(corrected + "New;n@x.de;;;;;;\r\n", "utf-8")
+    report = open_table(tmp_path / "first.csv")
+    write_report(tmp_path / "second.csv", report, pair_rows(report, make_results(report)))
+
+    assert [("Zoë", "z@x.de"), ("New", "n@x.de")] == list_cells(report)[1::2]
+    assert list_cells(report) == list_cells(open_table(tmp_path / "second.csv"))

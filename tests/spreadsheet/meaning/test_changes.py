@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from connector.spreadsheet.check import CheckedRow
+from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
 from connector.spreadsheet.targets import CellOptions
@@ -221,3 +222,21 @@ def test_leads_are_converted_once_by_id_or_email(match_field: str) -> None:
         (4, None, "converted_already"),
         (5, match_field, "duplicate_in_file"),
     ] == list_problems(found)
+
+
+def test_an_update_without_a_match_column_is_reported_for_each_row() -> None:
+    assert [(2, None, "match_missing")] == list_problems(check_updates({"city": "York"}))
+
+
+def test_a_deleted_lead_is_not_converted() -> None:
+    (found,) = check_table(make_table({"id": "l4"}), make_target("leads", "convert"), LEADS)
+
+    assert ["record_deleted"] == [each.code for each in found.problems]
+    assert "converted" in found.problems[0].message
+
+
+def test_the_column_named_id_precedes_other_columns_for_the_id() -> None:
+    columns = map_headings(["Record ID", "id"], make_target(mode="update"))
+
+    assert ("id",) == tuple(each.heading for each in columns.columns)
+    assert "column 'id' already fills id" == columns.unmapped[0].reason

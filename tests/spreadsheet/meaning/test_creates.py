@@ -190,3 +190,15 @@ def test_invalid_push_targets_are_rejected(
 ) -> None:
     with pytest.raises(error, match=message):
         make_target(resource, mode, **options)  # type: ignore[arg-type] # on purpose
+
+
+def test_clearing_a_field_of_a_new_record_sends_nothing() -> None:
+    wanted = make_target(clear="NULL")
+    rows = make_table(
+        {**CANDIDATE, "notes": "NULL"}, {**CANDIDATE, "email": " NULL ", "notes": "null"}
+    )
+    found = check_table(rows, wanted)
+
+    assert found[0].task is not None
+    assert CANDIDATE == found[0].task.fields
+    assert [(3, "email", "cannot_clear")] == list_problems(found)

@@ -151,3 +151,17 @@ def test_every_writable_field_is_found_by_its_name_and_aliases(resource: str) ->
     # A column's own name goes before an alias, so that there is no doubt about it.
     assert {} == {a: names for a, names in columns.items() if len(names) > 1 and a not in own}
     assert len(made) == len({each.name for each in made})
+
+
+def test_fields_that_the_mode_does_not_write_are_reported() -> None:
+    found = map_headings(["created_at", "CV file path", "id"], make_target())
+
+    assert () == found.columns
+    assert all("mode create does not write" in each.reason for each in found.unmapped)
+
+
+def test_the_policy_append_is_rejected_except_for_long_texts() -> None:
+    saved = SavedMap("jobs", {"Town": ("location", CellOptions(policy="append"))})
+
+    with pytest.raises(Misused, match="not a long text"):
+        map_headings(["Town"], make_target("jobs", "update"), saved=saved)

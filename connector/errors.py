@@ -411,6 +411,7 @@ class WarehouseError(ConnectorError):
             " the account's files to another folder, and restore a backup with 'connector restore"
             " FROM'."
         ),
+        "purge_undone": "Run 'connector pull', then 'connector person purge --apply'.",
         "warehouse_busy": (
             "Wait until the other process ends. To query data, open recruitment.duckdb instead."
         ),

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from connector.errors import ConnectorError, PublishingRefused, WarehouseError
+from connector.errors import ConnectorError, PublishingRefused, WarehouseError, count_noun
 from connector.log import new_id
 from connector.models.mask import Mask, write_masked
 from connector.models.project import Project, load_project
@@ -28,6 +28,7 @@ from connector.settings.folders import SEEDS_FOLDER
 from connector.state.database import Database
 from connector.state.lock import hold
 from connector.state.runs import Publication, Runs
+from connector.warehouse import queries
 from connector.warehouse.file import open_file, remove_file, replace_file, transaction
 from connector.warehouse.publish import data_time, make_draft, own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
@@ -160,6 +161,7 @@ class _Publishing:
         project = Project({}, {}, ()) if is_off else load_account_project(self._settings)
         if mask is not None:
             mask.check_names(project)
+        self._check_purges()
         self._runs.begin_publication(self._row, own_publication(self._target))
         make_draft(self._warehouse, self._draft, self._database, self._settings.billing_day)
         with open_file(self._draft, memory=MEMORY_MAX) as connection:
@@ -181,6 +183,20 @@ class _Publishing:
             finished = self._masked
         self._end("published", bytes=replace_file(finished, self._target))
         return built
+
+    def _check_purges(self) -> None:
+        """Refuse to publish people who were purged, and mark their purges as to be repeated."""
+        purges = self._database.rows("SELECT at, ids FROM purges ORDER BY at")
+        times = {id: each["at"] for each in purges for id in each["ids"]}
+        back = self._warehouse.read(queries.returned_people, times)
+        if back:
+            for at in {times[id] for id in back}:
+                self._database.write("UPDATE purges SET ended_at = NULL WHERE at = ?", at)
+            people = count_noun(len(back), "purged person", "purged people")
+            raise WarehouseError(
+                f"{self._warehouse.work} has {people} again, so nothing was published",
+                code="purge_undone",
+            )
 
     def _log_end(self) -> None:
         row, outcome = self._row, self._row.outcome or "interrupted"

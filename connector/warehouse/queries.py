@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Resource
@@ -271,6 +273,26 @@ def twins(connection: Connection, resource: Declaration, pushed: Collection[str]
             ).fetchall()
             found |= {id for (id,) in rows}
     return sorted(found)
+
+
+def returned_people(connection: Connection, purges: Mapping[str, datetime]) -> list[str]:
+    """Return purged ids whose rows have personal values that were read before the purge.
+
+    Either the purge was interrupted, or an older work file was put back. `purges` has the time of
+    each id's last purge.
+    """
+    found = list[str]()
+    stage = pa.table({"id": list(purges), "purged_at": list(purges.values())})
+    for resource in CATALOG.values() if purges else ():
+        if any(each.is_record for each in resource.subjects):
+            personal = (f"{quoted(e.name)}::VARCHAR" for e in resource.detail_fields if e.personal)
+            with staged(connection, stage):
+                rows = connection.execute(
+                    f"SELECT id FROM landing.{quoted(resource.name)} JOIN stage USING (id) WHERE "
+                    f"coalesce({', '.join(personal)}) IS NOT NULL AND _hydrated_at < purged_at"
+                ).fetchall()
+            found += [id for (id,) in rows]
+    return found
 
 
 def oldest_records(connection: Connection, count: int) -> tuple[tuple[str, str], ...]:

@@ -257,3 +257,30 @@ def test_a_killed_purge_is_completed_by_the_next(tmp_path: Path) -> None:
             assert [] == [each for each in before if before[each] != after[each]], step
         world.account.pull()
         assert [] == differences(sandbox, world.account.published)
+
+
+def test_a_work_file_from_before_a_purge_is_not_published(tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 4}) as sandbox:
+        account = SandboxAccount(sandbox, tmp_path)
+        account.pull()
+        gone = sorted(sandbox.store.records("candidates"))[0]
+        email = sandbox.store.records("candidates")[gone]["email"]
+        kept = tmp_path / "kept.duckdb"
+        shutil.copy(account.data / "work.duckdb", kept)
+        sandbox.store.delete("candidates", gone)
+        account.pull()
+        assert 0 == account.call("person", "purge", gone, "--apply").status
+
+        shutil.copy(kept, account.data / "work.duckdb")
+        before = account.published.read_bytes()
+        for command in ("publish", "pull"):
+            refused = account.call(command)
+            assert 1 == refused.status, refused.err
+            assert "1 purged person again, so nothing was published" in refused.err
+        assert before == account.published.read_bytes()
+
+        assert 0 == account.call("person", "purge", "--apply").status
+        account.pull()
+        assert [] == differences(sandbox, account.published)
+        found = account.call("person", "find", email, "--json")
+    assert [] == found.object["places"], found.out

@@ -167,8 +167,12 @@ class AccountSimulation(SandboxAccount):
             former = self.data.with_name(f"former-{self.requests}")
             self.data.rename(former)
             restore(self.settings, self.chance.choice(self.backups), former)
-            self.pull_all()
+            report = asyncio.run(pull(self.settings, RESOURCES))
+            self.requests += report.requests
+            if report.error is not None and report.error.code != "purge_undone":
+                raise BrokenPromise("pull", f"a pull ended {report.outcome}: {report.as_json()}")
             asyncio.run(purge(self.settings, [], applies=True))
+            self.pull_all()
 
     # -- checks -----------------------------------------------------------------------------------
 

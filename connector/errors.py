@@ -288,10 +288,14 @@ class ServerFailed(TryAgain, Answered):
 
 
 class AccountBusy(TryAgain):
-    """Another process uses the account, so this one sent nothing."""
+    """Another process uses the account, so this one sent nothing. `holder` is what it does."""
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
     action = "Wait until that process ends ('connector status' shows its progress), or stop it."
+
+    def __init__(self, message: str, *, holder: str = "") -> None:
+        self.holder = holder
+        super().__init__(message)
 
 
 class NotTheApi(ConnectorError):

@@ -40,8 +40,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "page": {"": "address link"},
     "resolve": {
         "": "rows",
-        "BATCH": "outcome batch rows requests seconds waited_seconds rate_limited settled error?"
-        " unpublished? " + _ROW_OUTCOMES,
+        "BATCH": "outcome batch rows requests seconds settled error? unpublished? " + _ROW_OUTCOMES,
     },
     "undo": {"": "outcome batch applied rows counts requests seconds error unpublished"},
     "models list": {"": "models undeclared"},

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
@@ -16,7 +17,7 @@ from pydantic import Field
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.errors import ConnectorError, TryAgain
+from connector.errors import AccountBusy, ConnectorError, TryAgain
 from connector.pulls.ports import PullOptions
 from connector.pulls.report import (
     Progress,
@@ -48,6 +49,9 @@ from pipelines.publishing import LOADED, publish_and_record
 
 RETRIES = dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL)
 """For temporary errors: the network, 5xx responses, the rate limit. Others are not retried."""
+
+PUSHING = frozenset(("push", "resolve", "undo"))
+"""Holders of an account's lock for which a pull is skipped: they send rows."""
 
 CHECK = "matches_api_total"
 """The check of each resource: the table has as many live rows as the API reports."""
@@ -140,7 +144,8 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult | Event]:
         """Pull the selected resources, and materialize those that were loaded.
 
-        Raises `dagster.Failure` with the connector's error if a resource was not loaded.
+        Loads nothing if a push is running. Raises `dagster.Failure` with the connector's error if a
+        resource was not loaded.
         """
         settings = account.settings(account_of(context))
         pulling = pull(
@@ -153,6 +158,11 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         )
         try:
             report = asyncio.run(_pull_and_resolve(pulling, settings, context.log))
+        except AccountBusy as error:
+            if error.holder not in PUSHING:
+                raise to_failure(error, context) from None
+            context.log.info(f"Skipped: {error}. The next run pulls these resources.")
+            return
         except ConnectorError as error:
             raise to_failure(error, context) from None
         warehouse = Warehouse(settings.folder)
@@ -178,8 +188,10 @@ async def _pull_and_resolve(
 ) -> PullReport:
     """Await the pull, then search for the records of unconfirmed rows of pushes."""
     report = await pulling
-    if settled := await look_up_unconfirmed(settings, publishes=False):
-        log.info(settled)
+    # A push that started meanwhile looks for the records of its own rows.
+    with suppress(AccountBusy):
+        if settled := await look_up_unconfirmed(settings, publishes=False):
+            log.info(settled)
     return report
 
 

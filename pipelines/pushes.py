@@ -275,7 +275,7 @@ def _warnings(result: DeliveryResult) -> Iterator[str]:
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
-    if result.archived is not None and result.archived.file is None:
+    if result.has_changed:
         yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
@@ -294,7 +294,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         **{f"rows/{name}": count for name, count in report.counts.items()},
         "batch": report.batch.batch if report.batch is not None else None,
         "report": report.file,
-        "put_away": result.archived.file if result.archived is not None else None,
+        "put_away": result.archived,
         "problems": report.summary.codes.total(),
     }
     problems = [

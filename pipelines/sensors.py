@@ -17,8 +17,8 @@ from connector.errors import ConnectorError
 from connector.operations.notify import notify
 from connector.operations.problems import find_problems, read_state, settings_problem
 from connector.pulls.report import explain
-from connector.pushes.inbox import Inbox, WaitingFile
-from connector.pushes.options import PUSH_OPTIONS
+from connector.pushes.inbox import WaitingFile
+from connector.pushes.inbox import scan_inbox as scan_folder
 from connector.settings import configured_accounts
 from pipelines import pushes
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
@@ -94,7 +94,7 @@ def scan_inbox(
     Invalid settings are returned as the reason why there is no request.
     """
     try:
-        found = Inbox(account.settings(name).folder).scan(state)
+        found = scan_folder(account.settings(name).folder, state)
     except dg.Failure as failure:
         return SensorScan(str(failure.description), state)
     return SensorScan(
@@ -141,19 +141,8 @@ def _next_request(
 
 def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
     """Return the request for a push of the file with the options of its push.toml."""
-    instructions = file.instructions
-    options = {name: getattr(instructions.options, name) for name in PUSH_OPTIONS}
-    options["mapping_file"] = (
-        None if options["mapping_file"] is None else str(options["mapping_file"])
-    )
     config = PushConfig(
-        resource=file.resource,
-        file=file.name,
-        apply=instructions.applies,
-        pull=instructions.pulls,
-        max_requests=instructions.budget,
-        inbox_digest=file.digest,
-        **options,
+        resource=file.resource, file=file.name, inbox_digest=file.digest, **file.options
     )
     whose = "" if name is None else f"{name}/"
     return dg.RunRequest(

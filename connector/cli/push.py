@@ -195,12 +195,7 @@ def push(
     )
     with terminal.progress("push") as meter:
         pushing = run_push(
-            settings,
-            push_file,
-            run_options,
-            budget=given["budget"],
-            watch=RunProgress(meter),
-            on_wait=terminal.say,
+            settings, push_file, run_options, budget=given["budget"], watch=RunProgress(meter)
         )
         report = asyncio.run(pushing)
     has_mapping = query is not None or push_options.mapping_file is not None

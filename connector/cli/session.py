@@ -220,6 +220,9 @@ class _TerminalHandler(logging.Handler):
             trace = mask_secrets(
                 logging.Formatter().formatException(record.exc_info), self._secrets
             )
+        if record.levelno == logging.WARNING and not trace and self._terminal.form != "json":
+            self._terminal.warn(text)
+            return
         self._terminal.print_log_record(record.levelname.lower(), record.name, text, trace, fields)
 
 

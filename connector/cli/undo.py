@@ -90,12 +90,6 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
     for row in troubled[:UNDONE_SHOWN_MAX]:
         for problem in row.problems:
             terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
-    if report.answers_not_loaded:
-        answers = count_noun(report.answers_not_loaded, "answer")
-        terminal.warn(
-            f"{answers} of the API could not be saved in the local copy. Run 'connector pull"
-            " --sweep' to read the records."
-        )
     terminal.print_errors(report.error, publishing_error=report.unpublished)
     terminal.say(_closing_sentence(report))
 

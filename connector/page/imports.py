@@ -46,6 +46,7 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.targets import CellOptions, PushTarget, comparison_text, default_policy
 from connector.state.database import Database
 from connector.state.journal import Journal
+from connector.state.lock import Holder
 from connector.state.row import Mode, Row
 from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
@@ -196,9 +197,9 @@ class Run:
     error: list[str] | None = None
     undone: list[UndoReport] = field(default_factory=list)
 
-    def tell(self, waits_for: str) -> None:
-        """Show for what the run waits."""
-        self.waits_for = waits_for
+    def tell(self, holder: Holder | None) -> None:
+        """Show for whom the run waits."""
+        self.waits_for = str(holder or "another process")
 
     def update(self, progress: Progress) -> None:
         """Take over the progress of a pull, a push or an undo."""

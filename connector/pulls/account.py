@@ -28,7 +28,7 @@ from connector.pulls.report import Progress, Watch
 from connector.settings import Settings
 from connector.state import runs as state_runs
 from connector.state.database import Database
-from connector.state.lock import WAIT_SECONDS, Holder, hold
+from connector.state.lock import hold
 from connector.state.quota import Quota
 from connector.state.runs import Identity, Run, Runs
 from connector.version import program_version
@@ -140,8 +140,6 @@ async def open_run(
     ignores_quota: bool = False,
     loads_again: bool = False,
     watch: Watch | None = None,
-    wait_seconds: float | None = WAIT_SECONDS,
-    on_wait: Callable[[Holder | None], None] | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> AsyncIterator[RunContext]:
@@ -154,8 +152,6 @@ async def open_run(
         ignores_quota: Send requests even if the API reported that the month is used up.
         loads_again: Make a new work file if it is lost.
         watch: Called with the progress.
-        wait_seconds: Maximum time to wait for another process; None waits as long as it takes.
-        on_wait: Called once with the holder of the lock, if it is not free.
         now: Clock.
         connect: Creates the client.
 
@@ -171,8 +167,7 @@ async def open_run(
     # A missing address or key is an error before any file is created.
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     await asyncio.to_thread(make_folder, settings.folder)
-    locking = hold(settings.folder, command, wait_seconds=wait_seconds, on_wait=on_wait)
-    async with locking:
+    async with hold(settings.folder, command):
         started_at, tally, follow = now(), RequestTally(), watch or (lambda _: None)
         tally.report_wait = lambda seconds: follow(
             Progress("", waits_until=now() + timedelta(seconds=seconds))

@@ -1,8 +1,9 @@
 """Inbox of an account: files in the folder of a resource are checked, pushed and archived.
 
 `push.toml` in a folder has the options for its files: every option of a push by its name, `mapping`
-for the mapping file, and `apply`, `pull`, `max_requests`. Without it, creates are previewed. Links
-are not followed, and nothing is opened before its name and its type are checked.
+for the mapping file, and `apply`, `pull`, `max_requests`. Without it, creates are previewed. Other
+users may write to the folders, so links are not followed, and nothing is opened before its name and
+its type are checked.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import json
 import os
 import stat
 import tomllib
-import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, cast, get_type_hints
+
+from pydantic import ConfigDict, PositiveInt, ValidationError, create_model
 
 from connector.atomic_files import create_private_file
 from connector.errors import (
@@ -46,21 +47,14 @@ from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 
 INSTRUCTIONS_FILE = "push.toml"
 
-FILES_MAX = 1000
-"""Maximum number of files of one folder in a scan. The others wait for a later one."""
-
 NAME_BYTES_MAX = 180
 """Maximum length of a name, so that the suffixes of an archived file fit as well."""
 
 Place = Literal["done", "rejected"]
 """Archive of a file: `rejected` if a row or the whole file needs a correction."""
 
-Stamp = tuple[int, int, int, int, int]
-"""Device, inode, size, and times of change in nanoseconds: they identify a version of a file."""
-
 _PLACES: tuple[Place, ...] = ("done", "rejected")
-_PARTIAL = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".filepart")
-_FORBIDDEN = frozenset('/\\:*?"<>|;`')
+_SUFFIXES = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
 _TOML_BYTES_MAX = 100_000
 # Without O_NONBLOCK, opening a pipe would wait until another process writes to it.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,26 +65,13 @@ class RefusedEntry(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PushInstructions:
-    """Instructions for the files of a folder. By default, creates are previewed.
-
-    `budget` is the maximum number of requests for one file.
-    """
-
-    options: PushOptions = field(default_factory=lambda: PushOptions("create"))
-    applies: bool = False
-    pulls: bool = True
-    budget: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """File in the inbox that no longer changes, with its SHA-256."""
+    """File in the inbox that no longer changes, with its SHA-256 and its options."""
 
     resource: str
     name: str
     digest: str
-    instructions: PushInstructions
+    options: Mapping[str, Any]
 
     @property
     def key(self) -> str:
@@ -103,158 +84,98 @@ class WaitingFile:
 class InboxScan:
     """Files to push, sentences on entries that are not read, and the state for the next scan."""
 
-    waiting: tuple[WaitingFile, ...]
-    refused: tuple[str, ...]
+    waiting: list[WaitingFile]
+    refused: list[str]
     state: str
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivedFiles:
-    """Archived file and its report.
+class DeliveryResult:
+    """Report of a push, and the path to which its file was moved.
 
-    `file` is None if the file was changed or removed during the push: only the report was moved.
+    `archived` is None for a file outside the inbox, or that stays in it. `has_changed` is True if
+    the file was changed or removed during the push, so that only its report was moved.
     """
 
-    place: Place
-    file: Path | None
-    report: Path
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """Report of a push; `archived` is None for a file outside the inbox, or that stays in it."""
-
     report: PushReport
-    archived: ArchivedFiles | None = None
+    archived: Path | None = None
+    has_changed: bool = False
 
 
 # -- Scan ------------------------------------------------------------------------------------------
 
 
-class Inbox:
-    """Inbox in an account's data folder, with one folder for each resource."""
+def scan_inbox(folder: Path, last_state: str | None) -> InboxScan:
+    """Return the files of an account's inbox that have not changed since the last scan.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / INBOX_FOLDER
-
-    def scan(self, last_state: str | None) -> InboxScan:
-        """Return the files that have not changed since the last scan. Changes nothing.
-
-        Files are in the order in which resources refer to each other. `last_state` is the state of
-        the last scan; None if there was none.
-        """
-        before, now = _parse_state(last_state), dict[str, list[Any]]()
-        waiting: list[WaitingFile] = []
-        refused: list[str] = []
-        for folder in self._folders(refused):
-            try:
-                instructions = read_instructions(folder)
-                entries = list(_files(folder, refused))
-            except (ConnectorError, OSError) as error:
-                refused.append(_sentence(folder, error))
-                continue
-            for path, stamp in entries:
-                key = f"{folder.name}/{path.name}"
-                *earlier, digest = before.get(key) or [""]
-                if earlier != [*stamp]:
-                    now[key] = [*stamp, ""]  # A file that still changes is not read.
-                    continue
-                try:
-                    digest = digest or _digest(path)
-                except (OSError, RefusedEntry) as error:
-                    refused.append(_sentence(path, error))
-                    continue
-                now[key] = [*stamp, digest]
-                waiting.append(WaitingFile(folder.name, path.name, digest, instructions))
-        return InboxScan(tuple(waiting), tuple(refused), json.dumps(now))
-
-    def _folders(self, refused: list[str]) -> list[Path]:
-        """Return the folders of resources, in order. Adds reasons for other entries."""
-        if not os.path.lexists(self.folder):
-            refused.append(
-                f"The folder {self.folder} does not exist. Create it, with one folder for each "
-                "resource."
-            )
-            return []
-        found = []
-        try:
-            _check_folder(self.folder)
-            names = sorted(each for each in os.listdir(self.folder) if not each.startswith("."))
-        except (OSError, RefusedEntry) as error:
-            refused.append(_sentence(self.folder, error))
-            return []
-        for path in map(self.folder.joinpath, names):
-            try:
-                if path.name not in ORDER:
-                    known = ", ".join(ORDER)
-                    raise RefusedEntry(f"is not a folder of a resource; folders are {known}")
+    Files are in the order in which resources refer to each other. `last_state` is the state of the
+    last scan; None if there was none. Changes nothing.
+    """
+    inbox, before = folder / INBOX_FOLDER, _parse_state(last_state)
+    now, waiting, refused = dict[str, list[int]](), list[WaitingFile](), list[str]()
+    if not os.path.lexists(inbox):
+        missing = f"The folder {inbox} does not exist."
+        return InboxScan([], [f"{missing} Create it, with one folder for each resource."], "{}")
+    with _collect(refused, inbox):
+        _check_folder(inbox)
+        names = {name for name in os.listdir(inbox) if not name.startswith(".")}
+        for name in sorted(names.difference(ORDER)):
+            reason = f"is not a folder of a resource; folders are {', '.join(ORDER)}"
+            refused.append(_sentence(inbox / name, RefusedEntry(reason)))
+        for path in (inbox / name for name in ORDER if name in names):
+            with _collect(refused, path):
                 _check_folders(path)
-                found.append(path)
-            except (OSError, RefusedEntry) as error:
-                refused.append(_sentence(path, error))
-        return sorted(found, key=lambda path: ORDER.index(path.name))
+                options = read_instructions(path)
+                for file in filter(_may_be_pushed, sorted(path.iterdir())):
+                    with _collect(refused, file):
+                        key = f"{path.name}/{file.name}"
+                        now[key] = _checked_stamp(file)
+                        if before.get(key) == now[key]:  # A file that still changes is not read.
+                            digest = _digest(file)
+                            waiting += [WaitingFile(path.name, file.name, digest, options)]
+    return InboxScan(waiting, refused, json.dumps(now))
 
 
-def _files(folder: Path, refused: list[str]) -> Iterator[tuple[Path, Stamp]]:
-    """Yield each file to read with its stamp. Adds reasons for others to `refused`."""
-    names = sorted(
-        name
-        for name in os.listdir(folder)
-        if name not in _PLACES and not name.startswith(".") and not name.endswith(".toml")
-    )
-    folds = Counter(map(_fold, names))
-    for number, path in enumerate(map(folder.joinpath, names)):
-        try:
-            if number >= FILES_MAX:
-                raise RefusedEntry(
-                    "and later files are not pushed yet, because the folder has more than"
-                    f" {FILES_MAX} files"
-                )
-            if folds[_fold(path.name)] > 1:
-                raise RefusedEntry("has the same name as another file, except for case or accents")
-            yield path, _checked(path)
-        except FileNotFoundError:
-            continue
-        except (OSError, RefusedEntry) as error:
-            refused.append(_sentence(path, error))
-            if number >= FILES_MAX:
-                return
-
-
-def _parse_state(state: str | None) -> Mapping[str, list[Any]]:
-    """Return stamp and digest of each file from `InboxScan.state`; empty if it is not valid."""
+@contextmanager
+def _collect(refused: list[str], path: Path) -> Iterator[None]:
+    """Add the reason to `refused` if the entry cannot be read. A removed one is no error."""
     try:
+        yield
+    except FileNotFoundError:
+        pass
+    except (OSError, RefusedEntry, ConnectorError) as error:
+        refused.append(_sentence(path, error))
+
+
+def _parse_state(state: str | None) -> dict[str, Any]:
+    """Return the stamps of the last scan by file; empty if the state is not valid."""
+    with suppress(ValueError):
         found = json.loads(state or "{}")
-    except ValueError:
-        return {}
-    known = found.items() if isinstance(found, dict) else ()
-    return {key: value for key, value in known if isinstance(value, list)}
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-def _checked(path: Path) -> Stamp:
-    """Return the stamp of a spreadsheet. Raises `RefusedEntry` for any other entry."""
+def _may_be_pushed(path: Path) -> bool:
+    """Return True unless the entry is hidden, an archive or a file of options."""
+    return not (path.name in _PLACES or path.name.startswith(".") or path.suffix == ".toml")
+
+
+def _checked_stamp(path: Path) -> list[int]:
+    """Return numbers that identify a version of a spreadsheet.
+
+    Raises `RefusedEntry` for any other entry.
+    """
     status = path.lstat()
     _check_regular(status)
     _check_name(path.name)
-    stem, suffix = os.path.splitext(path.name)
-    ends = {suffix.lower(), os.path.splitext(stem)[1].lower()}
-    if path.name.startswith("~$") or ends & {*_PARTIAL}:
-        raise RefusedEntry("is a temporary file of another program")
-    known = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
-    if suffix.lower() not in known:
-        raise RefusedEntry(f"has another file type than {', '.join(known)}")
+    if path.suffix.lower() not in _SUFFIXES:
+        raise RefusedEntry(f"has another file type than {', '.join(_SUFFIXES)}")
     if not status.st_size:
         raise RefusedEntry("is empty")
-    return _stamp(status)
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    """Return what identifies a version of a file."""
-    times = status.st_mtime_ns, status.st_ctime_ns
-    return status.st_dev, status.st_ino, status.st_size, *times
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _check_regular(status: os.stat_result) -> None:
@@ -267,7 +188,7 @@ def _check_regular(status: os.stat_result) -> None:
 
 def _check_name(name: str) -> None:
     """Raise `RefusedEntry` for a name that is too long, or special to a shell or a file system."""
-    if not name.isprintable() or _FORBIDDEN & {*name} or name.startswith((".", " ", "-")):
+    if not name.isprintable() or {*name} & {*'/\\:*?"<>|;`'} or name.startswith((*". -~",)):
         raise RefusedEntry("has a name with characters that are not allowed. Rename it")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise RefusedEntry(f"has a name of more than {NAME_BYTES_MAX} bytes")
@@ -285,11 +206,6 @@ def _check_folders(folder: Path) -> None:
     for each in map(folder.joinpath, _PLACES):
         if os.path.lexists(each):
             _check_folder(each)
-
-
-def _fold(name: str) -> str:
-    """Return the name in the form in which a file system may treat two names as the same."""
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _digest(path: Path) -> str:
@@ -319,79 +235,68 @@ def _sentence(path: Path, error: Exception) -> str:
 # -- Instructions ----------------------------------------------------------------------------------
 
 _TYPES = get_type_hints(PushOptions)
-_RUN_KEYS: Mapping[str, tuple[str, Any]] = {
-    "apply": ("applies", bool),
-    "pull": ("pulls", bool),
-    "max_requests": ("budget", int | None),
-}
 
-KEYS: Mapping[str, tuple[str, Any]] = {
-    # `mapping_file` is called `mapping`, as in --mapping.
-    **{name.removesuffix("_file"): (name, _TYPES[name]) for name in PUSH_OPTIONS},
-    **_RUN_KEYS,
-}
-"""Keys of `push.toml`: the option of each, and the type of its value."""
+# `mapping_file` is called `mapping`, as in --mapping.
+_OPTIONS = {name.removesuffix("_file"): name for name in PUSH_OPTIONS}
+_FIELDS = {key: _TYPES[name] for key, name in _OPTIONS.items()}
+_FIELDS |= {"apply": bool, "pull": bool, "max_requests": PositiveInt}
+
+KEYS = (*_FIELDS,)
+"""Keys of `push.toml`."""
+
+_File = create_model(
+    "_File",
+    __config__=ConfigDict(extra="forbid", strict=True),
+    **cast("Any", {key: (kind | None, None) for key, kind in _FIELDS.items()}),
+)
 
 
-def read_instructions(folder: Path) -> PushInstructions:
-    """Return the instructions in `push.toml`, or the default ones if the file is missing.
+def read_instructions(folder: Path) -> dict[str, Any]:
+    """Return the options in `push.toml` by the names of the push job's configuration.
 
-    Raises `Misused` that names the invalid key, and `OSError`.
+    Without the file, creates are previewed. Raises `Misused` that names the invalid key, and
+    `OSError`.
     """
     path = folder / INSTRUCTIONS_FILE
     if not os.path.lexists(path):
-        return PushInstructions()
+        return {"mode": "create"}
     try:
         _check_regular(path.lstat())
         if path.lstat().st_size > _TOML_BYTES_MAX:
             raise RefusedEntry("the file is too large")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-        if unknown := [key for key in given if key not in KEYS]:
-            known = ", ".join(KEYS)
-            raise RefusedEntry(f"unknown setting {_printable(unknown[0])}; allowed are {known}")
-        read = {KEYS[key][0]: _value(path, key, value) for key, value in given.items()}
-        options = PushOptions(
-            **{"mode": "create", **{n: v for n, v in read.items() if n in PUSH_OPTIONS}}
-        )
+        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
+        read = _File.model_validate_json(json.dumps(given, default=str)).model_dump()
+        options = {"mode": "create", **{_OPTIONS.get(key, key): read[key] for key in given}}
         # The mapping is read when a file is pushed. All other options are checked now.
-        replace(options, mapping_file=None).push_file(folder.name, path)
-        rest = {name: value for name, value in read.items() if name not in PUSH_OPTIONS}
-        return PushInstructions(options, **rest)
+        checked = {name: value for name, value in options.items() if name in PUSH_OPTIONS}
+        PushOptions(**{**checked, "mapping_file": None}).push_file(folder.name, path)
+        if "mapping_file" in options:
+            options["mapping_file"] = _checked_mapping(folder, str(options["mapping_file"]))
+        return options
+    except ValidationError as error:
+        first = error.errors()[0]
+        key, message = str(first["loc"][0]), first["msg"]
+        why = f"{key}: {message}"
+        if first["type"] == "extra_forbidden":
+            why = f"unknown setting {_printable(key)}; allowed are {', '.join(KEYS)}"
     except (RefusedEntry, ValueError, RecursionError, ConnectorError) as error:
         why = explain(error) if isinstance(error, ConnectorError) else str(error)
-        raise Misused(
-            f"{path} is not valid: {why}",
-            action="Correct the file. Until then the inbox does not push the other files of the "
-            "folder.",
-        ) from None
+    raise Misused(
+        f"{path} is not valid: {why}",
+        action="Correct the file. Until then the other files of the folder are not pushed.",
+    )
 
 
-def _value(path: Path, key: str, value: Any) -> Any:
-    """Return the value of a key of `push.toml`. Raises `RefusedEntry` if its type is wrong."""
-    kind = KEYS[key][1]
-    if kind is bool:
-        if not isinstance(value, bool):
-            raise RefusedEntry(f"{key} must be true or false")
-        return value
-    if kind == int | None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise RefusedEntry(f"{key} must be a whole number, 1 or greater")
-        return value
-    if kind == tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise RefusedEntry(f'{key} must be a list of texts, for example ["email"]')
-        return tuple(value)
-    if not isinstance(value, str):
-        raise RefusedEntry(f"{key} must be text in quotes")
-    if kind != Path | None:
-        return value
+def _checked_mapping(folder: Path, name: str) -> str:
+    """Return the path of a mapping file. Raises `RefusedEntry` unless it is in the folder."""
     try:
-        _check_name(value)
-        _check_regular(path.with_name(value).lstat())
+        _check_name(name)
+        _check_regular((folder / name).lstat())
     except (RefusedEntry, OSError) as error:
-        reason = f"{_printable(value)} {_reason(error)}"
-        raise RefusedEntry(f"{key} must name a file in the same folder, but {reason}") from None
-    return path.with_name(value)
+        reason = f"{_printable(name)} {_reason(error)}"
+        raise RefusedEntry(f"mapping must name a file in the same folder, but {reason}") from None
+    return str(folder / name)
 
 
 # -- Delivery --------------------------------------------------------------------------------------
@@ -421,47 +326,43 @@ async def deliver(
         WarehouseError: The file could not be archived, and stays where it was.
     """
     if digest is None:
-        report = await push(settings, push_file, options, budget=budget, watch=watch)
-        return DeliveryResult(report)
+        return DeliveryResult(await push(settings, push_file, options, budget=budget, watch=watch))
     moment = now or datetime.now(UTC)
-    path, stamp = _claim(settings.folder / INBOX_FOLDER, push_file, digest)
+    path = _claim(settings.folder / INBOX_FOLDER, push_file, digest)
     # A hidden file next to the pushed file, to which the report is first written.
     draft = path.with_name(f".{digest[:16]}{report_suffix(path)}")
-    options = replace(options, reports=True, output=draft)
+    options, file = replace(options, reports=True, output=draft), replace(push_file, path=path)
     try:
-        report = await push(
-            settings, replace(push_file, path=path), options, budget=budget, watch=watch
-        )
+        report = await push(settings, file, options, budget=budget, watch=watch)
     except ConnectorError as error:
         if _is_caused_by_file(error):
             with convert_file_errors(draft):
                 draft.unlink(missing_ok=True)
-                with create_private_file(draft) as file:
-                    file.write(f"{explain(error)}\n".encode())
-            _archive(path, stamp, draft, "rejected", ending=".reason.txt", at=moment)
+                with create_private_file(draft) as reason:
+                    reason.write(f"{explain(error)}\n".encode())
+            _archive(path, digest, draft, "rejected", ending=".reason.txt", at=moment)
         raise
     if report.outcome in ("stopped", "failed"):
         draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
     place: Place = "done" if report.exit_status == 0 else "rejected"
-    ending = f".report{report_suffix(path)}"
-    archived = _archive(path, stamp, draft, place, ending=ending, at=moment)
-    return DeliveryResult(replace(report, file=archived.report), archived)
+    ending = f".report{draft.suffix}"
+    archived, moved = _archive(path, digest, draft, place, ending=ending, at=moment)
+    return DeliveryResult(replace(report, file=moved), archived, has_changed=archived is None)
 
 
-def _claim(inbox: Path, push_file: PushFile, digest: str) -> tuple[Path, Stamp]:
-    """Check a file of a scan again, and return its path and stamp. Raises as `deliver`."""
+def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
+    """Check a file of a scan again, and return its path. Raises as `deliver`."""
     resource, name = push_file.resource, push_file.path.name
-    if resource not in ORDER:
-        raise Misused(
-            f"{_printable(resource)} has no inbox", action=f"Use one of: {', '.join(ORDER)}."
-        )
     path = inbox / resource / name
     try:
+        if resource not in ORDER:
+            raise RefusedEntry("is in a folder of no resource")
         _check_name(name)
         _check_folder(inbox)
         _check_folders(path.parent)
-        stamp, found = _checked(path), _digest(path)
+        _checked_stamp(path)
+        is_same = _digest(path) == digest
     except RefusedEntry as why:
         raise Misused(
             f"{INBOX_FOLDER}/{_printable(resource)}/{_printable(name)} {why}",
@@ -471,54 +372,39 @@ def _claim(inbox: Path, push_file: PushFile, digest: str) -> tuple[Path, Stamp]:
         raise SpreadsheetChanged(f"{path} no longer exists") from None
     except OSError as error:
         raise file_error(path, error) from error
-    if found != digest:
+    if not is_same:
         raise SpreadsheetChanged(f"{path} was replaced by another file")
-    return path, stamp
+    return path
 
 
 def _archive(
-    path: Path, stamp: Stamp, draft: Path, place: Place, *, ending: str, at: datetime
-) -> ArchivedFiles:
+    path: Path, digest: str, draft: Path, place: Place, *, ending: str, at: datetime
+) -> tuple[Path | None, Path]:
     """Move the file and its report to an archive, both named with the time of the run.
 
-    A name that exists already gets a number. Raises `WarehouseError`, and the file stays.
+    A name that exists already gets a number. Returns both paths; that of the file is None if the
+    file was changed or removed. Raises `WarehouseError`, and the file stays.
     """
-    folder = path.parent / place
+    folder, stem = path.parent / place, f"{path.stem}.{compact_timestamp(at)}"
     try:
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         _check_folder(folder)
-        stem = f"{path.stem}.{compact_timestamp(at)}"
-        file, report = _free_names(folder, stem, path.suffix, ending)
+        for number in count(1):
+            name = stem if number == 1 else f"{stem}-{number}"
+            file, report = folder / f"{name}{path.suffix}", folder / f"{name}{ending}"
+            if not (os.path.lexists(file) or os.path.lexists(report)):
+                break
         draft.replace(report)
-        try:
-            if _stamp(path.lstat()) != stamp:
-                raise FileNotFoundError
-            path.replace(file)
-        except FileNotFoundError:
-            file.unlink()
-            return ArchivedFiles(place, None, report)
+        with suppress(FileNotFoundError, RefusedEntry):
+            if _digest(path) == digest:
+                path.replace(file)
+                return file, report
+        return None, report
     except RefusedEntry as why:
         raise WarehouseError(f"{folder} {why}", action="Remove it.") from None
     except OSError as error:
         raise file_error(folder, error) from error
-    return ArchivedFiles(place, file, report)
-
-
-def _free_names(folder: Path, stem: str, suffix: str, ending: str) -> tuple[Path, Path]:
-    """Create two empty files with unused names in the folder, and return (file, report)."""
-    for number in count(1):
-        name = stem if number == 1 else f"{stem}-{number}"
-        report, file = folder / f"{name}{ending}", folder / f"{name}{suffix}"
-        with suppress(FileExistsError):
-            create_private_file(report).close()
-            try:
-                create_private_file(file).close()
-            except FileExistsError:
-                report.unlink()
-                raise
-            return file, report
-    raise AssertionError  # The count has no end.
 
 
 def _is_caused_by_file(error: ConnectorError) -> bool:

@@ -115,7 +115,6 @@ class Preview:
         rows: Rows of the file that are not blank, in order; a row to send has its operation as its
             outcome.
         cells: The same rows, as the file has them.
-        is_checked: Whether the rows were checked; if not, there are none.
         pulled_at: Time up to which the local copy is verified, in ISO 8601; None if it never was.
         month: Requests of the billing cycle.
         notices: Sentences for users on how the file was read.
@@ -128,7 +127,6 @@ class Preview:
     rows: Sequence[Row] = field(repr=False)
     cells: Sequence[SheetRow] = field(repr=False)
     summary: Summary = field(repr=False)
-    is_checked: bool
     pulled_at: str | None
     month: MonthUse
     limit_per_minute: int | None
@@ -181,11 +179,6 @@ class Preview:
         return not (is_bad or self.blocking_questions or any(map(self.is_held_back, self.rows)))
 
     @property
-    def is_pushed(self) -> bool:
-        """Return True if an earlier push has applied every row. False if no row was checked."""
-        return bool(self.rows) and all(row.code == "already_pushed" for row in self.rows)
-
-    @property
     def resources(self) -> frozenset[str]:
         """Resources that the rows are compared with: their own, and the ones in references."""
         targets = [each.target for each in self.columns.columns]
@@ -214,7 +207,6 @@ def preview(
     push_file: PushFile,
     *,
     resend: bool = False,
-    only_if_pushed: bool = False,
     compares_as_seen: bool = False,
     table: Spreadsheet | None = None,
     only_rows: Iterable[SheetRow] | None = None,
@@ -225,8 +217,6 @@ def preview(
         settings: Settings of the account.
         push_file: The file.
         resend: Send even rows that an earlier push has applied.
-        only_if_pushed: Check the rows only if this very file was pushed before. A new file is
-            checked after its pull anyway.
         compares_as_seen: Compare updates with the records at the time of the user's last preview,
             so that a later change by others is a conflict.
         table: The file, if it is open already.
@@ -254,25 +244,18 @@ def preview(
             columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
             # Fingerprints cost a quarter of the time, and only rows pushed before need them.
             looks_back = not resend and journal.has_batch(resource)
-            meanings, lost = (
-                ColumnMeanings(table.rows, columns.columns),
-                LostColumns(table, columns),
-            )
-            is_known = looks_back and journal.has_batch(resource, table.digest)
-            checked = list[CheckedRow]()
-            if not only_if_pushed or is_known:
-                given = lost.yield_rows() if only_rows is None else only_rows
-                with _rare_garbage_collection():
-                    checked = list(check_rows(given, columns, target, lookups, meanings=meanings))
-            elif columns.unmapped:
-                lost.read_until_known()
+            meanings = ColumnMeanings(table.rows, columns.columns)
+            given = table.rows() if only_rows is None else only_rows
+            with _rare_garbage_collection():
+                checked = list(check_rows(given, columns, target, lookups, meanings=meanings))
             proven_at = lookups.proven_at(resource)
         rows = [_row(each, resource) for each in checked]
         if looks_back:
             _end_pushed(rows, journal)
         quota = quota_status(database, settings, datetime.now(UTC))
     summary = Summary.of(rows)
-    asked = (*table.questions, *lost.questions(), *meanings.questions, *ask_for_values(summary))
+    lost = ask_about_lost_columns(table, columns)
+    asked = (*table.questions, *lost, *meanings.questions, *ask_for_values(summary))
     doubts = (*meanings.mixed_dates(), *ask_about_file(table, columns))
     asked = (*asked, *(each for each in doubts if not push_file.accepts(each.code)))
     notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
@@ -283,7 +266,6 @@ def preview(
         rows,
         [each.row for each in checked],
         summary,
-        is_checked=not only_if_pushed or is_known,
         pulled_at=proven_at.isoformat() if proven_at else None,
         month=quota.month,
         limit_per_minute=quota.limit_per_minute,
@@ -414,42 +396,23 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
     return is_below and named.get(found[1]) in filling
 
 
-class LostColumns:
-    """Finds columns that have values and fill no field, while the rows of a file are read."""
-
-    def __init__(self, table: Spreadsheet, columns: ColumnMap) -> None:
-        self._table, self._columns = table, columns
-        self._empty = {table.headings.index(each.heading) for each in columns.unmapped}
-        self._filled: set[int] = set()
-
-    def yield_rows(self) -> Iterator[SheetRow]:
-        """Yield the table's rows, and note which unmapped columns have values."""
-        for row in self._table.rows():
-            if self._empty and not row.is_outside:
-                cells = row.cells
-                found = {i for i in self._empty if i < len(cells) and str(cells[i]).strip()}
-                self._empty -= found
-                self._filled |= found
-            yield row
-
-    def read_until_known(self) -> None:
-        """Read rows until every unmapped column has a value, or to the end of the file."""
-        for _ in self.yield_rows():
-            if not self._empty:
-                return
-
-    def questions(self) -> Iterator[FileQuestion]:
-        """Yield a question if columns with values would be lost. The rows must have been read."""
-        headings = self._table.headings
-        lost = [e for e in self._columns.unmapped if headings.index(e.heading) in self._filled]
-        if lost:
-            names = ", ".join(repr(each.heading) for each in lost)
-            yield FileQuestion(
-                "columns_lost",
-                f"{count_noun(len(lost), 'column')} with values would not be imported: {names}",
-                f"Map the columns with --mapping FILE, or ignore them with --ignore"
-                f" '{lost[0].heading}' (--ignore '{EVERY_COLUMN}' for all).",
-            )
+def ask_about_lost_columns(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
+    """Yield a question if columns have values and fill no field."""
+    indexes = {each.heading: table.headings.index(each.heading) for each in columns.unmapped}
+    rows = [row.cells for row in table.rows() if not row.is_outside] if indexes else []
+    lost = [
+        heading
+        for heading, i in indexes.items()
+        if any(i < len(cells) and str(cells[i]).strip() for cells in rows)
+    ]
+    if lost:
+        yield FileQuestion(
+            "columns_lost",
+            f"{count_noun(len(lost), 'column')} with values would not be imported: "
+            f"{', '.join(map(repr, lost))}",
+            f"Map the columns with --mapping FILE, or ignore them with --ignore '{lost[0]}'"
+            f" (--ignore '{EVERY_COLUMN}' for all).",
+        )
 
 
 # -- Template --------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
-from connector.errors import ConnectorError, UnknownName, count_noun
-from connector.pulls.report import Progress, PullReport, Watch
+from connector.errors import ConnectorError, UnknownName
+from connector.pulls.report import PullReport, Watch
 from connector.pushes.mappings import remember
 from connector.pushes.preview import Preview, PushFile, preview
 from connector.pushes.run import BatchReport, publish_results, send
@@ -182,7 +182,7 @@ async def push(
     table: Spreadsheet | None = None,
     budget: int | None = None,
     watch: Watch | None = None,
-    on_wait: Callable[[str], None] | None = None,
+    on_wait: Callable[[Holder | None], None] | None = None,
 ) -> PushReport:
     """Preview or push the file, and return the report. Waits for another process.
 
@@ -193,7 +193,7 @@ async def push(
         table: The table to push, if it differs from that in the file by edits of the user.
         budget: Maximum number of requests, including those of the pull.
         watch: Called with the progress of the pull and of the rows.
-        on_wait: Called with a sentence when the push has to wait.
+        on_wait: Called with the holder of the account's lock, if the push has to wait for it.
 
     Raises:
         Misused: Options do not fit each other. Nothing was sent; likewise for `UnknownName` and
@@ -203,17 +203,10 @@ async def push(
     """
     if file.resource not in ORDER:
         raise UnknownName("resource that can be pushed", file.resource, ORDER)
-    run = _FilePush(
-        settings, file, options, table or file.open(), budget=budget, watch=watch, on_wait=on_wait
-    )
+    run = _FilePush(settings, file, options, table or file.open(), budget=budget, watch=watch)
     make_folder(settings.folder)
-
-    def tell(holder: Holder | None) -> None:
-        if on_wait is not None:
-            on_wait(f"The push waits for {holder or 'another process'}")
-
     wait = options.wait_seconds
-    async with hold(settings.folder, "push", wait_seconds=wait, on_wait=tell):
+    async with hold(settings.folder, "push", wait_seconds=wait, on_wait=on_wait):
         return await (run.send_and_report() if options.applies else run.report_preview())
 
 
@@ -246,13 +239,11 @@ class _FilePush:
         *,
         budget: int | None,
         watch: Watch | None,
-        on_wait: Callable[[str], None] | None,
     ) -> None:
         self._settings, self._options, self._budget = settings, options, budget
-        self._watch, self._on_wait = watch, on_wait
+        self._watch = watch
         self._check = partial(preview, settings, file, resend=options.policy.resend, table=table)
         self._started, self._checked_at = time.monotonic(), datetime.now(UTC)
-        self._has_waited = False
 
     async def report_preview(self) -> PushReport:
         """Check the file, record that the user sees the result, and report it."""
@@ -263,18 +254,14 @@ class _FilePush:
     async def send_and_report(self) -> PushReport:
         """Pull, check the rows, send those without problems and warnings, publish, and report."""
         options, settings = self._options, self._settings
-        # The rows of a new file are only checked after the pull.
-        shown = await asyncio.to_thread(
-            self._check, only_if_pushed=options.pulls, compares_as_seen=True
-        )
-        pulled = None
-        if shown.blocking_questions:
-            # A pull does not answer these questions.
-            return await self._report_questions(shown, None)
-        if options.pulls and not shown.is_pushed:
-            pulled = await self._pull(shown)
-            self._checked_at = datetime.now(UTC)
-            shown = await asyncio.to_thread(self._check, compares_as_seen=True)
+        check = partial(asyncio.to_thread, self._check, compares_as_seen=True)
+        # A pull does not answer questions about the columns, so they are asked before it.
+        shown, pulled = await check(only_rows=() if options.pulls else None), None
+        if options.pulls:
+            if not shown.blocking_questions:
+                pulled = await self._pull(shown)
+                self._checked_at = datetime.now(UTC)
+            shown = await check()
         if pulled is not None and pulled.error is not None:
             is_loaded = pulled.outcome != "failed"
             unpublished = await publish_results(settings) if is_loaded else None
@@ -282,7 +269,9 @@ class _FilePush:
             more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
             return await self._report(shown, unsent, **more)
         if shown.blocking_questions:
-            return await self._report_questions(shown, pulled)
+            why = ", ".join(each.code for each in shown.blocking_questions)
+            unsent = _not_sent(shown, why)
+            return await self._report(shown, unsent, pulled=pulled, is_held_back=True)
         spent = pulled.requests if pulled is not None else 0
         done = await send(
             settings,
@@ -291,7 +280,7 @@ class _FilePush:
             budget=None if self._budget is None else max(1, self._budget - spent),
             ignores_quota=options.ignores_quota,
             sent_by=options.sent_by,
-            watch=self._progress,
+            watch=self._watch,
             sleep=asyncio.sleep if options.waits_for_lookups else None,
         )
         headings, given = shown.table.headings, shown.push_file.saved
@@ -304,13 +293,6 @@ class _FilePush:
                 note_preview, settings.folder, shown, self._checked_at, report.file
             )
         return report
-
-    async def _report_questions(self, shown: Preview, pulled: PullReport | None) -> PushReport:
-        """Report that questions have to be answered before anything is sent."""
-        if not shown.is_checked:
-            shown = await asyncio.to_thread(self._check)
-        why = ", ".join(each.code for each in shown.blocking_questions)
-        return await self._report(shown, _not_sent(shown, why), pulled=pulled, is_held_back=True)
 
     async def _pull(self, shown: Preview) -> PullReport:
         """Pull the resources that the rows are compared with, and return the report."""
@@ -325,19 +307,6 @@ class _FilePush:
             command="push",
             watch=self._watch,
         )
-
-    def _progress(self, progress: Progress) -> None:
-        """Pass the progress on. The first time that rows wait, also pass a sentence."""
-        if progress.until is not None and not self._has_waited:
-            self._has_waited = True
-            if self._on_wait is not None:
-                rows = count_noun(progress.pending, "row")
-                self._on_wait(
-                    f"{rows} unconfirmed, because the answers were lost. The push searches for the "
-                    f"records again at {progress.until:%H:%M:%S} UTC (--no-wait skips the search)"
-                )
-        if self._watch is not None:
-            self._watch(progress)
 
     async def _report(self, shown: Preview, rows: Sequence[Row], **more: Any) -> PushReport:
         """Write the report file, and return the report with these rows."""

@@ -161,8 +161,8 @@ class Api(Protocol):
 class Journal(Protocol):
     """The rows on the disk."""
 
-    async def save(self, row: Row, shown: Resource | None = None, *, whole: bool = False) -> None:
-        """Save the row. `shown` is a record that the API showed; complete if `whole`."""
+    async def save(self, row: Row, shown: Resource | None = None) -> None:
+        """Save the row. `shown` is a record that the API showed."""
 
     async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
         """Return those of the ids that are certainly not the row's record."""
@@ -218,14 +218,12 @@ class _Work:
         code: str = "",
         problems: Sequence[Problem] = (),
         shown: Resource | None = None,
-        *,
-        whole: bool = False,
     ) -> None:
         """Change state and outcome, and save the row with a record that the API showed."""
         self.row.end(state, outcome, code, *problems)
         if shown is not None:
             self._note_record(shown)
-        await self.journal.save(self.row, shown, whole=whole)
+        await self.journal.save(self.row, shown)
 
     async def applied(
         self,
@@ -233,15 +231,13 @@ class _Work:
         code: str = "",
         problems: Sequence[Problem] = (),
         shown: Resource | None = None,
-        *,
-        whole: bool = False,
     ) -> None:
         """End the row: applied or, if the API has shown other values, not applied as sent."""
         # Problems of the create are kept if an update follows it.
         problems = [*(each for each in self.altered if each not in problems), *problems]
         if any(each.code == "values_differ" for each in problems):
             outcome, code = "not_applied", "values_differ"
-        await self.end("done", outcome, code, problems, shown, whole=whole)
+        await self.end("done", outcome, code, problems, shown)
 
     def _note_record(self, record: Resource) -> None:
         at = record.raw.get("updated_at")
@@ -403,17 +399,15 @@ class _Work:
             for other in await self.journal.rivals(self.row)
         )
 
-    async def created(
-        self, record: Resource, code: str, problems: Sequence[Problem] = (), *, whole: bool = False
-    ) -> None:
+    async def created(self, record: Resource, code: str, problems: Sequence[Problem] = ()) -> None:
         """Record that the record exists: the row has ended, or the update after it is next."""
         row = self.row
         if not row.then:
-            await self.applied("created", code, problems, record, whole=whole)
+            await self.applied("created", code, problems, record)
             return
         row.record_id = record.id
         row.before, row.is_created = dict(record.raw), True
-        await self.end("planned", "not_applied", code, problems, record, whole=whole)
+        await self.end("planned", "not_applied", code, problems, record)
         if all(name in record.raw for name in row.then):
             at, _ = self.api.times()
             self.fresh = FoundDetail(record, record.served_at or at)
@@ -428,7 +422,7 @@ class _Work:
             if seen is None:
                 return False
             if len(seen.matches) == 1:
-                await self.created(seen.matches[0], "found_after_doubt", whole=True)
+                await self.created(seen.matches[0], "found_after_doubt")
                 return True
             if seen.matches:
                 await self.hold("several_matches", [each.id for each in seen.matches])
@@ -545,19 +539,18 @@ class _Work:
         base = row.base if row.before is None else row.before
         body, conflicts = differences(self.resource, wanted, base, record.raw)
         lost = sum(each.is_lost for each in row.current)
-        shows_any = any(not self.resource.field(name).write_only for name in body)
         done: Outcome = "created" if row.is_created else "updated"
         if conflicts and not self.policy.overwrite:
             problems = conflict_problems(conflicts, wanted, base, record.raw)
             state: State = "done" if row.is_created else "refused"
             outcome: Outcome = "not_applied" if row.is_created else "conflict"
-            await self.end(state, outcome, "changed_elsewhere", problems, record, whole=True)
-        elif not body or (not shows_any and lost and self.wrote_shown_field(wanted)):
+            await self.end(state, outcome, "changed_elsewhere", problems, record)
+        elif not body:
             if row.is_created or lost:
                 code = "found_after_doubt" if lost else ""
-                await self.applied(done, code, (), record, whole=True)
+                await self.applied(done, code, (), record)
             else:
-                await self.end("done", "unchanged", "up_to_date", (), record, whole=True)
+                await self.end("done", "unchanged", "up_to_date", (), record)
         elif row.state == "planned":
             return await self.send_update(wanted, body, dict(record.raw), done)
         elif lost >= ATTEMPTS_MAX:
@@ -596,11 +589,6 @@ class _Work:
                 else:
                     await self.end("refused", "rejected", answer.code, problems)
         return self.can_retry
-
-    def wrote_shown_field(self, wanted: Mapping[str, Any]) -> bool:
-        """Return True if the lost attempt wrote a field that the API shows."""
-        body, _ = differences(self.resource, wanted, {}, self.row.before or {})
-        return any(not self.resource.field(name).write_only for name in body)
 
     async def gone(self, outcome: Outcome | None = None) -> None:
         """End a row whose record does not exist any more."""
@@ -650,7 +638,7 @@ class _Work:
         elif isinstance(found, DeletionProof):
             await self.gone()
         else:
-            await self.end("done", "unchanged", "already_converted", (), found.record, whole=True)
+            await self.end("done", "unchanged", "already_converted", (), found.record)
         return True
 
     async def check_conversion(self) -> bool:

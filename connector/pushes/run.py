@@ -32,9 +32,6 @@ from connector.state.row import Outcome, Policy, Problem, Row, RowKey, fold, set
 from connector.state.runs import latest_restore
 from connector.warehouse.queries import resource_state
 
-ROWS_A_CONNECTION = 3
-"""Rows in progress for each connection: one is being sent, and the others wait for their turn."""
-
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRecord:
@@ -57,9 +54,6 @@ class BatchReport:
 
     Attributes:
         rows: All rows of the batch with their outcomes, by number.
-        waited_seconds: Time that requests waited for the rate limit.
-        rate_limited: Number of answers with status 429.
-        answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
         error: Error that ended the run early.
         month: Requests of the billing cycle; None if they could not be read.
         unpublished: Error that prevented the publication of the results.
@@ -70,9 +64,6 @@ class BatchReport:
     rows: Sequence[Row] = field(repr=False)
     requests: int
     seconds: float
-    waited_seconds: float
-    rate_limited: int
-    answers_not_loaded: int = 0
     error: ConnectorError | None = None
     month: MonthUse | None = None
     unpublished: ConnectorError | None = None
@@ -100,8 +91,6 @@ class BatchReport:
             **{str(outcome): count for outcome, count in self.counts.items()},
             "requests": self.requests,
             "seconds": round(self.seconds, 3),
-            "waited_seconds": round(self.waited_seconds, 3),
-            "rate_limited": self.rate_limited,
             **{name: each.as_json() for name, each in errors.items() if each is not None},
         }
 
@@ -263,9 +252,6 @@ async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Bat
         rows=ended,
         requests=tally.requests,
         seconds=seconds,
-        waited_seconds=tally.waited_seconds,
-        rate_limited=tally.rate_limited,
-        answers_not_loaded=session.answers_not_loaded,
         error=error,
         month=month,
     )
@@ -286,7 +272,7 @@ async def _run_rows(session: Session, batch: Batch, rows: Sequence[Row]) -> None
 
 async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) -> None:
     """Run the rows of a queue, started in their order. An error of all rows stops the run."""
-    rows_max = ROWS_A_CONNECTION * session.context.connections
+    rows_max = session.context.connections  # A kill leaves at most these rows unconfirmed.
     active: dict[asyncio.Task[None], Row] = {}
     try:
         while True:
@@ -299,7 +285,7 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
                     session.stored.save(row)
                     session.end_row()
                     continue
-                active[asyncio.ensure_future(_in_a_slot(session, row, push))] = row
+                active[asyncio.ensure_future(push(row))] = row
             if not active:
                 return
             if len(session.waiting) == len(active) and session.error is None:
@@ -322,12 +308,6 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
         for task in active:
             task.cancel()
         await asyncio.gather(*active, return_exceptions=True)
-
-
-async def _in_a_slot(session: Session, row: Row, push: Callable[[Row], Any]) -> None:
-    """Run one row when a connection is free."""
-    async with session.slots:
-        await push(row)
 
 
 def block(row: Row, by: RowKey) -> None:
@@ -468,7 +448,7 @@ async def _declare(session: Session, row: Row, declared: DeclaredRecord) -> None
         row.end("planned", "not_applied", "declared")
     else:
         row.end("done", done_outcome(row), "declared")
-    await session.save(row, record, whole=True)
+    await session.save(row, record)
 
 
 def done_outcome(row: Row) -> Outcome:

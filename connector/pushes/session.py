@@ -7,7 +7,9 @@ written to the local copy together, as if a pull had read them.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -22,6 +24,7 @@ from connector.errors import (
     ServerFailed,
     UnreadableAnswer,
     WarehouseError,
+    count_noun,
 )
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
@@ -37,6 +40,8 @@ from connector.warehouse.stream import (
     Stream,
     UnreadableDetail,
 )
+
+_LOGGER = logging.getLogger(__name__)
 
 UNANSWERED_MAX = 5
 """Maximum number of requests without an answer, one after another."""
@@ -92,7 +97,6 @@ class Session:
         is_read_only: Whether the run sends no writes.
         waiting: Rows that wait until their lost attempts can no longer take effect.
         has_waiting: Set when a row begins to wait.
-        answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
     """
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
@@ -100,13 +104,11 @@ class Session:
         self.stored = Journal(context.database, now=context.now)
         self.error: ConnectorError | None = None
         self.is_read_only = False
-        self.answers_not_loaded = 0
-        # A kill leaves at most these rows unconfirmed.
-        self.slots = asyncio.Semaphore(context.connections)
         self.waiting: dict[RowKey, Waiting] = {}
         self.has_waiting = asyncio.Event()
         self.progress = Progress("")
         self._unanswered = self._limited = 0
+        self._has_waited = False
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
         self._parents: dict[str, str | None] = {}
@@ -228,19 +230,25 @@ class Session:
             return
         waiting = Waiting(moment, asyncio.get_running_loop().create_future())
         self.waiting[row.key] = waiting
-        self.slots.release()
         self.has_waiting.set()
         try:
             await waiting.turn
         finally:
             self.waiting.pop(row.key, None)
-            await self.slots.acquire()
         self.check_can_send()
 
     async def sleep_until_due(self) -> None:
         """Sleep until the first of the waiting rows may continue, and report it."""
         assert self._sleep is not None
         until = min(each.moment for each in self.waiting.values())
+        if not self._has_waited:
+            self._has_waited = True
+            _LOGGER.warning(
+                "%s unconfirmed, because the answers were lost. The push searches for the records "
+                "again at %s UTC (--no-wait skips the search)",
+                count_noun(len(self.waiting), "row"),
+                f"{until:%H:%M:%S}",
+            )
         while (left := (until - self.context.now()).total_seconds()) > 0:
             self.context.watch(replace(self.progress, pending=len(self.waiting), until=until))
             await self._sleep(min(left, WAIT_SECONDS_MAX))
@@ -255,10 +263,10 @@ class Session:
 
     # -- the journal of a row ---------------------------------------------------------------------
 
-    async def save(self, row: Row, shown: Resource | None = None, *, whole: bool = False) -> None:
+    async def save(self, row: Row, shown: Resource | None = None) -> None:
         """Save the row on the disk, and load the record that the API showed."""
         self.stored.save(row)
-        await self.load(row, shown, whole=whole)
+        await self.load(row, shown)
 
     async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
         """Return those of the ids that are certainly not the row's record."""
@@ -271,12 +279,7 @@ class Session:
     # -- answers ----------------------------------------------------------------------------------
 
     async def load(
-        self,
-        row: Row,
-        shown: Resource | None,
-        *,
-        whole: bool = False,
-        gone: DeletionProof | None = None,
+        self, row: Row, shown: Resource | None, *, gone: DeletionProof | None = None
     ) -> None:
         """Load a record with others: complete if the answer has all fields, else by the next pull.
 
@@ -287,17 +290,16 @@ class Session:
             return
         stream = self.stream_of(row)
         if stream is None:
-            self.answers_not_loaded += 1
             return
         waiting = self._answers.setdefault(stream.name, _Answers(stream))
         names = {each.name for each in stream.resource.detail_fields}
         if gone is not None:
             waiting.records.pop(row.record_id, None)
             waiting.gone[row.record_id] = gone
-        elif shown is not None and (whole or names <= shown.raw.keys()):
+        elif shown is not None and names <= shown.raw.keys():
             waiting.records[shown.id] = FoundDetail(shown, shown.served_at or self.context.now())
             waiting.queue.pop(shown.id, None)
-        else:
+        elif is_written:
             waiting.records.pop(row.record_id, None)
             waiting.queue[row.record_id] = QUEUED_AS
         if sum(len(each.records) + len(each.queue) for each in self._answers.values()) >= (
@@ -306,19 +308,17 @@ class Session:
             await self.load_rest()
 
     async def load_rest(self) -> None:
-        """Write all answers to the local copy. Those that fail are counted; a pull loads them."""
+        """Write all answers to the local copy. If that fails, the next pull loads their records."""
         async with self._load_lock:
             waiting, self._answers = self._answers, {}
             for each in waiting.values():
                 records = tuple(each.records.values())
                 commit = Commit(records=records, gone=each.gone, enqueue=each.queue)
                 now, run_id = self.context.now(), self.context.run.run_id
-                try:
+                with suppress(WarehouseError):
                     await asyncio.to_thread(
                         self.context.warehouse.commit, each.stream, commit, run_id, now
                     )
-                except WarehouseError:
-                    self.answers_not_loaded += len(records) + len(each.queue) + len(each.gone)
 
     def stream_of(self, row: Row) -> Stream | None:
         """Return the stream of the row's record; None if its parent is not loaded."""

@@ -146,7 +146,6 @@ class UndoReport:
     """Result of an undo or of its preview, with every row of the batch.
 
     Attributes:
-        answers_not_loaded: Answers that could not be loaded; the next pull loads their records.
         error: Error that ended the undo early.
         unpublished: Error that prevented the publication of the result.
     """
@@ -156,7 +155,6 @@ class UndoReport:
     rows: tuple[UndoneRow, ...]
     requests: int
     seconds: float
-    answers_not_loaded: int = 0
     error: ConnectorError | None = None
     unpublished: ConnectorError | None = None
 
@@ -259,7 +257,6 @@ class _Undo:
     def __init__(self, session: Session, *, applies: bool, by: str | None) -> None:
         self._session, self._applies, self._by = session, applies, by
         self._ended: dict[int, UndoneRow] = {}
-        self._taken_back: dict[str, list[tuple[str, str]]] = {}
         # In a preview: records as they would be after the undo of later rows.
         self._expected: dict[str, FoundDetail] = {}
 
@@ -289,15 +286,13 @@ class _Undo:
             rows=tuple(self._ended[number] for number in sorted(self._ended)),
             requests=session.context.tally.requests,
             seconds=0.0,
-            answers_not_loaded=session.answers_not_loaded,
             error=session.error,
         )
 
     async def _undo(self, row: Row) -> None:
         """Undo one row. Its record is read again even if a later row of the batch wrote it."""
         assert row.record_id is not None
-        stored = self._session.stored.undone_updates(row.record_id)
-        undone = [*stored, *self._taken_back.get(row.record_id, ())]
+        undone = self._session.stored.undone_updates(row.record_id)
         for _ in range(TRIES_MAX):
             known = self._expected.get(row.record_id)
             seen = known or await self._session.read(row, row.record_id)
@@ -351,12 +346,8 @@ class _Undo:
 
     def _mark(self, row: Row, updated_at: str | None = None) -> None:
         """Mark a row as undone. `updated_at` is the record's own after it; None if not ours."""
-        if not self._applies:
-            return
-        self._session.stored.mark_undone({row.key: updated_at}, self._by)
-        before = (row.before or {}).get("updated_at")
-        if updated_at and before and row.record_id:
-            self._taken_back.setdefault(row.record_id, []).append((before, updated_at))
+        if self._applies:
+            self._session.stored.mark_undone(row.key, updated_at, self._by)
 
     def _end_without_write(self, row: Row, plan: UndoPlan) -> None:
         """End a row for which nothing is sent: a preview, or nothing to undo."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -31,6 +32,7 @@ from connector.spreadsheet.targets import (
     Lookups,
     PushTarget,
     TargetColumn,
+    comparison_text,
     natural_key,
 )
 from connector.spreadsheet.template import template_columns
@@ -40,6 +42,7 @@ BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
 
 _EXAMPLE_COLUMNS_MIN = 3
+_PHONE_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class _RowChecker:
         self._resource, self._parent = target.resource.name, target.parent
         self._reader = RowReader(target, columns, meanings)
         self._oddities = _Oddities(columns)
+        self._twins = _Twins(target, columns, lookups)
         self._references = ReferenceResolver(columns, lookups)
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
@@ -149,6 +153,7 @@ class _RowChecker:
         if draft.problems:
             is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
             return replace(_unsent_row(draft, "duplicate"), task=task if is_first else None)
+        self._twins.warn(draft, values)
         warnings, remarks = draft.warnings, draft.remarks
         return CheckedRow(draft.row, None, task=task, warnings=warnings, remarks=remarks)
 
@@ -356,6 +361,50 @@ class _Oddities:
         index = next((e.index for e in self._columns.columns if e.heading == heading), None)
         cell = str(draft.values.get(key)) if index is None else draft.row.cells[index]
         draft.warn(code, message, heading, cell)
+
+
+class _Twins:
+    """Warnings for new people with the name and a number or profile of another record or row."""
+
+    def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
+        self._resource, self._columns, self._lookups = target.resource, columns, lookups
+        person = next((each for each in target.resource.subjects if each.is_record), None)
+        self._name = person.names[0] if person else ()
+        self._contacts = (*person.phones, *person.profiles) if person else ()
+        self._known: dict[tuple[str, ...], str] | None = None
+
+    def warn(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+        """Add a warning if a record, or an earlier row, may be the same person."""
+        if not self._name or not all(values.get(each) for each in self._name):
+            return
+        name = [values[each] for each in self._name]
+        for contact in self._contacts:
+            if values.get(contact):
+                if self._known is None:
+                    self._known = dict(self._records())
+                key = _person_key(name, values[contact])
+                other = self._known.setdefault(key, f"row {draft.row.number}")
+                if other != f"row {draft.row.number}":
+                    field = self._columns.display_name(contact)
+                    message = f"The name and {field} are those of {other}, with another email."
+                    heading = self._columns.heading_of(contact)
+                    draft.warn("possible_twin", message, heading, values[contact])
+                    return
+
+    def _records(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the keys of all records, with what to call them."""
+        singular, resource = self._resource.singular, self._resource.name
+        for contact in self._contacts:
+            for id, *name, text in self._lookups.list_texts(resource, (*self._name, contact)):
+                yield _person_key(name, text), f"the {singular} with the ID {id}"
+
+
+def _person_key(name: Sequence[str], contact: str) -> tuple[str, ...]:
+    """Return what two records of one person share: the name, and the last digits or the address."""
+    digits = re.sub(r"\D", "", contact)
+    is_number = len(digits) >= _PHONE_DIGITS and not re.search(r"[a-z]{2}", contact, re.IGNORECASE)
+    own = re.sub(r"^https?://(www\.)?|/+$", "", comparison_text(contact))
+    return (*map(comparison_text, name), digits[-_PHONE_DIGITS:] if is_number else own)
 
 
 # -- Rules -----------------------------------------------------------------------------------------

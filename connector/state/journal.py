@@ -121,10 +121,9 @@ class Journal:
             raise UnknownName("batch", name, [each.batch for each in self.batches()])
         return found[0]
 
-    def has_batch(self, resource: str, digest: str | None = None) -> bool:
-        """Return True if the resource was ever pushed; with a `digest`, from this very file."""
-        sql = "SELECT 1 FROM batches WHERE resource = ? AND digest = coalesce(?, digest) LIMIT 1"
-        return bool(self._database.rows(sql, resource, digest))
+    def has_batch(self, resource: str) -> bool:
+        """Return True if the resource was ever pushed."""
+        return bool(self._database.rows("SELECT 1 FROM batches WHERE resource = ?", resource))
 
     def begin(
         self,
@@ -379,21 +378,21 @@ class Journal:
 
     # -- undo -------------------------------------------------------------------------------------
 
-    def mark_undone(self, updated_at: Mapping[RowKey, str | None], by: str | None = None) -> None:
-        """Mark rows as undone, so that the same rows may be pushed again.
+    def mark_undone(self, key: RowKey, updated_at: str | None, by: str | None = None) -> None:
+        """Mark a row as undone, so that the same row may be pushed again.
 
-        The value of a row is its record's `updated_at` after the undo; None if another user changed
-        the record between the row and its undo.
+        `updated_at` is that of its record after the undo; None if another user changed the record
+        between the row and its undo.
         """
-        with self._database.transaction() as connection:
-            for key, at in updated_at.items():
-                connection.execute(
-                    "UPDATE rows SET undone_at = ?, updated_at = coalesce(?, updated_at)"
-                    " WHERE batch = ? AND number = ?",
-                    (to_column(self._now()), at, *key),
-                )
-            for batch in {batch for batch, _ in updated_at} if by is not None else ():
-                connection.execute("UPDATE batches SET undone_by = ? WHERE batch = ?", (by, batch))
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE rows SET undone_at = ?, updated_at = coalesce(?, updated_at)"
+                " WHERE batch = ? AND number = ?",
+                *(self._now(), updated_at, *key),
+            )
+            self._database.write(
+                "UPDATE batches SET undone_by = coalesce(?, undone_by) WHERE batch = ?", by, key[0]
+            )
 
     def undone_updates(self, record_id: str) -> list[tuple[str, str]]:
         """Return `updated_at` before each undone update of a record, and after its undo."""

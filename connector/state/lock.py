@@ -2,7 +2,8 @@
 
 The lock is an `flock` of the file `lock` in the account's folder. The system releases it when its
 holder ends or is killed, so that nothing expires and nothing has to be renewed. The file has the
-holder's name for those who wait. Within a run that holds the lock, `hold` does nothing.
+holder's name for those who wait: the log, which commands show, has it as soon as a wait begins.
+Within a run that holds the lock, `hold` does nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import errno
 import fcntl
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Self
 
 from connector.errors import AccountBusy, WarehouseError, file_error
+
+_LOGGER = logging.getLogger(__name__)
 
 LOCK_FILE = "lock"
 
@@ -113,10 +117,13 @@ class AccountLock:
             while not _lock(file, fcntl.LOCK_EX, self._folder):
                 other = _read_holder(self._folder)
                 if until is not None and time.monotonic() >= until:
-                    raise AccountBusy(f"the account is in use: {other or 'by another process'}")
-                if self._on_wait is not None and not is_told:
-                    self._on_wait(other)
-                is_told = True
+                    reason = f"the account is in use: {other or 'by another process'}"
+                    raise AccountBusy(reason, holder=other.name if other else "")
+                if not is_told:
+                    is_told = True
+                    _LOGGER.warning("waiting for %s", other or "another process")
+                    if self._on_wait is not None:
+                        self._on_wait(other)
                 yield _RETRY_SECONDS
             _write_holder(file, self._folder, self._holder)
         except BaseException:

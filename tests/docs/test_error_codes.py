@@ -13,6 +13,7 @@ import pytest
 from connector import errors
 from connector.cli.stopping import INTERRUPTED
 from connector.errors import (
+    AccountBusy,
     Answered,
     ConnectorError,
     Forbidden,
@@ -105,7 +106,7 @@ def test_every_error_has_a_message_and_an_action(error: ConnectorError) -> None:
 
 
 def test_composed_actions_have_an_example() -> None:
-    plain = (ConnectorError, Answered, NoAnswer, NotTheApi)
+    plain = (ConnectorError, AccountBusy, Answered, NoAnswer, NotTheApi)
     composed = [e for e in find_error_classes() if "__init__" in vars(e) and e not in plain]
 
     assert set(EXAMPLES) == set(composed)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
@@ -16,6 +17,7 @@ from pipelines.graph import KEYS
 from pipelines.landing import CHECK
 from tests.faults.network_faults import wrong_total
 from tests.pipelines.running import COUNTS, KEY, landing, make_account, materialize_resources
+from tests.support.processes import OtherProcess, shorten_wait
 
 CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], CHECK))
 
@@ -86,6 +88,27 @@ def test_a_used_up_quota_fails_the_run_and_names_missing_resources(tmp_path: Pat
     assert {"jobs", "published"} == set(ran.materialized)
     assert " Not loaded: candidates, " in ran.failure_reason
     assert "Run the same command again" in ran.failure_reason
+
+
+def test_a_pull_is_skipped_while_a_push_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        account = make_account(sandbox.base_url, tmp_path)
+        folder = account.settings().make_folder()
+        other = OtherProcess(folder, "push")
+        shorten_wait(monkeypatch)
+        ran = materialize_resources(account)
+        other.kill()
+
+        assert (True, {}, []) == (ran.success, ran.materialized, sandbox.log)
+
+        other = OtherProcess(folder, "pull")
+        shorten_wait(monkeypatch)
+        refused = materialize_resources(account)
+        other.kill()
+    assert not refused.success
+    assert f"pull (process {other.process.pid}" in refused.failure_reason
 
 
 def test_the_check_fails_if_rows_and_the_apis_total_differ(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_a_pull_sends_nothing_while_another_pull_runs(
         runs = call(["status", "--json"], environ).object["runs"]
 
     error = second.object["error"]
+    assert f"Warning: waiting for pull (process {first.pid}, since " in second.err
     assert (1, "account_busy") == (second.status, error["code"])
     assert f"the account is in use: pull (process {first.pid}, since " in error["message"]
     assert "connector status" in error["action"]

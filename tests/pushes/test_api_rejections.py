@@ -99,19 +99,6 @@ def test_a_rejected_value_is_shown_with_the_allowed_values(tmp_path: Path) -> No
     assert [("employment_type", "freelance")] == [(p.field, p.received) for p in second]
 
 
-def test_only_the_corrected_row_of_a_file_is_sent_again(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path)
-        rows = [make_create(2), make_create(3, email="no email")]
-        first = pusher.push(rows)
-        again = pusher.push(rows)
-        corrected = pusher.push([make_create(2), make_create(3)])
-
-    assert {2: "created", 3: "rejected"} == map_outcomes(first)
-    assert {2: "unchanged", 3: "rejected"} == map_outcomes(again)
-    assert {2: "unchanged", 3: "created"} == map_outcomes(corrected)
-
-
 def test_a_rejected_status_keeps_the_created_record_as_not_applied(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)

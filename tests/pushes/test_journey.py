@@ -14,12 +14,10 @@ import pytest
 
 from connector.errors import Misused
 from connector.sandbox.faults import Drop
-from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from tests.pushes.pushing import list_writes
 from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, make_messy_file
-from tests.support.agency import rows
 from tests.support.command import CommandResult, call, variables
 
 ROWS = int(os.environ.get("MESSY_ROWS", "160"))
@@ -112,36 +110,6 @@ def test_a_messy_file_is_applied_after_its_report_is_corrected(tmp_path: Path) -
         assert made.filled_row_count == same.object["unchanged"]
 
 
-def test_updates_send_differences_and_report_fields_changed_by_others(tmp_path: Path) -> None:
-    """A field that changed since the pull is a conflict: it keeps its value, which is shown."""
-    with Sandbox(counts={"candidates": 30}) as sandbox:
-        call(["pull"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        everybody = list(map_candidates_by_email(sandbox).values())
-        table = [
-            {"email": each["email"], "city": "Leeds" if number < 3 else each["city"] or ""}
-            for number, each in enumerate(everybody)
-        ]
-        sandbox.store.update("candidates", everybody[0]["id"], {"city": "Bath"})
-        source = str(write_csv(tmp_path / "cities.csv", table))
-        words = ("candidates", source, "--mode", "update", "--match", "email")
-        before = len(sandbox.log)
-        done = call_push(sandbox, tmp_path, *words, "--no-pull", "--apply")
-
-        assert 3 == done.status, done.out + done.err
-        assert {"updated": 2, "conflict": 1, "unchanged": 27} == {
-            name: done.object.get(name) for name in ("updated", "conflict", "unchanged")
-        }
-        assert 2 == sum(e.method == "PUT" for e in sandbox.log)
-        assert 5 == len(sandbox.log) - before
-        (conflict,) = [r for r in read_report(done.object["report"]) if r["_outcome"] == "conflict"]
-        assert "Bath" in conflict["_problem"]
-        assert "Bath" == sandbox.store.records("candidates")[everybody[0]["id"]]["city"]
-        landed = rows(
-            tmp_path / "recruitment.duckdb", "FROM landing.candidates WHERE city = 'Leeds'"
-        )
-        assert {each["id"] for each in everybody[1:3]} <= {row["id"] for row in landed}
-
-
 def test_an_edit_by_a_colleague_after_the_preview_is_a_conflict(tmp_path: Path) -> None:
     """It stays a conflict after a pull. A new preview or --overwrite resolves it."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
@@ -180,23 +148,6 @@ def test_a_second_file_refers_to_the_records_of_the_first(tmp_path: Path) -> Non
         made = sandbox.store.records("jobs").values()
         firm_ids = set(sandbox.store.records("companies"))
         assert firm_ids == {each["company_id"] for each in made}
-
-
-def test_a_converted_lead_is_not_converted_again(tmp_path: Path) -> None:
-    with Sandbox(counts={"leads": 1}) as sandbox:
-        body = {"email": "won@leads.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "W"}
-        sandbox.store.create("leads", body)
-        source = str(write_csv(tmp_path / "won.csv", [{"email": "won@leads.example"}]))
-        words = ("leads", source, "--mode", "convert")
-        call(["pull", "leads"], variables(sandbox.base_url, tmp_path, sandbox.key))
-        preview = call_push(sandbox, tmp_path, *words)
-        calls = [call_push(sandbox, tmp_path, *words, "--apply") for _ in range(2)]
-
-        assert [0, 0] == [each.status for each in calls], calls[1].out
-        assert (1, 1) == (calls[0].object["converted"], calls[1].object["unchanged"])
-        assert all("1 conversion: a conversion cannot" in c.err for c in (preview, calls[0]))
-        assert "conversion" not in calls[1].err
-        assert 1 == sum(each.endswith("/convert") for each in list_writes(sandbox))
 
 
 def test_a_lost_answer_is_waited_for_with_a_message_unless_no_wait_is_set(

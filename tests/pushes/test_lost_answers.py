@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from connector.pulls.report import Progress
-from connector.pulls.run import pull
 from connector.sandbox.app import Fault, HttpExchange
 from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
@@ -18,7 +15,6 @@ from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     list_emails,
-    list_rows,
     list_writes,
     make_create,
     make_creates,
@@ -127,39 +123,6 @@ def test_creates_that_never_reached_the_server_are_held(tmp_path: Path) -> None:
     assert ["GET", *["POST", "GET", "POST"] * len(UNAPPLIED), *looks] == log
 
 
-def test_a_record_committed_late_is_found_before_the_settle_time(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = make_sequential_pusher(sandbox, tmp_path)
-        sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
-
-        def release(progress: Progress) -> None:
-            if progress.until is not None:
-                sandbox.apply_delayed_effects()
-
-        report = pusher.push(make_creates(2), watch=release)
-
-    assert {2: "found_after_doubt", 3: ""} == map_codes(report)
-    assert 2 == len(list_writes(sandbox))
-
-
-def test_a_record_committed_after_the_settle_time_is_not_duplicated(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = make_sequential_pusher(sandbox, tmp_path)
-        sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
-        first = pusher.push(make_creates(1))
-        sandbox.apply_delayed_effects()
-        second = pusher.push(make_creates(1))
-        third = pusher.resolve(first.batch, 2, "look")
-        fourth = pusher.push(make_creates(1))
-        made = list_emails(sandbox)
-
-    assert [{2: "held"}, {2: "held"}, {2: "created"}, {2: "unchanged"}] == [
-        map_outcomes(each) for each in (first, second, third, fourth)
-    ]
-    assert (["ann2@example.com"], 1) == (made, len(list_writes(sandbox)))
-    assert list_rows(third)[0].record_id == list_rows(fourth)[0].record_id
-
-
 def test_equal_records_of_others_make_a_lost_create_ambiguous(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = make_sequential_pusher(sandbox, tmp_path)
@@ -182,18 +145,6 @@ def test_a_similar_record_is_reported_but_not_matched(tmp_path: Path) -> None:
     assert {2: "held"} == map_outcomes(report)
     assert {2: "look_alike"} == map_codes(report)
     assert 1 == len(list_writes(sandbox))
-
-
-def test_a_record_loaded_before_the_push_is_not_matched(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = make_sequential_pusher(sandbox, tmp_path)
-        sandbox.store.create("candidates", dict(make_create(2).fields))
-        asyncio.run(pull(pusher.settings, ["candidates"]))
-        sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(make_creates(1), now=pusher.wall_time)
-
-    assert {2: "held"} == map_outcomes(report)
-    assert {2: "not_found"} == map_codes(report)
 
 
 def test_a_status_that_create_rejects_is_set_on_the_found_record(tmp_path: Path) -> None:

@@ -12,10 +12,8 @@ from connector.errors import UnknownName
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import Pusher
 from tests.support.agency import settings_at
 from tests.support.command import call, variables
-from tests.support.processes import OtherProcess
 
 PEOPLE = (
     "first_name,last_name,email,employment_type\n"
@@ -71,25 +69,6 @@ def test_a_column_missing_for_creates_of_an_upsert_is_reported_once(tmp_path: Pa
     with (tmp_path / "rows.report.csv").open(encoding="utf-8-sig", newline="") as report:
         rows = [(each["_outcome"], each["_code"]) for each in csv.DictReader(report)]
     assert [("updated", ""), *[("invalid", "column_missing")] * 2] == rows
-
-
-def test_a_push_waits_for_another_process(tmp_path: Path) -> None:
-    messages: list[str] = []
-    with Sandbox() as sandbox:
-        settings = Pusher(sandbox, tmp_path).settings
-        file = PushFile("candidates", write_file(tmp_path, "people.csv", PEOPLE), "create")
-        other = OtherProcess(settings.folder)
-
-        def wait(why: str) -> None:
-            messages.append(why)
-            assert [] == sandbox.log
-            other.kill()
-
-        options = PushRunOptions(applies=True, reports=False)
-        report = asyncio.run(push(settings, file, options, on_wait=wait))
-
-    assert {"created": 2} == report.counts
-    assert [True] == [f"pull (process {other.process.pid}," in each for each in messages]
 
 
 def test_a_push_of_a_read_only_resource_is_rejected(tmp_path: Path) -> None:

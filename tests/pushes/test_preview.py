@@ -77,29 +77,6 @@ def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path:
     assert [] == list_row_outcomes(preview(good, output=tmp_path / "named.csv"))
 
 
-def test_rows_of_a_file_and_its_corrected_report_are_pushed_once(tmp_path: Path) -> None:
-    path = write_creates(tmp_path, 20)
-    with Sandbox() as sandbox:
-        settings = settings_of(sandbox, tmp_path)
-
-        def run(path: Path, **options: Any) -> PushReport:
-            push_file = PushFile("candidates", path, "create")
-            manner = PushRunOptions(pulls=False, **options)
-            return asyncio.run(push(settings, push_file, manner))
-
-        report = run(path).file
-        assert report is not None
-        text = report.read_text(encoding="utf-8-sig")
-        report.write_text(text.replace(" three@a.example,permanent", ",permanent", 1))
-        first, file, again = (run(each, applies=True) for each in (report, path, path))
-        made = sandbox.store.records("candidates").values()
-
-    assert {"created": 1, "invalid": 1} == first.counts
-    assert {"created": 18, "invalid": 2} == file.counts
-    assert {"unchanged": 18, "invalid": 2} == again.counts
-    assert 19 == len(made)
-
-
 def test_the_terminal_shows_the_first_rows_of_the_file_and_of_each_problem(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     people = [("Ann", "ann"), ("Bo", "bo"), ("Cy", "cy"), ("Di", "di"), ("Bo", "bo"), ("Cy", "cy")]

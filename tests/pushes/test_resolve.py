@@ -147,35 +147,6 @@ def test_an_invalid_decision_about_a_row_is_rejected(tmp_path: Path) -> None:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed()]
 
 
-ODD_IDS = {
-    "": "is missing",
-    " ": "contains ' '",
-    "candidates/7": "contains '/'",
-    "7?page=2": "contains '?'",
-    "7\x1b[31m": "contains '\\x1b'",
-    "..": "begins with a dot",
-    "7" * 100_000: "is longer than 200 characters",
-}
-
-
-def test_an_invalid_record_id_is_reported_and_not_sent(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": 1}) as sandbox:
-        pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch = push_held_rows(pusher, 2)
-        environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
-        requests = len(sandbox.log)
-        for id, fault in ODD_IDS.items():
-            called = call(["resolve", batch, "2", "--record", id], environ)
-            assert 2 == called.status, id[:20]
-            assert f"the id of a candidate {fault}" in called.err
-            assert "Copy the id from the platform" in called.err
-        assert requests == len(sandbox.log)
-        capitals = call(["resolve", batch, "2", "--record", "ABC-DEF"], environ)
-        assert (2, True) == (capitals.status, "candidates has no record ABC-DEF" in capitals.err)
-        with pusher.journal() as journal:
-            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed()]
-
-
 def test_a_404_page_of_a_proxy_does_not_count_as_a_missing_record(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
         (id,) = sandbox.store.records("candidates")
@@ -218,7 +189,6 @@ def test_written_records_are_loaded_immediately(tmp_path: Path) -> None:
 
     assert {"created": 2, "updated": 1} == dict(report.counts)
     assert {"converted": 1} == dict(converted.counts)
-    assert (0, 0) == (report.answers_not_loaded, converted.answers_not_loaded)
     assert {
         id: (each["email"], each["phone"], each["status"], True) for id, each in records.items()
     } == {row["id"]: (row["email"], row["phone"], row["status"], row["is_whole"]) for row in found}

@@ -5,25 +5,17 @@ from __future__ import annotations
 import asyncio
 import csv
 import unicodedata
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.field_comparison import is_same_value
-from connector.pushes import preview
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet import check
-from connector.spreadsheet.check import CheckedRow
-from connector.spreadsheet.problems import SheetRow
 from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.pushes.pushing import CANDIDATES, Pusher, list_writes, make_create
+from tests.pushes.pushing import CANDIDATES, Pusher, list_writes
 
 ROWS, CHANGED = 500, 50
 
@@ -55,41 +47,6 @@ def test_updates_without_a_difference_send_no_write(tmp_path: Path) -> None:
             method: sum(each.method == method for each in sandbox.log) for method in ("GET", "PUT")
         }
         assert 2 * CHANGED == len(sandbox.log) == report.preview.requests
-
-
-def test_each_row_of_a_pushed_file_is_checked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A new file is checked after the pull. The same file, once applied, sends no request."""
-    checked: list[int] = []
-    check_rows = check.check_rows
-
-    def count_checked_rows(
-        rows: Iterable[SheetRow], *more: Any, **named: Any
-    ) -> Iterator[CheckedRow]:
-        for row in check_rows(rows, *more, **named):
-            checked.append(row.row.number)
-            yield row
-
-    monkeypatch.setattr(preview, "check_rows", count_checked_rows)
-    path = tmp_path / "people.csv"
-    people = [f"Ann,Lee,p{n}@people.example,permanent" for n in range(3)]
-    path.write_text("\n".join(("first_name,last_name,email,employment_type", *people, "")))
-    with Sandbox() as sandbox:
-        sandbox.store.create("candidates", {**make_create(9).fields, "email": "p1@people.example"})
-        settings, push_file = (
-            Pusher(sandbox, tmp_path).settings,
-            PushFile("candidates", path, "create"),
-        )
-        manner = PushRunOptions(applies=True, reports=False)
-        first = asyncio.run(push(settings, push_file, manner))
-        assert ({"created": 2, "duplicate": 1}, [2, 3, 4]) == (first.counts, checked)
-        path.write_text(path.read_text().replace(people[1] + "\n", ""))
-        asyncio.run(push(settings, push_file, manner))
-        checked.clear()
-        again = asyncio.run(push(settings, push_file, manner))
-
-    assert ({"unchanged": 2}, [2, 3], 0) == (again.counts, checked, again.requests)
 
 
 def test_texts_in_different_unicode_normal_forms_are_equal() -> None:

@@ -11,9 +11,8 @@ from typing import Any
 from connector.sandbox.app import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from connector.state.row import Policy, Row
+from connector.state.row import Row
 from tests.pushes.pushing import (
-    CANDIDATES,
     Pusher,
     create_lead,
     list_rows,
@@ -36,91 +35,6 @@ def list_request_bodies(pusher: Pusher, batch: str) -> list[dict[str, Any]]:
 def read_candidates(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
     """Return the first `count` candidates of the server by id, as a pull loads them."""
     return dict(sorted(sandbox.store.records("candidates").items())[:count])
-
-
-def test_an_update_sends_only_the_fields_that_differ(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": 12}) as sandbox:
-        records = read_candidates(sandbox, 12)
-        rows = [
-            make_update(n, id, base, phone=f"+44 {n}", last_name=base["last_name"])
-            for n, (id, base) in enumerate(records.items(), 2)
-        ]
-        for task in rows[3:]:
-            # Another user has written the same value since.
-            sandbox.store.update(
-                "candidates", task.record_id or "", {"phone": task.fields["phone"]}
-            )
-        pusher = Pusher(sandbox, tmp_path)
-        report = pusher.push(rows)
-        sent = list_request_bodies(pusher, report.batch)
-
-    assert {"updated": 3, "unchanged": 9} == dict(report.counts)
-    assert (0, 12 + 3) == (report.exit_status, report.requests)
-    assert [{"phone": f"+44 {n}"} for n in (2, 3, 4)] == sent
-    assert {"up_to_date"} == {row.code for row in report.rows if row.outcome == "unchanged"}
-
-
-def test_an_update_of_a_field_changed_by_others_is_a_conflict(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": 2}) as sandbox:
-        (one, first), (two, second) = read_candidates(sandbox, 2).items()
-        rows = [
-            make_update(2, one, first, phone="+44 1"),
-            make_update(3, two, second, phone="+44 1"),
-        ]
-        sandbox.store.update("candidates", one, {"phone": "+49 7"})
-        sandbox.store.update("candidates", two, {"city": "York"})
-        pusher = Pusher(sandbox, tmp_path)
-        refused = pusher.push(rows)
-        sent = len(list_writes(sandbox))
-        forced = pusher.push(rows, Policy(overwrite=True))
-        now = sandbox.store.records("candidates")
-
-    assert {2: "conflict", 3: "updated"} == map_outcomes(refused)
-    (problem,) = list_rows(refused)[0].problems
-    assert ("changed_elsewhere", "phone", "+44 1", "+49 7") == (
-        problem.code,
-        problem.field,
-        problem.received,
-        problem.found,
-    )
-    assert 1 == sent
-    assert {2: "updated", 3: "unchanged"} == map_outcomes(forced)
-    assert ("+44 1", "+44 1", "York") == (now[one]["phone"], now[two]["phone"], now[two]["city"])
-
-
-def test_the_state_of_a_record_before_an_update_is_kept(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = read_candidates(sandbox, 1).items()
-        pusher = Pusher(sandbox, tmp_path)
-        report = pusher.push([make_update(2, id, base, phone="+44 1")])
-        now = sandbox.store.records("candidates")[id]
-
-    assert base == list_rows(report)[0].before
-    assert now["updated_at"] == list_rows(report)[0].updated_at
-
-
-def test_an_update_without_a_response_is_settled_by_comparison(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": 3}) as sandbox:
-        records = read_candidates(sandbox, 3)
-        rows = [
-            make_update(n, id, base, phone="+44 1")
-            for n, (id, base) in enumerate(records.items(), 2)
-        ]
-        ids = list(records)
-
-        def between(_: Any) -> None:
-            if list_writes(sandbox)[-1:] == [f"PUT {CANDIDATES}/{ids[2]}"]:
-                sandbox.store.update("candidates", ids[2], {"phone": "+49 7"})
-
-        for id, drop in zip(ids, (Drop("applied"), Drop("none"), Drop("none")), strict=True):
-            sandbox.faults.add(drop, method="PUT", path=f"{CANDIDATES}/{id}")
-        sandbox.between = between
-        report = Pusher(sandbox, tmp_path, connections=1).push(rows)
-        now = {id: each["phone"] for id, each in sandbox.store.records("candidates").items()}
-
-    assert {2: "updated", 3: "updated", 4: "conflict"} == map_outcomes(report)
-    assert {2: "found_after_doubt", 3: "", 4: "changed_elsewhere"} == map_codes(report)
-    assert ["+44 1", "+44 1", "+49 7"] == [now[id] for id in ids]
 
 
 def test_an_update_of_a_deleted_record_is_rejected(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_applied_rows_are_sent_again_on_request_but_no_conversion(journal: Journ
 def test_undone_rows_can_be_pushed_again(journal: Journal) -> None:
     (row,) = begin(journal, plan_of(create(2)))
     end(journal, row, "created")
-    journal.mark_undone({row.key: None}, by="Ann")
+    journal.mark_undone(row.key, None, by="Ann")
     (again,) = begin(journal, plan_of(create(2), file="b"))
 
     assert ("planned", "Ann") == (again.state, journal.batch(row.batch).undone_by)

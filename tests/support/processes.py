@@ -175,17 +175,17 @@ _HOLD = """
 import sys
 from pathlib import Path
 from connector.state.lock import hold
-with hold(Path(sys.argv[1]), "pull"):
+with hold(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
 class OtherProcess:
-    """Another process that holds the lock of an account's folder, as a pull, until it is killed."""
+    """Another process that holds the lock of an account's folder until it is killed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.process = start_python("-c", _HOLD, str(folder))
+    def __init__(self, folder: Path, name: str = "pull") -> None:
+        self.process = start_python("-c", _HOLD, str(folder), name)
         assert self.process.stdout is not None
         assert "held\n" == self.process.stdout.readline()
 

@@ -133,7 +133,7 @@ class SimulatedPorts:
             raise ReadOnly
         await Perform(Wait(moment))
 
-    async def save(self, row: Row, shown: Resource | None = None, *, whole: bool = False) -> None:
+    async def save(self, row: Row, shown: Resource | None = None) -> None:
         """Save the row."""
         await Perform(partial(self._process.save, row))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import SpreadsheetError
-from connector.pushes.preview import LostColumns, ask_about_file
+from connector.pushes.preview import ask_about_file, ask_about_lost_columns
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.row_reader import ColumnMeanings
@@ -139,15 +139,14 @@ def preview_text(path: Path, text: str) -> PreviewResult:
         table = open_table(path)
         target = make_target()
         columns = map_headings(table.headings, target)
-        lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(
-            check_rows(lost.yield_rows(), columns, target, InMemoryLanding(), meanings=meanings)
-        )
+        given = table.rows()
+        rows = list(check_rows(given, columns, target, InMemoryLanding(), meanings=meanings))
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
-    questions = (*table.questions, *lost.questions(), *ask_about_file(table, columns))
+    lost = ask_about_lost_columns(table, columns)
+    questions = (*table.questions, *lost, *ask_about_file(table, columns))
     return PreviewResult(
         tuple(fields for row, fields in tasks if not (row.warnings or row.remarks)),
         tuple(str(fields.get("email")) for row, fields in tasks if row.warnings or row.remarks),

@@ -1,0 +1,455 @@
+"""Files of the inbox are pushed once and archived; anything but a regular file stays unread."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.errors import Misused, SpreadsheetChanged, SpreadsheetError, WarehouseError
+from connector.pushes import inbox as inboxes
+from connector.pushes.inbox import (
+    KEYS,
+    DeliveryResult,
+    InboxScan,
+    WaitingFile,
+    deliver,
+    read_instructions,
+    scan_inbox,
+)
+from connector.pushes.options import PUSH_OPTIONS, PushOptions
+from connector.pushes.preview import PushFile
+from connector.pushes.report import PushReport, PushRunOptions, push
+from connector.sandbox.server import Sandbox
+from tests.spreadsheet.corpus.cases import HEAD, person_cells
+from tests.spreadsheet.corpus.files import make_ods, make_old_workbook
+from tests.support.agency import settings_at, settings_of
+from tests.support.errors import has_code
+
+GOOD = "first_name,last_name,email,employment_type\nAnn,Lee,ann@example.com,permanent\n"
+BAD = GOOD + "Bo,Ray,not an address,permanent\n"
+MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+STEM = "people.20260304T050607Z"
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """Empty candidates folder of the inbox."""
+    folder = tmp_path / "data" / "inbox" / "candidates"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox without candidates."""
+    with Sandbox(counts={}) as made:
+        yield made
+
+
+def scan_twice(folder: Path) -> InboxScan:
+    """Scan the inbox twice, so that its files count as unchanged. Returns the second scan."""
+    return scan_inbox(folder / "data", scan_inbox(folder / "data", None).state)
+
+
+def list_names(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted."""
+    return sorted(os.listdir(folder))
+
+
+def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return mode, modification time and content of every file and link below the folder."""
+    found = {}
+    for path in folder.rglob("*"):
+        status = path.lstat()
+        held = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        found[str(path)] = (status.st_mode, status.st_mtime_ns, held)
+    return found
+
+
+def preview_file(folder: Path, resource: str, name: str, digest: str) -> DeliveryResult:
+    """Preview a file of the inbox without an API, and archive it."""
+    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    file = PushFile(resource, Path(name), "create")
+    return asyncio.run(deliver(settings, file, PushRunOptions(), digest=digest))
+
+
+def push_inbox_file(
+    sandbox: Sandbox, folder: Path, file: WaitingFile, key: str | None = None
+) -> DeliveryResult:
+    """Push and apply a waiting file of the inbox, as the push job does."""
+    file_to_push = PushOptions(**file.options).push_file(file.resource, Path(file.name))
+    manner = PushRunOptions(applies=True, pulls=False)
+    settings = settings_of(sandbox, folder, key)
+    return asyncio.run(deliver(settings, file_to_push, manner, digest=file.digest, now=MOMENT))
+
+
+def push_and_act(
+    monkeypatch: pytest.MonkeyPatch,
+    sandbox: Sandbox,
+    folder: Path,
+    act: Callable[[], object] = lambda: None,
+) -> DeliveryResult:
+    """Push the only waiting file, act before it is archived, and return the result."""
+
+    async def act_after_push(*arguments: Any, **options: Any) -> PushReport:
+        report = await push(*arguments, **options)
+        act()
+        return report
+
+    (found,) = scan_twice(folder).waiting
+    with monkeypatch.context() as patch:
+        patch.setattr(inboxes, "push", act_after_push)
+        return push_inbox_file(sandbox, folder, found)
+
+
+# -- Archive ---------------------------------------------------------------------------------------
+
+
+def test_a_pushed_file_is_archived_with_its_report(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox
+) -> None:
+    (inbox / "good.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "more.csv").write_text(BAD.replace("ann@", "eve@"), encoding="utf-8")
+    done = [push_inbox_file(sandbox, tmp_path, each) for each in scan_twice(tmp_path).waiting]
+
+    assert [0, 3] == [each.report.exit_status for each in done]
+    assert ["done", "rejected"] == list_names(inbox)
+    for place, stem in (("done", "good"), ("rejected", "more")):
+        moved = [f"{stem}.20260304T050607Z{kind}.csv" for kind in ("", ".report")]
+        assert sorted(moved) == list_names(inbox / place)
+        assert 0o700 == stat.S_IMODE((inbox / place).stat().st_mode)
+        assert 0o600 == stat.S_IMODE((inbox / place / moved[1]).stat().st_mode)
+        assert "_outcome" in (inbox / place / moved[1]).read_text(encoding="utf-8-sig")
+    assert GOOD == (inbox / "done" / "good.20260304T050607Z.csv").read_text(encoding="utf-8")
+    assert 2 == len(sandbox.store.records("candidates"))
+
+
+def test_ods_and_xls_workbooks_in_the_inbox_are_pushed(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox
+) -> None:
+    (inbox / "people.ods").write_bytes(make_ods([HEAD, person_cells(0)]))
+    firms = inbox.parent / "companies"
+    firms.mkdir()
+    (firms / "old.xls").write_bytes(make_old_workbook())
+    done = [push_inbox_file(sandbox, tmp_path, each) for each in scan_twice(tmp_path).waiting]
+
+    assert [2, 1] == [each.report.counts["created"] for each in done]
+    assert [f"{STEM}.ods", f"{STEM}.report.xlsx"] == list_names(inbox / "done")
+
+
+def test_archived_files_are_not_overwritten(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [GOOD.replace("ann@", f"{n}@") for n in "abc"]
+    for text in texts:
+        (inbox / "people.csv").write_text(text, encoding="utf-8")
+        push_and_act(monkeypatch, sandbox, tmp_path)
+        (inbox / "done" / f"{STEM}-2.csv").unlink(missing_ok=True)
+
+    kept = [f"{STEM}.csv", f"{STEM}.report.csv", f"{STEM}-2.report.csv"]
+    kept += [f"{STEM}-3.csv", f"{STEM}-3.report.csv"]
+    assert sorted(kept) == list_names(inbox / "done")
+    files = [(inbox / "done" / f"{STEM}{number}.csv").read_text() for number in ("", "-3")]
+    assert [texts[0], texts[2]] == files
+
+
+def test_a_push_that_died_before_archiving_is_continued(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+
+    def die() -> None:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        push_and_act(monkeypatch, sandbox, tmp_path, die)
+    spent = len(sandbox.log)
+    done = push_and_act(monkeypatch, sandbox, tmp_path)
+
+    assert {"unchanged": 1} == done.report.counts
+    assert (spent, 1) == (len(sandbox.log), len(sandbox.store.records("candidates")))
+    assert ["done"] == list_names(inbox)
+    assert done.report.file is not None
+    (id,) = sandbox.store.records("candidates")
+    assert id in done.report.file.read_text(encoding="utf-8-sig")
+
+
+def test_a_file_that_is_no_spreadsheet_is_rejected_with_a_reason(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox
+) -> None:
+    (inbox / "people.csv").write_bytes(b"%PDF-1.7\n")
+    (found,) = scan_twice(tmp_path).waiting
+
+    with pytest.raises(SpreadsheetError, check=has_code("not_a_spreadsheet")) as refused:
+        push_inbox_file(sandbox, tmp_path, found)
+
+    assert [f"{STEM}.csv", f"{STEM}.reason.txt"] == list_names(inbox / "rejected")
+    reason_text = (inbox / "rejected" / f"{STEM}.reason.txt").read_text(encoding="utf-8")
+    assert str(refused.value)[:40] in reason_text
+    assert (["rejected"], []) == (list_names(inbox), sandbox.log)
+
+
+def test_a_failed_push_leaves_the_file_in_the_inbox(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox
+) -> None:
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (found,) = scan_twice(tmp_path).waiting
+    refused = push_inbox_file(sandbox, tmp_path, found, "another-key")
+    left = list_names(inbox)
+    done = push_inbox_file(sandbox, tmp_path, found)
+
+    assert "failed" == refused.report.outcome
+    assert (None, None) == (refused.archived, refused.report.file)
+    assert ["people.csv"] == left
+    assert {"created": 1} == done.report.counts
+
+
+def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, more = inbox / "people.csv", GOOD.replace("ann@", "eve@")
+    file.write_text(GOOD, encoding="utf-8")
+    run = partial(push_and_act, monkeypatch, sandbox, tmp_path)
+    kept = run(lambda: file.write_text(more, encoding="utf-8"))
+    (again,) = scan_twice(tmp_path).waiting
+    gone = run(file.unlink)
+
+    assert [(None, True)] * 2 == [(each.archived, each.has_changed) for each in (kept, gone)]
+    assert [f"{STEM}-2.report.csv", f"{STEM}.report.csv"] == list_names(inbox / "done")
+    assert hashlib.sha256(more.encode()).hexdigest() == again.digest
+
+
+def test_a_linked_done_folder_is_rejected_and_the_file_stays(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+
+    with pytest.raises(WarehouseError, match="is not a folder"):
+        push_and_act(monkeypatch, sandbox, tmp_path, lambda: (inbox / "done").symlink_to(elsewhere))
+
+    assert ([], GOOD) == (list_names(elsewhere), (inbox / "people.csv").read_text(encoding="utf-8"))
+
+
+# -- Entries that are not read ---------------------------------------------------------------------
+
+
+def _write(path: Path, _: Path) -> None:
+    path.write_text(GOOD, encoding="utf-8")
+
+
+BAD_NAME = "has a name with characters that are not allowed. Rename it"
+HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
+    "symlink": ("a.csv", lambda path, outside: path.symlink_to(outside), "is not a regular file"),
+    "hard link": ("a.csv", lambda path, outside: path.hardlink_to(outside), "is also linked"),
+    "pipe": ("a.csv", lambda path, _: os.mkfifo(path), "is not a regular file"),
+    "folder": ("a.csv", lambda path, _: path.mkdir(), "is not a regular file"),
+    "0 bytes": ("a.csv", lambda path, _: path.touch(), "is empty"),
+    "newline": ("people\n2026.csv", _write, BAD_NAME),
+    "quotes": ("'; DROP TABLE candidates; --.csv", _write, BAD_NAME),
+    "backslash": ("a\\..\\people.csv", _write, BAD_NAME),
+    "not Unicode": (os.fsdecode(b"people\xff.csv"), _write, BAD_NAME),
+    "turned round": ("people\u202evsc.csv", _write, BAD_NAME),
+    "option": ("-rf.csv", _write, BAD_NAME),
+    "too long": ("p" * 200 + ".csv", _write, "more than 180 bytes"),
+    "partial": ("people.csv.part", _write, "has another file type than .csv"),
+    "lock": ("~$people.xlsx", _write, BAD_NAME),
+    "hidden": (".people.csv", _write, ""),
+}
+"""Name of a file, how it is created, and why it is refused; files without a reason are ignored."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_anything_but_a_regular_file_is_refused_and_left_in_place(
+    tmp_path: Path, inbox: Path, kind: str
+) -> None:
+    name, make, reason = HOSTILE[kind]
+    outside = tmp_path / "outside.csv"
+    outside.write_text(GOOD, encoding="utf-8")
+    make(inbox / name, outside)
+    (inbox / "zeal.csv").write_text(GOOD, encoding="utf-8")
+    before = read_tree(tmp_path)
+
+    look = scan_twice(tmp_path)
+    with pytest.raises(Misused):
+        preview_file(tmp_path, "candidates", name, hashlib.sha256(GOOD.encode()).hexdigest())
+
+    assert ["zeal.csv"] == [each.name for each in look.waiting]
+    assert [True] * bool(reason) == [reason in each for each in look.refused]
+    assert all(each.isprintable() and each.isascii() for each in look.refused)
+    assert before == read_tree(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../outside.csv", "/outside.csv", "..", ""])
+@pytest.mark.parametrize("resource", ["candidates", "../inbox/candidates", "done"])
+def test_a_path_outside_the_inbox_is_not_claimed(
+    tmp_path: Path, inbox: Path, name: str, resource: str
+) -> None:
+    for folder in (tmp_path, inbox.parent):
+        (folder / "outside.csv").write_text(GOOD, encoding="utf-8")
+    before = read_tree(tmp_path)
+
+    with pytest.raises((Misused, SpreadsheetChanged)):
+        preview_file(tmp_path, resource, name, hashlib.sha256(GOOD.encode()).hexdigest())
+
+    assert before == read_tree(tmp_path)
+
+
+@pytest.mark.parametrize("which", ["inbox", "candidates", "done", "rejected"])
+def test_a_linked_inbox_folder_is_refused(tmp_path: Path, which: str) -> None:
+    real = tmp_path / "data" / "inbox" / "candidates"
+    link = {"inbox": real.parent, "candidates": real}.get(which, real / which)
+    elsewhere = tmp_path / "elsewhere"
+    link.parent.mkdir(parents=True)
+    (elsewhere / "candidates").mkdir(parents=True)
+    for each in (elsewhere, elsewhere / "candidates"):
+        (each / "people.csv").write_text(GOOD, encoding="utf-8")
+    link.symlink_to(elsewhere, target_is_directory=True)
+    if which in ("done", "rejected"):
+        (real / "people.csv").write_text(GOOD, encoding="utf-8")
+    before = read_tree(tmp_path)
+
+    look = scan_twice(tmp_path)
+    digest = hashlib.sha256(GOOD.encode()).hexdigest()
+    with pytest.raises(Misused, match="is not a folder"):
+        preview_file(tmp_path, "candidates", "people.csv", digest)
+
+    assert [] == look.waiting
+    assert "is not a folder" in look.refused[0]
+    assert before == read_tree(tmp_path)
+
+
+def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
+    file, folder = inbox / "people.csv", tmp_path / "data"
+    file.write_text(GOOD, encoding="utf-8")
+    first = scan_inbox(folder, "no JSON")
+    with file.open("a", encoding="utf-8") as more:
+        more.write("Bo,Ray,bo@example.com,permanent\n")
+    second = scan_inbox(folder, first.state)
+    was = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"Bo", b"Al"))
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    third = scan_inbox(folder, second.state)
+    fourth = scan_inbox(folder, third.state)
+
+    assert [[], [], []] == [first.waiting, second.waiting, third.waiting]
+    (found,) = fourth.waiting
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == found.digest
+
+
+def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox: Path) -> None:
+    file = inbox / "people.csv"
+    file.write_text(GOOD, encoding="utf-8")
+    (found,) = scan_twice(tmp_path).waiting
+    file.write_text(BAD, encoding="utf-8")
+    with pytest.raises(SpreadsheetChanged):
+        preview_file(tmp_path, "candidates", "people.csv", found.digest)
+    file.unlink()
+    with pytest.raises(SpreadsheetChanged):
+        preview_file(tmp_path, "candidates", "people.csv", found.digest)
+
+
+def test_a_missing_inbox_and_an_unknown_folder_are_reported(tmp_path: Path) -> None:
+    assert "does not exist. Create it" in scan_twice(tmp_path).refused[0]
+    (tmp_path / "data" / "inbox" / "people").mkdir(parents=True)
+    assert "is not a folder of a resource" in scan_twice(tmp_path).refused[0]
+
+
+# -- push.toml -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('mode = "delete"', "create, update, upsert, convert"),
+        ('match = "email"', "match: "),
+        ("apply = 1", "apply: "),
+        ("aply = true", "unknown setting 'aply'; allowed are mode, match, mapping,"),
+        ("max_requests = 0", "max_requests: "),
+        ("clear = 7", "clear: "),
+        ('date_format = "D/D"', "'D/D' is not a date format"),
+        ('mapping = "../map.toml"', BAD_NAME),
+        ('mapping = "gone.toml"', "No such file"),
+        ('mapping = "link.toml"', "is not a regular file"),
+        ("mode = ", "Invalid value"),
+        ("a = [" * 100_000, "too large"),
+    ],
+)
+def test_an_invalid_push_toml_stops_the_files_of_its_folder(
+    tmp_path: Path, inbox: Path, text: str, reason: str
+) -> None:
+    (tmp_path / "map.toml").write_text('resource = "candidates"', encoding="utf-8")
+    (inbox / "link.toml").symlink_to(tmp_path / "map.toml")
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "push.toml").write_text(text, encoding="utf-8")
+
+    look = scan_twice(tmp_path)
+
+    assert [] == look.waiting
+    assert reason in look.refused[0]
+
+
+def test_push_toml_sets_the_push_options_of_its_folder(tmp_path: Path, inbox: Path) -> None:
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
+    orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmapping = "ours.toml"\n'
+    (inbox / "push.toml").write_text(orders, encoding="utf-8")
+    firms = inbox.parent / "companies"
+    firms.mkdir()
+    (firms / "firms.csv").write_text("name\nAcme\n", encoding="utf-8")
+
+    firm, person = scan_twice(tmp_path).waiting
+
+    assert ("companies", {"mode": "create"}) == (firm.resource, firm.options)
+    mapping = str(inbox / "ours.toml")
+    assert {"mode": "upsert", "match": ("email",), "apply": True, "mapping_file": mapping} == {
+        **person.options
+    }
+
+
+def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
+    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
+    values = {
+        "mode": '"update"',
+        "match": '["email", "phone"]',
+        "mapping": '"ours.toml"',
+        "ignore": '["Notes"]',
+        "content_type": '"news"',
+        "sheet": '"Sheet 2"',
+        "encoding": '"cp1252"',
+        "delimiter": '"semicolon"',
+        "header_row": "2",
+        "date_format": '"DD/MM/YYYY"',
+        "decimal": '"comma"',
+        "region": '"GB"',
+        "day_hours": '"09:00-17:30"',
+        "set_values": '["booking_type=contract"]',
+        "clear": '"(none)"',
+        "accept_warnings": "true",
+        "accept": '["odd_phone"]',
+        "overwrite": "true",
+        "resend": "true",
+        "apply": "true",
+        "pull": "false",
+        "max_requests": "500",
+    }
+    text = "\n".join(f"{key} = {value}" for key, value in values.items())
+    (inbox / "push.toml").write_text(text, encoding="utf-8")
+
+    orders = read_instructions(inbox)
+
+    assert {*KEYS} == set(values)
+    assert (True, False, 500) == (orders["apply"], orders["pull"], orders["max_requests"])
+    assert ("(none)", ("Notes",)) == (orders["clear"], orders["ignore"])
+    assert {*PUSH_OPTIONS} <= {*orders}
+    assert [] == [n for n in PUSH_OPTIONS if orders[n] == getattr(PushOptions("create"), n)]

@@ -6,12 +6,16 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
+import connector.pulls.run as pull_run
 from connector.catalog import CATALOG
 from connector.client.messages import build_list_request
 from connector.pulls.account import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
+from connector.state.database import Database
 from tests.support.agency import published, pulled, rows
 
 COUNTS = {"jobs": 4, "candidates": 9}
@@ -71,3 +75,21 @@ def test_requests_are_counted_by_purpose() -> None:
     assert (4, 4) == (tally.requests_of("jobs"), tally.by_kind["jobs", "list"])
     assert (1, 2, 1) == tuple(tally.by_purpose["jobs", each] for each in ("pull", "scrub", "sweep"))
     assert 0 == tally.by_purpose["leads", "scrub"]
+
+
+def test_the_work_file_is_compacted_after_many_runs_with_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull_run, "RUNS_UNTIL_COMPACTION", 2)
+    compacted = []
+    with Sandbox(counts={"jobs": 4}) as sandbox, Database(tmp_path / "data") as state:
+        (first, *_) = sandbox.store.records("jobs")
+        for number in range(4):
+            if number != 1:
+                sandbox.store.update("jobs", first, {"title": f"Welder {number}"})
+            pulled(sandbox, tmp_path, "jobs")
+            compacted.append(state.fact("compacted_at"))
+
+    # The second run changed nothing, so the third is only the second with changes.
+    assert [None, None, None] == compacted[:3]
+    assert compacted[3] is not None

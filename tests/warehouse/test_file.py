@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from connector.errors import WarehouseError
 from connector.pulls.ports import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from connector.warehouse.file import open_file, transaction
+from connector.warehouse.file import open_file, replace_file, transaction
 from connector.warehouse.stream import Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.repository import ROOT
@@ -179,3 +180,21 @@ def test_a_lost_work_file_is_named_with_the_way_out(tmp_path: Path) -> None:
         assert [] == differences(sandbox, published(tmp_path))
         (kept,) = warehouse.folder.glob("work.duckdb.damaged-*")
         assert b"an old log" == kept.read_bytes()
+
+
+def test_a_file_is_on_the_disk_before_it_replaces_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft, target = tmp_path / "draft.duckdb", tmp_path / "target.duckdb"
+    draft.write_bytes(b"new")
+    target.write_bytes(b"old")
+    inodes = {draft.stat().st_ino: "draft", tmp_path.stat().st_ino: "folder"}
+    steps: list[tuple[str, bytes]] = []
+
+    def record_sync(descriptor: int) -> None:
+        steps.append((inodes[os.fstat(descriptor).st_ino], target.read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    replace_file(draft, target)
+
+    assert [("draft", b"old"), ("folder", b"new")] == steps

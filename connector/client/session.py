@@ -103,6 +103,7 @@ class HttpSession:
         self._base_url, self._key = httpx.URL(base_url), key
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._is_closed = False
+        self._opened = list[Any]()
         # The transport of httpx without its client: redirects, cookies, proxies of the environment
         # and authentication are impossible instead of turned off.
         self._transport = httpx.AsyncHTTPTransport(
@@ -123,6 +124,9 @@ class HttpSession:
         """Close the connections. A closed session cannot be used again."""
         self._is_closed = True
         await self._transport.aclose()
+        # If a request is cancelled while the pool closes idle connections, it forgets the others.
+        for stream in self._opened:
+            await stream.aclose()
 
     async def exchange(self, request: Request) -> Response:
         """Send the request once and return the answer, with any status.
@@ -136,7 +140,7 @@ class HttpSession:
         """
         if self._is_closed:
             raise Misused(f"{request.method_and_path} was not sent: the client is closed")
-        attempt = _Attempt()
+        attempt = _Attempt(self._opened)
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 return await self._send(request, attempt)
@@ -223,10 +227,14 @@ class _Attempt:
     """Progress of one attempt, by the trace of httpx.
 
     `has_begun` is False as long as certainly no byte of the request was sent. A tunnel through a
-    proxy is a request of its own, and no part of the attempt.
+    proxy is a request of its own, and no part of the attempt. New connections are added to
+    `opened`.
     """
 
     has_begun = has_sent_headers = False
+
+    def __init__(self, opened: list[Any]) -> None:
+        self._opened = opened
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
         """Record one step. httpx calls this before and after each step."""
@@ -234,6 +242,8 @@ class _Attempt:
             self.has_begun |= info["request"].method != b"CONNECT"
         elif event == "http11.send_request_headers.complete":
             self.has_sent_headers = self.has_begun
+        elif event == "connection.connect_tcp.complete":
+            self._opened.append(info["return_value"])
 
 
 async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) -> bytes:

@@ -188,7 +188,7 @@ async def _pull_and_resolve(
 ) -> PullReport:
     """Await the pull, then search for the records of unconfirmed rows of pushes."""
     report = await pulling
-    # A push that started meanwhile looks for the records of its own rows.
+    # A push that has started since then searches for the records of its rows.
     with suppress(AccountBusy):
         if settled := await look_up_unconfirmed(settings, publishes=False):
             log.info(settled)

@@ -99,7 +99,7 @@ _ODD_ACTION = (
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Number of records to read again, those that were read longest ago.",
+    help="Number of records to read again. The ones with the oldest read time are first.",
 )
 @click.option(
     "--ids",

@@ -227,7 +227,7 @@ class _Attempt:
     """Progress of one attempt, by the trace of httpx.
 
     `has_begun` is False as long as certainly no byte of the request was sent. A tunnel through a
-    proxy is a request of its own, and no part of the attempt. New connections are added to
+    proxy is a separate request, and no part of the attempt. New connections are added to
     `opened`.
     """
 

@@ -188,7 +188,7 @@ class _Publishing:
         """Refuse to publish people who were purged, and mark their purges as to be repeated."""
         purges = self._database.rows("SELECT at, ids FROM purges ORDER BY at")
         times = {id: each["at"] for each in purges for id in each["ids"]}
-        back = self._warehouse.read(queries.returned_people, times)
+        back = self._warehouse.read(queries.returned_people, times) if times else []
         if back:
             for at in {times[id] for id in back}:
                 self._database.write("UPDATE purges SET ended_at = NULL WHERE at = ?", at)

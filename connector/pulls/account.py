@@ -245,8 +245,9 @@ def check_folder(
             f"{LOST_WITH_STATE}",
             code="state_lost",
         )
-    has_file = warehouse.exists and not warehouse.published.exists()
-    is_lost = warehouse.is_lost or (known is not None and landed is None and not has_file)
+    # A first run may end after it has written the identity to the state only.
+    is_begun = warehouse.exists and not warehouse.published.exists()
+    is_lost = warehouse.is_lost or (known is not None and landed is None and not is_begun)
     if is_lost and not loads_again:
         raise WarehouseError(
             f"{warehouse.work} is missing, and the history is in it", code="work_lost"

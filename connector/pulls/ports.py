@@ -29,7 +29,7 @@ class Api(Protocol):
 
 
 class Copy(Protocol):
-    """Rows and queue of one stream in the local copy. Live rows are those that are not deleted."""
+    """Rows and queue of one stream in the local copy. Live rows are not deleted."""
 
     async def commit(self, commit: Commit) -> None:
         """Write everything in one transaction."""

@@ -63,7 +63,7 @@ SAME_PAGES_MAX = 2
 """Consecutive page numbers that may show the same records."""
 
 GROWTH_MIN = 1_000
-"""A list is searched up to twice the known records and so many more, whatever its total is."""
+"""A search ends at twice the known records plus this number, whatever total the list reports."""
 
 DELETIONS_MIN, DELETIONS_SHARE = 20, 0.05
 """Number, and share of the live records, of deletions that need no consent."""
@@ -130,7 +130,7 @@ class Pull:
         await self.copy.commit(Commit(bookmark=self.mark, events=events))
 
     def check(self, deleted: int, why: str, ids: Iterable[str] = ()) -> bool:
-        """Return True if so many deletions are plausible; else hold all deletions of this pull.
+        """Return True if this number of deletions is plausible; else hold all of this pull.
 
         They are counted since the last accepted state. The whole of a resource is never few.
         """
@@ -689,7 +689,7 @@ async def scan(pull: Pull) -> tuple[str | None, Listing]:
         at = run.listing.last.timestamp if alarms >= ALARMS_MAX else None
         event = Event("unsorted", UNSORTED)
         await pull.save(event, opened_at=None, alarms=alarms, unsorted_at=at)
-    else:  # Nothing of a refused list is believed, and the next pull starts again.
+    else:  # Nothing of a refused list counts, and the next pull starts again.
         events = (Event("unproven", reason),) if pull.refused is None else ()
         await pull.save(*events, opened_at=None)
     return reason, run.listing
@@ -888,7 +888,7 @@ class Sweep:
         self.items, self.queue = {}, {}
 
     async def live(self) -> frozenset[str]:
-        """Return the live ids, except those that are neither listed nor readable."""
+        """Return the live ids, without records that are neither listed nor readable."""
         return await self.pull.copy.live(None, None) - (self.pull.unread.keys() - self.seen)
 
     async def has_seen_all(self) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from connector.catalog import CATALOG
@@ -211,11 +210,6 @@ class Runs:
         found = {row["resource"]: (row["run_id"], _without(ResourceRun, row)) for row in rows}
         return {name: found[name] for name in CATALOG if name in found}
 
-    def resources_of(self, run_id: str) -> tuple[ResourceRun, ...]:
-        """Return the results of a run."""
-        sql = "SELECT * FROM run_resources WHERE run_id = ? ORDER BY resource"
-        return tuple(_without(ResourceRun, row) for row in self._database.rows(sql, run_id))
-
     def note_progress(self, run_id: str, resource: str, live: int, pending: int) -> None:
         """Replace the progress of the run, for `status` in another process."""
         self._database.note(
@@ -408,8 +402,3 @@ def latest_restore(database: Database) -> Restore | None:
         made_at,
         {name: at and datetime.fromisoformat(at) for name, at in found["proven"].items()},
     )
-
-
-def has_state(folder: Path) -> bool:
-    """Return True if the folder has a state file."""
-    return Database(folder).exists

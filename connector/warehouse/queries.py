@@ -283,7 +283,7 @@ def returned_people(connection: Connection, purges: Mapping[str, datetime]) -> l
     """
     found = list[str]()
     stage = pa.table({"id": list(purges), "purged_at": list(purges.values())})
-    for resource in CATALOG.values() if purges else ():
+    for resource in CATALOG.values():
         if any(each.is_record for each in resource.subjects):
             personal = (f"{quoted(e.name)}::VARCHAR" for e in resource.detail_fields if e.personal)
             with staged(connection, stage):

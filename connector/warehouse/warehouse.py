@@ -204,7 +204,7 @@ class Warehouse:
     def copy_to(self, target: Path) -> int | None:
         """Copy the file to the new file `target`; return its layout version.
 
-        No other process has the file open meanwhile.
+        The caller holds the account's lock.
         """
         with self.connection() as connection:
             version = schema_version(connection)

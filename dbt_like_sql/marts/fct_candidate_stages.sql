@@ -92,7 +92,7 @@ ended as (
 measured as (
     select
         ended.*,
-        -- Nobody knows since when a candidate has the stage that only a list has shown.
+        -- It is unknown when a stage began that only a list has shown.
         case when entered_before is null then 0
             else epoch(coalesce(left_at, greatest(as_of.as_of_at, entered_before)))
                 - epoch(entered_at)

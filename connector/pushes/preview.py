@@ -18,13 +18,13 @@ from pathlib import Path
 from connector.errors import Misused, count_noun
 from connector.pushes.mappings import load_remembered
 from connector.settings import Settings
-from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.headings import column_letter
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_region
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import Summary
-from connector.spreadsheet.row_reader import ColumnMeanings
+from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template import template_columns, write_template
@@ -269,7 +269,7 @@ def preview(
         pulled_at=proven_at.isoformat() if proven_at else None,
         month=quota.month,
         limit_per_minute=quota.limit_per_minute,
-        notices=(*notices, *table.left_out.notices(), *meanings.remarks()),
+        notices=(*notices, *table.left_out.notices(), *describe_remarks(checked)),
         questions=asked,
     )
 

@@ -14,10 +14,10 @@ from openpyxl import Workbook
 
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.cells import closest_value
-from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
-from connector.spreadsheet.row_reader import ColumnMeanings
+from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.targets import CellOptions
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
@@ -67,7 +67,12 @@ def read_file(
         check_rows(table.rows(), columns, target, landing or InMemoryLanding(), meanings=meanings)
     )
     questions = [each.code for each in (*table.questions, *meanings.questions)]
-    notices = (*table.notices, *meanings.inferred, *meanings.remarks(), *table.left_out.notices())
+    notices = (
+        *table.notices,
+        *meanings.inferred,
+        *describe_remarks(rows),
+        *table.left_out.notices(),
+    )
     return Read(rows, notices, questions)
 
 

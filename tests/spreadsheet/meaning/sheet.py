@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog.content import ContentTypeField
-from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
+from connector.spreadsheet.row_reader import CheckedRow
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.targets import PushTarget, push_target
 from connector.state.row import LandedRecord, Mode
@@ -168,6 +169,12 @@ def check_table(
 def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
     """Return row number, column and code of every problem."""
     return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
+
+
+def get_changes(found: CheckedRow) -> dict[str, tuple[Any, Any]]:
+    """Return old and new value of each field that a row changes."""
+    changes = () if found.task is None else replace(found.task, outcome="update").changes
+    return {name: (old, new) for name, old, new in changes}
 
 
 def list_mappings(columns: ColumnMap) -> dict[str, tuple[str, str]]:

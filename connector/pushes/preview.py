@@ -269,7 +269,7 @@ def preview(
         pulled_at=proven_at.isoformat() if proven_at else None,
         month=quota.month,
         limit_per_minute=quota.limit_per_minute,
-        notices=(*notices, *table.left_out.notices(), *describe_remarks(checked)),
+        notices=(*notices, *describe_remarks(checked)),
         questions=asked,
     )
 
@@ -342,7 +342,7 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
         )
-    if (second := table.left_out.second_table_row) is not None:
+    if (second := table.second_table_row) is not None:
         yield FileQuestion(
             "second_table",
             f"row {second} seems to be the first row of another table, which is not imported",

@@ -391,29 +391,25 @@ def _ods_number(value: float, unit: str, text: str | None) -> _Read:
 # without its year. A cell whose format shows anything else is refused.
 
 _FORMAT_TOKEN = re.compile(
-    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[([^\]]*)\]|[_*].|(General|.)',
+    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|(\[[^\]]*\])|[_*].|(General|.)',
     re.IGNORECASE | re.DOTALL,
 )
 _COLOR = re.compile(
-    r"(?:Color ?\d+|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow)?", re.IGNORECASE
+    r"\[(?:Color ?\d+|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow)?\]", re.IGNORECASE
 )
-_CLOCK = re.compile("h+|m+|s+", re.IGNORECASE)
 _DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
 _PLACES = re.compile(r"[-( ]*[#0?][#0?,  ]*(?:\.([#0?]*))?[-) ]*")
 _MASK = re.compile(r"(?=.*0.*0)[0 \-+()/]*")
 
 
 class _Section(NamedTuple):
-    """Section of a number format.
-
-    `codes` has no literal texts, which `literal` joins. A section with a condition is not
-    understood.
+    """Section of a number format: its codes without literal texts, the joined literals, and the
+    whole section. A condition stays in `codes`, so that no number fits them.
     """
 
     codes: str
     literal: str = ""
-    shows_sign: bool = False
-    is_understood: bool = True
+    whole: str = ""
 
 
 @lru_cache(maxsize=1_000)
@@ -421,17 +417,12 @@ def _sections(number_format: str) -> tuple[_Section, ...]:
     """Return the sections of a format: for positive numbers, negative ones, zero and text."""
     found = []
     for part in re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format):
-        codes, literal, is_understood = "", "", True
+        codes = literal = ""
         for quoted, escaped, sign, bracket, code in _FORMAT_TOKEN.findall(part):
-            if not _COLOR.fullmatch(bracket):
-                is_understood = _CLOCK.fullmatch(bracket) is not None
-                codes += bracket
             literal += quoted + escaped + sign
-            codes += code + (escaped if escaped in " -()/+" else "")
-        shows_sign = bool({*"-("} & {*part})
-        found.append(
-            _Section(codes.strip(), literal.strip(" -()/\u00a0"), shows_sign, is_understood)
-        )
+            codes += (escaped if escaped in " -()/+" else "") + code
+            codes += "" if _COLOR.fullmatch(bracket) else bracket
+        found.append(_Section(codes.strip(), literal.strip(" -()/\u00a0"), part))
     return tuple(found)
 
 
@@ -441,81 +432,68 @@ def apply_format(value: Any, number_format: str) -> _Read:
     A number that is shown rounded, a hidden value, and a date without its year keep their value and
     are marked.
     """
+    sections, flaw = _sections(number_format), ("", _format_flaw(value, number_format))
+    value = as_typed(value) if isinstance(value, float) else value
     match value:
         case timedelta():
             return format_duration(value.total_seconds()), None
         case date() | time():
-            return _apply_date_format(value, number_format)
+            return _apply_date_format(value, number_format) or flaw
         case str():
-            return _apply_text_format(value, number_format)
-        case float():
-            value = as_typed(value)
-    if isinstance(value, bool | str) or is_too_large(value):
+            if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
+                return PartlyVisibleCell(value, "", number_format), None
+            is_changed = any("@" in each.codes and each.literal for each in sections)
+            return flaw if is_changed else (value, None)
+    if isinstance(value, bool) or is_too_large(value):
         return value, None
-    return _apply_number_format(value, number_format)
-
-
-def _apply_text_format(text: str, number_format: str) -> _Read:
-    sections = _sections(number_format)
-    if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
-        return PartlyVisibleCell(text, "", number_format), None
-    is_changed = any("@" in each.codes and each.literal for each in sections)
-    return ("", _format_flaw(text, number_format)) if is_changed else (text, None)
-
-
-def _apply_number_format(number: float, number_format: str) -> _Read:
-    sections = [each for each in _sections(number_format)[:3] if "@" not in each.codes]
-    sections = sections or [_Section("General")]
-    index = 1 if number < 0 else 2 if number == 0 else 0
+    sections = tuple(each for each in sections[:3] if "@" not in each.codes)
+    sections = sections or (_Section("General"),)
+    index = 1 if value < 0 else 2 if value == 0 else 0
     section = sections[index if index < len(sections) else 0]
     if len(sections) > 1 and not section.codes and not section.literal:
-        return PartlyVisibleCell(number, "", number_format), None
-    if not section.is_understood or (number < 0 and len(sections) > 1 and not section.shows_sign):
-        return "", _format_flaw(number, number_format)
-    return _apply_section(number, section, number_format)
+        return PartlyVisibleCell(value, "", number_format), None
+    if value < 0 and len(sections) > 1 and not {*"-("} & {*section.whole}:
+        return flaw
+    shown = _apply_section(value, section, number_format)
+    return flaw if shown is None else (shown, None)
 
 
 def _format_flaw(value: Any, number_format: str) -> Flaw:
     return "unusual_format", f"{value}, shown by the format {number_format}"
 
 
-def _apply_section(number: float, section: _Section, number_format: str) -> _Read:
-    """Return the number as one section shows it."""
-    codes, unit = section.codes, section.literal
+def _apply_section(number: float, section: _Section, number_format: str) -> Cell | None:
+    """Return the number as one section shows it; None if it shows anything else."""
+    codes, unit, _ = section
     for sign in "£€$¥%":
         if sign in codes:
             codes, unit = codes.replace(sign, "").strip(), unit or sign
-    value = as_typed(round(number * 100.0, 10)) if unit == "%" else number
-    assert not isinstance(value, str)
     if not unit and _MASK.fullmatch(codes):
-        return _apply_mask(number, codes), None
+        is_masked = number >= 0 and number == int(number)
+        return _apply_mask(int(number), codes) if is_masked else number
     places = _PLACES.fullmatch(codes)
     is_plain = codes.lower() == "general" or (places and not codes.rstrip(")- ").endswith(","))
     if not is_plain or (unit != "%" and unit_of(unit) is None):
-        return "", _format_flaw(number, number_format)
-    shown = ""
-    if places is not None:
-        decimals = len(places[1] or "")
-        if abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):
-            shown = f"{value:.{decimals}f}{'%' if unit == '%' else ''}"
-    if not (unit or shown):
-        return number, None
-    return Amount(value, unit_of(unit) or unit, number_format, shown), None
+        return None
+    value, shown = as_typed(round(number * 100.0, 10)) if unit == "%" else number, ""
+    assert not isinstance(value, str)
+    decimals = len(places[1] or "") if places is not None else 0
+    if places is not None and abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):
+        shown = f"{value:.{decimals}f}{'%' if unit == '%' else ''}"
+    return Amount(value, unit_of(unit) or unit, number_format, shown) if unit or shown else number
 
 
-def _apply_mask(number: float, codes: str) -> Cell:
+def _apply_mask(number: int, codes: str) -> str:
     """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
-    if number < 0 or number != int(number):
-        return number
     count = codes.count("0")
-    digits = str(int(number)).rjust(count, "0")
+    digits = str(number).rjust(count, "0")
     places = iter(digits[len(digits) - count :])
     masked = "".join(next(places) if each == "0" else each for each in codes)
     return digits[: len(digits) - count] + masked
 
 
-def _apply_date_format(cell: date | time, number_format: str) -> _Read:
-    """Return the date or time that the format shows; a flaw if it is only a part of a date."""
+def _apply_date_format(cell: date | time, number_format: str) -> _Read | None:
+    """Return the date or time that the format shows; None if it is only a part of a date."""
     found = [each.lower() for each in _DATE_PART.findall(_sections(number_format)[0].codes)]
     has_time = any(each[0] in "hs" for each in found)
     days, years = {"d", "dd"} & {*found}, any(each[0] == "y" for each in found)
@@ -528,7 +506,7 @@ def _apply_date_format(cell: date | time, number_format: str) -> _Read:
         return cell.time() if isinstance(cell, datetime) else time(), None
     if days and months > 0 and not has_time:
         return PartlyVisibleCell(cell, number_format, number_format), None
-    return "", _format_flaw(cell, number_format)
+    return None
 
 
 def format_duration(total: float) -> str:

@@ -28,9 +28,6 @@ from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 
-REMEMBERED_MAX = 100
-"""Maximum number of rows with problems that are stored individually."""
-
 _EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
 _ANSWERS_MAX = 20
 GroupKey = tuple[str, str | None]
@@ -114,7 +111,6 @@ class Summary:
         codes: Number of problems by code.
         rows_with_problems: Number of rows with problems.
         rows_with_warnings: Number of rows that are sent with warnings.
-        first_problem_rows: First rows with problems.
         problems: Groups of problems, by code and column.
         warnings: Groups of warnings, by code and column.
     """
@@ -123,7 +119,6 @@ class Summary:
     codes: Counter[str] = field(default_factory=Counter)
     rows_with_problems: int = 0
     rows_with_warnings: int = 0
-    first_problem_rows: list[Row] = field(default_factory=list)
     problems: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
     warnings: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
 
@@ -151,8 +146,6 @@ class Summary:
             self.rows_with_problems += 1
             self.codes.update(problem.code for problem in result.problems)
             _add_to_groups(self.problems, result.number, result.problems)
-            if len(self.first_problem_rows) < REMEMBERED_MAX:
-                self.first_problem_rows.append(result)
 
 
 def _add_to_groups(

@@ -67,12 +67,7 @@ def read_file(
         check_rows(table.rows(), columns, target, landing or InMemoryLanding(), meanings=meanings)
     )
     questions = [each.code for each in (*table.questions, *meanings.questions)]
-    notices = (
-        *table.notices,
-        *meanings.inferred,
-        *describe_remarks(rows),
-        *table.left_out.notices(),
-    )
+    notices = (*table.notices, *meanings.inferred, *describe_remarks(rows))
     return Read(rows, notices, questions)
 
 

@@ -432,34 +432,41 @@ def apply_format(value: Any, number_format: str) -> _Read:
     A number that is shown rounded, a hidden value, and a date without its year keep their value and
     are marked.
     """
-    sections, flaw = _sections(number_format), ("", _format_flaw(value, number_format))
     value = as_typed(value) if isinstance(value, float) else value
+    flaw: _Read = "", ("unusual_format", f"{value}, shown by the format {number_format}")
     match value:
         case timedelta():
             return format_duration(value.total_seconds()), None
         case date() | time():
             return _apply_date_format(value, number_format) or flaw
         case str():
-            if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
-                return PartlyVisibleCell(value, "", number_format), None
-            is_changed = any("@" in each.codes and each.literal for each in sections)
-            return flaw if is_changed else (value, None)
-    if isinstance(value, bool) or is_too_large(value):
-        return value, None
-    sections = tuple(each for each in sections[:3] if "@" not in each.codes)
-    sections = sections or (_Section("General"),)
-    index = 1 if value < 0 else 2 if value == 0 else 0
-    section = sections[index if index < len(sections) else 0]
-    if len(sections) > 1 and not section.codes and not section.literal:
-        return PartlyVisibleCell(value, "", number_format), None
-    if value < 0 and len(sections) > 1 and not {*"-("} & {*section.whole}:
-        return flaw
-    shown = _apply_section(value, section, number_format)
+            shown: Cell | None = _apply_text_format(value, number_format)
+        case bool():
+            shown = value
+        case _:
+            shown = value if is_too_large(value) else _apply_number_format(value, number_format)
     return flaw if shown is None else (shown, None)
 
 
-def _format_flaw(value: Any, number_format: str) -> Flaw:
-    return "unusual_format", f"{value}, shown by the format {number_format}"
+def _apply_text_format(text: str, number_format: str) -> Cell | None:
+    """Return the text as its format shows it; None if the format adds something to it."""
+    sections = _sections(number_format)
+    if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
+        return PartlyVisibleCell(text, "", number_format)
+    return None if any("@" in each.codes and each.literal for each in sections) else text
+
+
+def _apply_number_format(number: float, number_format: str) -> Cell | None:
+    """Return the number as its format shows it; None if the format shows anything else."""
+    sections = [each for each in _sections(number_format)[:3] if "@" not in each.codes]
+    sections = sections or [_Section("General")]
+    index = 1 if number < 0 else 2 if number == 0 else 0
+    section = sections[index if index < len(sections) else 0]
+    if len(sections) > 1 and not section.codes and not section.literal:
+        return PartlyVisibleCell(number, "", number_format)
+    if len(sections) > 1 and number < 0 and not {*"-("} & {*section.whole}:
+        return None
+    return _apply_section(number, section, number_format)
 
 
 def _apply_section(number: float, section: _Section, number_format: str) -> Cell | None:

@@ -17,23 +17,7 @@ from connector.catalog.field import OPTIONAL, Field, FieldInput, Format, Kind
 from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
-from connector.state.row import LandedRecord, Mode
-
-
-class KnownId(Protocol):
-    """Id of a user or a lead status, which the API does not list. Its text is for the user."""
-
-    @property
-    def id(self) -> str:
-        """Id of the user or lead status."""
-
-    @property
-    def name(self) -> str:
-        """Name that the agency gave it, or empty."""
-
-    @property
-    def records(self) -> int:
-        """Number of loaded records that have the id."""
+from connector.state.row import KnownId, LandedRecord, Mode
 
 
 class Lookups(Protocol):

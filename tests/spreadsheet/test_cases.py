@@ -20,9 +20,10 @@ from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.targets import CellOptions
+from connector.state.row import KnownId
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
 from tests.spreadsheet.files.made import make_text_row, write_workbook_file
-from tests.spreadsheet.meaning.sheet import InMemoryLanding, NamedId, make_landing, make_target
+from tests.spreadsheet.meaning.sheet import InMemoryLanding, make_landing, make_target
 
 HEAD = ("First name", "Last name", "Email", "Employment type")
 ANN = ("Ann", "Lee", "ann@people.example", "permanent")
@@ -277,7 +278,7 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
 
 
 def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
-    landing = InMemoryLanding(known={"assigned_to": [NamedId("u1", "Kelly"), NamedId("u2")]})
+    landing = InMemoryLanding(known={"assigned_to": [KnownId("u1", "Kelly"), KnownId("u2")]})
     read = read_column(tmp_path, "Consultant", "kelly", "JS", "u2", "", landing=landing)
     assert ("u1", "u2") == (read.values(0)["assigned_to"], read.values(2)["assigned_to"])
     (problem,) = read.rows[1].problems
@@ -286,7 +287,7 @@ def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
 
 
 def test_a_lead_of_a_fair_gets_a_status_for_all_rows(tmp_path: Path) -> None:
-    landing = InMemoryLanding(known={"lead_status_id": [NamedId("s1", "New")]})
+    landing = InMemoryLanding(known={"lead_status_id": [KnownId("s1", "New")]})
     rows = [
         ("Name", "Company", "Position", "Email"),
         ("Sarah St. John", "Wren", "HR", "s@x.example"),

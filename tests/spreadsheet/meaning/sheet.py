@@ -16,7 +16,7 @@ from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.row_reader import CheckedRow
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.targets import PushTarget, push_target
-from connector.state.row import LandedRecord, Mode
+from connector.state.row import KnownId, LandedRecord, Mode
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,6 @@ def parse_csv(content: bytes, delimiter: str) -> ValuesTable:
     return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
-@dataclass(frozen=True)
-class NamedId:
-    """A user or a lead status."""
-
-    id: str
-    name: str = ""
-    records: int = 0
-
-    def __str__(self) -> str:
-        return self.name or self.id
-
-
 @dataclass
 class InMemoryLanding:
     """Loaded records by resource, and the fields of the content type `posts`.
@@ -69,7 +57,7 @@ class InMemoryLanding:
     records: Mapping[str, Sequence[LandedRecord]] = field(default_factory=dict)
     fields: Sequence[ContentTypeField] | None = None
     queries: int = 0
-    known: Mapping[str, Sequence[NamedId]] = field(default_factory=dict)
+    known: Mapping[str, Sequence[KnownId]] = field(default_factory=dict)
 
     def find_ids(
         self,
@@ -106,7 +94,7 @@ class InMemoryLanding:
             if all(record.get(name) for name in fields)
         ]
 
-    def known_ids(self, field: str) -> Sequence[NamedId]:
+    def known_ids(self, field: str) -> Sequence[KnownId]:
         """Return the users or lead statuses."""
         return self.known.get(field, ())
 

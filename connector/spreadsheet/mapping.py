@@ -18,7 +18,7 @@ from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.headings import heading_words, normalized_heading
-from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.mapping_file import SavedMap, toml_key
 from connector.spreadsheet.problems import CellError, ValueWithNotes
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, PushTarget, TargetColumn
 from connector.spreadsheet.words import SUGGESTED, WHOLE_NAMES, is_typing_error
@@ -168,18 +168,18 @@ def map_headings(
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
-    """Return the map for a mapping file; columns without a field become remarks."""
+    """Return the map for a mapping file; columns without a field become comments."""
+    comments = []
+    for each in columns.unmapped:
+        likely = "; ".join(f"{name}: {why}" for name, why in each.suggestions)
+        comments.append(f'{toml_key(each.heading)} = ""  # no field yet ({likely or each.reason})')
+    comments += [f"missing: {each}, add a column or a constant for it" for each in columns.missing]
     return SavedMap(
         columns.resource,
         {each.heading: (each.target.name, each.options) for each in columns.columns},
         {column.name: text for column, text, _ in columns.constants},
         columns.ignored,
-        remarks={
-            each.heading: "; ".join(f"{name}: {why}" for name, why in each.suggestions)
-            or each.reason
-            for each in columns.unmapped
-        },
-        missing=columns.missing,
+        comments=tuple(comments),
     )
 
 

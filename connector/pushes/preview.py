@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,7 +19,6 @@ from connector.errors import Misused, count_noun
 from connector.pushes.mappings import load_remembered
 from connector.settings import Settings
 from connector.spreadsheet.check import check_rows
-from connector.spreadsheet.headings import column_letter
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_region
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
@@ -335,7 +334,7 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             "Add a row of headings, or give the number of their row with --header-row. To use the "
             "row as headings, add --accept-warnings.",
         )
-    if covered := [each for each in table.merged_ranges if _covers_rows(each, table, filling)]:
+    if covered := [r for r, heading in table.merged_ranges.items() if heading in filling]:
         yield FileQuestion(
             "merged_cells",
             f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
@@ -384,16 +383,6 @@ def unanswered_values(summary: Summary) -> dict[str, tuple[list[str], str]]:
 
 
 _IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch
-_RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
-
-
-def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
-    """Return True if a merged range covers several rows of a column that fills a field."""
-    if (found := _RANGE(merged)) is None:
-        return False
-    named = {column_letter(n): each for n, each in enumerate(table.headings)}
-    is_below = table.heading_rows.first_row < int(found[2]) < int(found[4])
-    return is_below and named.get(found[1]) in filling
 
 
 def ask_about_lost_columns(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:

@@ -230,7 +230,7 @@ def _read_xlsx(source: Any) -> Sheet:
     return sheet
 
 
-_FLAWS: Mapping[str, Literal["error", "not_calculated"]] = {"e": "error", "f": "not_calculated"}
+_FLAWS: Mapping[str, str] = {"e": "spreadsheet_error", "f": "formula_without_value"}
 
 # -- xls -------------------------------------------------------------------------------------------
 
@@ -251,14 +251,14 @@ def _read_xls(book: Any, source: Any) -> Sheet:
             case xlrd.XL_CELL_EMPTY | xlrd.XL_CELL_BLANK:
                 return "", None
             case xlrd.XL_CELL_ERROR:
-                return "", ("error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
+                return "", ("spreadsheet_error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
             case xlrd.XL_CELL_BOOLEAN:
                 return bool(cell.value), None
             case xlrd.XL_CELL_DATE:
                 try:
                     return apply_format(_xls_date(cell.value, form, book.datemode), form)
                 except (xlrd.xldate.XLDateError, ValueError, OverflowError):
-                    return "", ("unreadable", f"{cell.value:.15g}")
+                    return "", ("unreadable_cell", f"{cell.value:.15g}")
         return apply_format(cell.value, form)
 
     for index in range(source.nrows):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 from connector.state.row import Problem
 
@@ -59,8 +59,8 @@ Cell = str | int | float | bool | date | datetime | time | Amount | PartlyVisibl
 a date, as typed or as shown. An empty cell is the empty string.
 """
 
-Flaw = tuple[Literal["error", "not_calculated", "unreadable", "unusual_format"], str]
-"""Reason why a cell has no value, and its content: an error, a formula, or a stored number."""
+Flaw = tuple[str, str]
+"""Code of the problem why a cell has no value, and its content: an error, a formula or a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     if index >= len(row.cells) - row.missing_cells:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))
-    if kind == "not_calculated":
+    if kind == "formula_without_value":
         return NOT_CALCULATED + formula
     return EMPTY if index >= width and row.cells[index] == "" else None
 

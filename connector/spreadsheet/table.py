@@ -44,12 +44,6 @@ BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 
 _BYTES_MAX = 256 * 1024 * 1024
 _HEADINGS_SHOWN = 6
-_FLAW_CODES = {
-    "error": "spreadsheet_error",
-    "not_calculated": "formula_without_value",
-    "unreadable": "unreadable_cell",
-    "unusual_format": "unusual_format",
-}
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -61,7 +55,8 @@ class Spreadsheet:
         headings: Headings of the input. A report (`is_report`) has the headings of its table.
         digest: SHA-256 of the file, in hexadecimal digits.
         sheet: Name of a workbook's sheet.
-        merged_ranges: Ranges of merged cells over several rows, whose value each row has.
+        merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
+            the heading of their first column.
         hidden_headings: Headings of hidden columns.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
@@ -76,7 +71,7 @@ class Spreadsheet:
     is_report: bool
     all_rows: Sequence[SheetRow] = field(repr=False)
     sheet: str | None = None
-    merged_ranges: tuple[str, ...] = ()
+    merged_ranges: Mapping[str, str] = field(default_factory=dict)
     hidden_headings: tuple[str, ...] = ()
     encoding: str | None = None
     delimiter: str | None = None
@@ -231,7 +226,7 @@ def _build_table(
         has_report_headings(found.headings),
     )
     count = len(headings) + len(REPORT_HEADINGS) * is_report
-    merged = _fill_merged_cells(sheet, found.first_row)
+    merged = dict(_fill_merged_cells(sheet, headings))
     rows = [
         _build_row(sheet, index, headings, count, max(end, count))
         for index in range(found.first_row, len(sheet.rows))
@@ -254,7 +249,7 @@ def _build_table(
         digest=hashlib.sha256(content).hexdigest(),
         is_report=is_report,
         all_rows=rows,
-        merged_ranges=tuple(merged),
+        merged_ranges=merged,
         hidden_headings=tuple(h for i, h in enumerate(headings) if i in sheet.hidden_columns),
         heading_rows=found,
         sheet=sheet.name,
@@ -282,23 +277,21 @@ def _filled_width(cells: Sequence[Cell]) -> int:
     return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
 
 
-def _fill_merged_cells(sheet: Sheet, first_row: int) -> list[str]:
+def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Give each row below the headings the value of cells that are merged over several rows.
 
-    Returns the ranges that were filled.
+    Yields the ranges that were filled, with their headings.
     """
-    filled = []
     for first, last, left, right in sheet.merged_ranges:
-        if not first_row <= first < last < len(sheet.rows) + 1 or left >= len(sheet.rows[first]):
-            continue
-        value = sheet.rows[first][left]
+        is_below = sheet.headings.first_row <= first < last <= len(sheet.rows)
+        value = sheet.rows[first][left] if is_below and left < len(sheet.rows[first]) else ""
         if value == "":
             continue
         for cells in sheet.rows[first + 1 : last + 1]:
             cells.extend([""] * (left + 1 - len(cells)))
             cells[left] = value
-        filled.append(f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}")
-    return filled
+        place = f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}"
+        yield place, headings[left] if left < len(headings) else ""
 
 
 def _mark_split_rows(rows: list[SheetRow]) -> None:
@@ -346,8 +339,8 @@ def _build_row(
     missing = max(0, own - width)
     own_cells.extend([""] * missing)
     problems = [
-        problem_of(_FLAW_CODES[kind], None, headings[index] if index < own else None, received=text)
-        for index, (kind, text) in sorted(kinds.items())
+        problem_of(code, None, headings[index] if index < own else None, received=text)
+        for index, (code, text) in sorted(kinds.items())
     ]
     if damage is not None:
         code, first, last = damage
@@ -380,7 +373,7 @@ def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -
             cells[index] = ""
         elif cell.startswith(NOT_CALCULATED):
             cells[index] = cell.removeprefix(NOT_CALCULATED)
-            flaws[index] = ("not_calculated", cell.removeprefix(NOT_CALCULATED))
+            flaws[index] = ("formula_without_value", cell.removeprefix(NOT_CALCULATED))
         else:
             cells[index] = unescape_cell(cell)
     return cells

@@ -109,7 +109,7 @@ def _own_cell(
     shown = placeholder(row, index, width)
     if shown is not None:
         return _cell(sheet, shown, color)
-    if row.flaws.get(index, ("",))[0] == "error":
+    if row.flaws.get(index, ("",))[0] == "spreadsheet_error":
         return _cell(sheet, row.flaws[index][1], color, data_type="e")
     value: Any = row.cells[index]
     number_format = _DATE_FORMATS.get(type(value))

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same_value, normalize_text
+from connector.catalog.field_comparison import is_same_value, normalize_text, values_by_key
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import Cell, text_of
@@ -347,16 +347,13 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
     """Return the loaded value under the column's key, and True if it is known."""
     record = landed.record
     if column.is_content:
-        content = record.get(CONTENT_PREFIX.removesuffix("."))
-        # Some serialisers write an empty map as an empty array.
-        content_fields = content if isinstance(content, Mapping) else {}
-        return content_fields.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
+        content = values_by_key(record.get(CONTENT_PREFIX.removesuffix(".")))
+        return content.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
     # A detail may omit fields without a value.
     return record.get(column.key), landed.is_whole or column.key in record
 
 
 def _is_equal(column: TargetColumn, current: Any, wanted: Any) -> bool:
-    """Return True if both values are empty, or equal apart from the API's own formatting."""
     if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
     return is_same_value(column.field, wanted, current)

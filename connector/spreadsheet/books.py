@@ -38,18 +38,18 @@ ROWS_MAX = 50_000
 _COLUMNS_MAX = 1_000
 _UNPACKED_BYTES_MAX = 256 * 1024 * 1024
 _PROLOG_BYTES = 4_096
-_Read = tuple[Cell, Flaw | None]
+_Read = Cell | Flaw
 
 
-def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, Cell, Flaw | None]]) -> None:
+def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, _Read]]) -> None:
     """Add the filled cells of a row to the sheet, each with its column.
 
     Raises `SpreadsheetError` if a cell occurs twice, or for a table that is too large.
     """
     row: list[Cell] = []
-    for column, value, flaw in cells:
-        if flaw is not None:
-            sheet.flaws.setdefault(index, {})[column] = flaw
+    for column, value in cells:
+        if isinstance(value, Flaw):
+            sheet.flaws.setdefault(index, {})[column] = value
         elif value == "":
             continue
         if column < len(row) or index < len(sheet.rows):
@@ -62,7 +62,7 @@ def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, Cell, Flaw | N
                 code="unsafe_workbook",
             )
         row += [""] * (column - len(row))
-        row.append(flaw[1] if flaw is not None else value)
+        row.append(value.content if isinstance(value, Flaw) else value)
     if row:
         if index > ROWS_MAX:
             raise too_many_rows_error(f"sheet {sheet.name!r}")
@@ -196,16 +196,16 @@ def _read_xlsx(source: Any) -> Sheet:
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
     )
 
-    def read(cell: dict[str, Any]) -> tuple[int, Cell, Flaw | None]:
-        column, value, kind = cell["column"] - 1, cell["value"], cell["data_type"]
+    def read(cell: dict[str, Any]) -> tuple[int, _Read]:
+        value, kind = cell["value"], cell["data_type"]
         if value is None:
-            return column, "", None
-        if kind in _FLAWS:
-            return column, "", (_FLAWS[kind], str(value))
-        if not cell["style_id"] and type(value) in (str, int):
-            # True for nearly every cell.
-            return column, value, None
-        return column, *apply_format(value, form_of(cell["style_id"]))
+            value = ""
+        elif kind in _FLAWS:
+            value = Flaw(_FLAWS[kind], str(value))
+        elif cell["style_id"] or type(value) not in (str, int):
+            # False for nearly every cell.
+            value = apply_format(value, form_of(cell["style_id"]))
+        return cell["column"] - 1, value
 
     with source._get_source() as xml:
         parser = _XlsxParser(
@@ -249,20 +249,20 @@ def _read_xls(book: Any, source: Any) -> Sheet:
         form = str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
         match cell.ctype:
             case xlrd.XL_CELL_EMPTY | xlrd.XL_CELL_BLANK:
-                return "", None
+                return ""
             case xlrd.XL_CELL_ERROR:
-                return "", ("spreadsheet_error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
+                return Flaw("spreadsheet_error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
             case xlrd.XL_CELL_BOOLEAN:
-                return bool(cell.value), None
+                return bool(cell.value)
             case xlrd.XL_CELL_DATE:
                 try:
                     return apply_format(_xls_date(cell.value, form, book.datemode), form)
                 except (xlrd.xldate.XLDateError, ValueError, OverflowError):
-                    return "", ("unreadable_cell", f"{cell.value:.15g}")
+                    return Flaw("unreadable_cell", f"{cell.value:.15g}")
         return apply_format(cell.value, form)
 
     for index in range(source.nrows):
-        _add_row(sheet, index, [(n, *read(cell)) for n, cell in enumerate(source.row(index))])
+        _add_row(sheet, index, ((n, read(cell)) for n, cell in enumerate(source.row(index))))
     sheet.hidden_rows = {n for n, each in source.rowinfo_map.items() if each.hidden}
     sheet.hidden_columns = {n for n, each in source.colinfo_map.items() if each.hidden}
     sheet.merged_ranges = [(r, s - 1, c, d - 1) for r, s, c, d in source.merged_cells]
@@ -302,12 +302,12 @@ def _read_ods(table: ElementTree.Element) -> Sheet:
             sheet.hidden_columns |= {*range(column, column + min(times, _COLUMNS_MAX))}
         column += times
     for row in table.iter(f"{_TABLE}table-row"):
-        cells: list[tuple[int, Cell, Flaw | None]] = []
+        cells: list[tuple[int, _Read]] = []
         column = 0
         for cell in row:
             times, value = _repeat_count(cell, "columns"), _ods_value(cell)
-            last = min(column + times, _COLUMNS_MAX + 1) if value != ("", None) else column
-            cells += [(place, *value) for place in range(column, last)]
+            last = min(column + times, _COLUMNS_MAX + 1) if value != "" else column
+            cells += [(place, value) for place in range(column, last)]
             column += times
             span = int(cell.get(f"{_TABLE}number-rows-spanned", "1"))
             if span > 1:
@@ -333,7 +333,7 @@ def _ods_value(cell: ElementTree.Element) -> _Read:
     day = cell.get(f"{_OFFICE}date-value", "")
     try:
         if kind == "boolean":
-            return cell.get(f"{_OFFICE}boolean-value") == "true", None
+            return cell.get(f"{_OFFICE}boolean-value") == "true"
         if kind == "date" and day:
             return _ods_date(datetime.fromisoformat(day), text)
         if kind in ("float", "percentage", "currency") and number:
@@ -341,7 +341,7 @@ def _ods_value(cell: ElementTree.Element) -> _Read:
             return _ods_number(float(number), unit, text if lines else None)
     except ValueError:
         pass
-    return text, None
+    return text
 
 
 def _ods_text(line: ElementTree.Element) -> str:
@@ -360,30 +360,30 @@ def _ods_date(moment: datetime, text: str) -> _Read:
     figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
     has_year = {moment.year, moment.year % 100} & figures and len(figures) > 1
     if text and not (has_year and moment.day in figures):
-        return "", ("unusual_format", f"{day}, shown as {text}")
-    return day, None
+        return Flaw("unusual_format", f"{day}, shown as {text}")
+    return day
 
 
 def _ods_number(value: float, unit: str, text: str | None) -> _Read:
     """Return a number with its unit, or a flaw if the cell shows no number."""
     if is_too_large(value):
-        return as_typed(value), None
+        return as_typed(value)
     figure = as_typed(round(value * 100, 10) if unit == "%" else value)
     assert not isinstance(figure, str)
     if text == "":
-        return PartlyVisibleCell(value, "", ";;;"), None
+        return PartlyVisibleCell(value, "", ";;;")
     meanings = number_meanings(text or "")
     if text and meanings is None:
-        return "", ("unusual_format", f"{value:g}, shown as {text}")
+        return Flaw("unusual_format", f"{value:g}, shown as {text}")
     if text and text.startswith("0") and text.isdecimal() and int(text) == figure:
-        return text, None
+        return text
     is_exact = meanings is None or any(
         abs(each - value) < 1e-9 or each == figure for each in meanings.values.values()
     )
     if is_exact and not unit:
-        return figure, None
+        return figure
     form = "0.00%" if unit == "%" else "0.00"
-    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text or ""), None
+    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text or "")
 
 
 # -- Number formats --------------------------------------------------------------------------------
@@ -432,20 +432,25 @@ def apply_format(value: Any, number_format: str) -> _Read:
     A number that is shown rounded, a hidden value, and a date without its year keep their value and
     are marked.
     """
-    value = as_typed(value) if isinstance(value, float) else value
-    flaw: _Read = "", ("unusual_format", f"{value}, shown by the format {number_format}")
+    if isinstance(value, float) and isinstance(value := as_typed(value), str):
+        return value
+    shown: Cell | None
     match value:
         case timedelta():
-            return format_duration(value.total_seconds()), None
+            shown = format_duration(value.total_seconds())
         case date() | time():
-            return _apply_date_format(value, number_format) or flaw
+            shown = _apply_date_format(value, number_format)
         case str():
-            shown: Cell | None = _apply_text_format(value, number_format)
+            shown = _apply_text_format(value, number_format)
         case bool():
             shown = value
         case _:
             shown = value if is_too_large(value) else _apply_number_format(value, number_format)
-    return flaw if shown is None else (shown, None)
+    if shown is not None:
+        return shown
+    is_day = isinstance(value, datetime) and value.time() == time()
+    stored = value.date() if is_day else value
+    return Flaw("unusual_format", f"{stored}, shown by the format {number_format}")
 
 
 def _apply_text_format(text: str, number_format: str) -> Cell | None:
@@ -499,7 +504,7 @@ def _apply_mask(number: int, codes: str) -> str:
     return digits[: len(digits) - count] + masked
 
 
-def _apply_date_format(cell: date | time, number_format: str) -> _Read | None:
+def _apply_date_format(cell: date | time, number_format: str) -> Cell | None:
     """Return the date or time that the format shows; None if it is only a part of a date."""
     found = [each.lower() for each in _DATE_PART.findall(_sections(number_format)[0].codes)]
     has_time = any(each[0] in "hs" for each in found)
@@ -508,11 +513,11 @@ def _apply_date_format(cell: date | time, number_format: str) -> _Read | None:
     if isinstance(cell, datetime) and not has_time and cell.time() == time():
         cell = cell.date()
     if isinstance(cell, time) or not found or (days and years and months >= 0):
-        return cell, None
+        return cell
     if has_time and not days and not years:
-        return cell.time() if isinstance(cell, datetime) else time(), None
+        return cell.time() if isinstance(cell, datetime) else time()
     if days and months > 0 and not has_time:
-        return PartlyVisibleCell(cell, number_format, number_format), None
+        return PartlyVisibleCell(cell, number_format, number_format)
     return None
 
 

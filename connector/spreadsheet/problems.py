@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from connector.state.row import Problem
 
@@ -59,8 +59,12 @@ Cell = str | int | float | bool | date | datetime | time | Amount | PartlyVisibl
 a date, as typed or as shown. An empty cell is the empty string.
 """
 
-Flaw = tuple[str, str]
-"""Code of the problem why a cell has no value, and its content: an error, a formula or a number."""
+
+class Flaw(NamedTuple):
+    """Problem code of a cell without a value, and its content: an error, a formula, a number."""
+
+    code: str
+    content: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,7 +373,7 @@ def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -
             cells[index] = ""
         elif cell.startswith(NOT_CALCULATED):
             cells[index] = cell.removeprefix(NOT_CALCULATED)
-            flaws[index] = ("formula_without_value", cell.removeprefix(NOT_CALCULATED))
+            flaws[index] = Flaw("formula_without_value", cell.removeprefix(NOT_CALCULATED))
         else:
             cells[index] = unescape_cell(cell)
     return cells

@@ -44,7 +44,6 @@ from connector.state.row import LandedRecord, Operation, Outcome, Problem, Row
 # chooses.
 
 _DATES, _NUMBERS = (Kind.DATE, Kind.DATETIME), (Kind.NUMBER, Kind.INTEGER)
-_UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 _WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
 _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
 _MONTHS = 12
@@ -176,16 +175,16 @@ class ColumnMeanings:
     def _find_proofs(self, column: MappedColumn) -> _Proofs:
         found = _Proofs(column.target.field.kind in _DATES)
         decimal = words.decimal_of_region(column.options.region)
-        for text in self._cells(column):
-            meanings = (
-                _values_by_reading(text, is_date=found.is_date) if isinstance(text, str) else {}
-            )
-            if len({*meanings.values()}) > 1:
-                found.example = found.example or str(text)
-                if not found.is_date and meanings[decimal] != max(meanings.values(), key=abs):
-                    found.fraction = found.fraction or str(text)
-            elif len(meanings) == 1:
-                found.proofs.setdefault(next(iter(meanings)), str(text))
+        answered = {text.strip().casefold() for text in column.options.values}
+        for text in (cell for cell in self._cells(column) if isinstance(cell, str)):
+            meanings = _values_by_reading(text, is_date=found.is_date)
+            if len(meanings) == 1:
+                found.proofs.setdefault(next(iter(meanings)), text)
+            if len({*meanings.values()}) < 2 or text.casefold() in answered:
+                continue
+            found.example = found.example or text
+            if not found.is_date and meanings[decimal] != max(meanings.values(), key=abs):
+                found.fraction = found.fraction or text
         return found
 
     def _infer_column(
@@ -343,10 +342,12 @@ class RowReader:
     def __init__(
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
-        self._target, self._map = target, columns
-        self._meanings, self._unsettled = meanings, meanings
-        self._prepare_readers(columns.columns)
+        self._target, self._map, self._meanings = target, columns, meanings
         keys = columns.targets.keys()
+        self._columns = [
+            (each.index, each.target.key, _cached_cell_reader(each, target), each)
+            for each in (columns.columns if meanings is None else meanings.infer_columns())
+        ]
         self._by_key = {each.target.key: each for each in columns.columns}
         self._currency_fields = _currency_by_amount(target)
         self._column_currencies = {
@@ -361,12 +362,6 @@ class RowReader:
             each.options.day_hours == "all-day" for each in columns.columns
         )
         self._zip = next((key for key in keys if key in ("postal_code", "postcode")), None)
-
-    def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
-        self._columns = [
-            (each.index, each.target.key, _cached_cell_reader(each, self._target), each)
-            for each in columns
-        ]
 
     def read(self, row: SheetRow) -> CheckedRow:
         """Return the row's values and problems.
@@ -389,11 +384,6 @@ class RowReader:
             try:
                 value = read(cells[index])
             except CellError as error:
-                if error.code in _UNSETTLED and self._unsettled is not None:
-                    # The readings of all columns are inferred from the whole file.
-                    settled, self._unsettled = self._unsettled.infer_columns(), None
-                    self._prepare_readers(settled)
-                    return self.read(row)
                 if error.code == "time_missing" and self._meanings is not None:
                     self._meanings.ask_for_hours(column, cells[index])
                 checked.fail(key, received=cells[index], **error.details)

@@ -130,11 +130,6 @@ class HeadingRows:
         return self.index + self.depth
 
     @property
-    def is_first(self) -> bool:
-        """Return True if the headings are only the first row of the file."""
-        return self.first_row == 1
-
-    @property
     def filled(self) -> list[str]:
         """Headings that are not blank."""
         return [each for each in self.headings if each.strip()]

@@ -234,7 +234,7 @@ def _build_table(
     if is_text:
         _mark_split_rows(rows)
     notices, second_table = [*decoded.notices], None
-    if not found.is_first:
+    if found.first_row > 1:
         read = f"row {found.index + 1}"
         if found.depth > 1:
             read = f"rows {found.index + 1} and {found.first_row}, combined"

@@ -307,11 +307,6 @@ to a long text, or keep it. A new record always gets the value of the column.
 """
 
 
-def default_policy(column: TargetColumn) -> ColumnPolicy:
-    """Return the policy that is proposed to a user: a long text is not overwritten."""
-    return "fill" if column.field.is_long_text else "overwrite"
-
-
 @dataclass(frozen=True, slots=True)
 class CellOptions:
     """Format of a column's cells, as the user declared it.

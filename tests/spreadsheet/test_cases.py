@@ -277,6 +277,14 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
     assert "Did you mean zenith holdings plc?" in str(client.fix)
 
 
+def test_a_cell_that_the_user_answered_asks_no_question(tmp_path: Path) -> None:
+    asked = read_column(tmp_path, "Expected salary", "45,000", region="FR")
+    assert (["reading"], "invalid") == (asked.questions, asked.rows[0].outcome)
+    answers = {"45,000": "45000"}
+    answered = read_column(tmp_path, "Expected salary", "45,000", region="FR", values=answers)
+    assert ([], 45_000) == (answered.questions, answered.values()["expected_salary"])
+
+
 def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
     landing = InMemoryLanding(known={"assigned_to": [KnownId("u1", "Kelly"), KnownId("u2")]})
     read = read_column(tmp_path, "Consultant", "kelly", "JS", "u2", "", landing=landing)

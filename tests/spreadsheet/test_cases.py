@@ -23,7 +23,13 @@ from connector.spreadsheet.targets import CellOptions
 from connector.state.row import KnownId
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
 from tests.spreadsheet.files.made import make_text_row, write_workbook_file
-from tests.spreadsheet.meaning.sheet import InMemoryLanding, make_landing, make_target
+from tests.spreadsheet.meaning.sheet import (
+    CANDIDATE,
+    InMemoryLanding,
+    make_landing,
+    make_table,
+    make_target,
+)
 
 HEAD = ("First name", "Last name", "Email", "Employment type")
 ANN = ("Ann", "Lee", "ann@people.example", "permanent")
@@ -277,12 +283,17 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
     assert "Did you mean zenith holdings plc?" in str(client.fix)
 
 
-def test_a_cell_that_the_user_answered_asks_no_question(tmp_path: Path) -> None:
-    asked = read_column(tmp_path, "Expected salary", "45,000", region="FR")
-    assert (["reading"], "invalid") == (asked.questions, asked.rows[0].outcome)
-    answers = {"45,000": "45000"}
-    answered = read_column(tmp_path, "Expected salary", "45,000", region="FR", values=answers)
-    assert ([], 45_000) == (answered.questions, answered.values()["expected_salary"])
+@pytest.mark.parametrize("values", [{}, {"45,000": "45000"}])
+def test_a_cell_that_the_user_answered_asks_no_question(values: dict[str, str]) -> None:
+    options = CellOptions(region="FR", values=values)
+    saved = SavedMap("candidates", {"Salary": ("expected_salary", options)})
+    table, target = make_table({**CANDIDATE, "Salary": "45,000"}), make_target()
+    columns = map_headings(table.headings, target, saved=saved)
+    meanings = ColumnMeanings(table.rows, columns.columns)
+    (row,) = check_rows(table.rows(), columns, target, InMemoryLanding(), meanings=meanings)
+
+    assert (not values) == bool(meanings.questions) == (row.outcome == "invalid")
+    assert not values or (row.task is not None and row.task.fields["expected_salary"] == 45_000)
 
 
 def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:

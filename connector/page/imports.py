@@ -43,7 +43,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.targets import CellOptions, PushTarget, comparison_text, default_policy
+from connector.spreadsheet.targets import CellOptions, ColumnPolicy, PushTarget, comparison_text
 from connector.state.database import Database
 from connector.state.journal import Journal
 from connector.state.lock import Holder
@@ -464,7 +464,8 @@ class Imports:
         if new.mode not in ("update", "upsert"):
             return
         for each in self.columns(new, opened).columns:
-            policy = default_policy(each.target)
+            # A long text is not overwritten, unless the user says so.
+            policy: ColumnPolicy = "fill" if each.target.field.is_long_text else "overwrite"
             if each.match_kind != "given" and policy != each.options.policy:
                 new.saved = _with_column(
                     new.saved, each.heading, each.target.name, replace(each.options, policy=policy)

@@ -50,7 +50,7 @@ def remember(
     if is_decided or columns.ignored or columns.constants:
         path = _path(folder, columns.resource, headings)
         make_folder(path.parent)
-        kept = replace(to_saved_map(columns), remarks={}, missing=())
+        kept = replace(to_saved_map(columns), comments=())
         save_map(path, kept if given is None else replace(kept, options=given.options))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,13 +18,12 @@ from pathlib import Path
 from connector.errors import Misused, count_noun
 from connector.pushes.mappings import load_remembered
 from connector.settings import Settings
-from connector.spreadsheet.check import CheckedRow, check_rows
-from connector.spreadsheet.headings import column_letter
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_region
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import Summary
-from connector.spreadsheet.row_reader import ColumnMeanings
+from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template import template_columns, write_template
@@ -269,7 +268,7 @@ def preview(
         pulled_at=proven_at.isoformat() if proven_at else None,
         month=quota.month,
         limit_per_minute=quota.limit_per_minute,
-        notices=(*notices, *table.left_out.notices(), *meanings.remarks()),
+        notices=(*notices, *describe_remarks(checked)),
         questions=asked,
     )
 
@@ -335,14 +334,14 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             "Add a row of headings, or give the number of their row with --header-row. To use the "
             "row as headings, add --accept-warnings.",
         )
-    if covered := [each for each in table.merged_ranges if _covers_rows(each, table, filling)]:
+    if covered := [r for r, heading in table.merged_ranges.items() if heading in filling]:
         yield FileQuestion(
             "merged_cells",
             f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
             "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
         )
-    if (second := table.left_out.second_table_row) is not None:
+    if (second := table.second_table_row) is not None:
         yield FileQuestion(
             "second_table",
             f"row {second} seems to be the first row of another table, which is not imported",
@@ -384,16 +383,6 @@ def unanswered_values(summary: Summary) -> dict[str, tuple[list[str], str]]:
 
 
 _IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch
-_RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
-
-
-def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
-    """Return True if a merged range covers several rows of a column that fills a field."""
-    if (found := _RANGE(merged)) is None:
-        return False
-    named = {column_letter(n): each for n, each in enumerate(table.headings)}
-    is_below = table.heading_rows.first_row < int(found[2]) < int(found[4])
-    return is_below and named.get(found[1]) in filling
 
 
 def ask_about_lost_columns(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:

@@ -24,7 +24,7 @@ from connector.pushes.preview import Preview, PushFile, preview
 from connector.pushes.run import BatchReport, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.report import REMEMBERED_MAX, Summary, report_path, write_report
+from connector.spreadsheet.report import Summary, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
@@ -35,8 +35,8 @@ from connector.warehouse.file import make_folder
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Resources that can be pushed: those that others refer to come first."""
 
-CREATES_REMEMBERED = 10
-"""Maximum number of creates whose values `--json` shows."""
+CREATES_REMEMBERED, UPDATES_REMEMBERED = 10, 100
+"""Maximum number of creates and of updates whose values `--json` shows."""
 
 ReportRows = Literal["problems", "all"]
 """Rows in the report of a preview. A report after sending has all of them."""
@@ -163,7 +163,7 @@ class PushReport:
 def _changes(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return row, field, current and new value of the first creates and updates."""
     creates = [row for row in rows if row.outcome == "create"][:CREATES_REMEMBERED]
-    updates = [row for row in rows if row.outcome == "update"][:REMEMBERED_MAX]
+    updates = [row for row in rows if row.outcome == "update"][:UPDATES_REMEMBERED]
     found = []
     for row in sorted([*creates, *updates], key=lambda row: row.number):
         changes = row.changes or tuple((name, None, each) for name, each in row.values.items())

@@ -38,18 +38,18 @@ ROWS_MAX = 50_000
 _COLUMNS_MAX = 1_000
 _UNPACKED_BYTES_MAX = 256 * 1024 * 1024
 _PROLOG_BYTES = 4_096
-_Read = tuple[Cell, Flaw | None]
+_Read = Cell | Flaw
 
 
-def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, Cell, Flaw | None]]) -> None:
+def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, _Read]]) -> None:
     """Add the filled cells of a row to the sheet, each with its column.
 
     Raises `SpreadsheetError` if a cell occurs twice, or for a table that is too large.
     """
     row: list[Cell] = []
-    for column, value, flaw in cells:
-        if flaw is not None:
-            sheet.flaws.setdefault(index, {})[column] = flaw
+    for column, value in cells:
+        if isinstance(value, Flaw):
+            sheet.flaws.setdefault(index, {})[column] = value
         elif value == "":
             continue
         if column < len(row) or index < len(sheet.rows):
@@ -62,7 +62,7 @@ def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, Cell, Flaw | N
                 code="unsafe_workbook",
             )
         row += [""] * (column - len(row))
-        row.append(flaw[1] if flaw is not None else value)
+        row.append(value.content if isinstance(value, Flaw) else value)
     if row:
         if index > ROWS_MAX:
             raise too_many_rows_error(f"sheet {sheet.name!r}")
@@ -196,16 +196,16 @@ def _read_xlsx(source: Any) -> Sheet:
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
     )
 
-    def read(cell: dict[str, Any]) -> tuple[int, Cell, Flaw | None]:
-        column, value, kind = cell["column"] - 1, cell["value"], cell["data_type"]
+    def read(cell: dict[str, Any]) -> tuple[int, _Read]:
+        value, kind = cell["value"], cell["data_type"]
         if value is None:
-            return column, "", None
-        if kind in _FLAWS:
-            return column, "", (_FLAWS[kind], str(value))
-        if not cell["style_id"] and type(value) in (str, int):
-            # True for nearly every cell.
-            return column, value, None
-        return column, *apply_format(value, form_of(cell["style_id"]))
+            value = ""
+        elif kind in _FLAWS:
+            value = Flaw(_FLAWS[kind], str(value))
+        elif cell["style_id"] or type(value) not in (str, int):
+            # False for nearly every cell.
+            value = apply_format(value, form_of(cell["style_id"]))
+        return cell["column"] - 1, value
 
     with source._get_source() as xml:
         parser = _XlsxParser(
@@ -230,7 +230,7 @@ def _read_xlsx(source: Any) -> Sheet:
     return sheet
 
 
-_FLAWS: Mapping[str, Literal["error", "not_calculated"]] = {"e": "error", "f": "not_calculated"}
+_FLAWS: Mapping[str, str] = {"e": "spreadsheet_error", "f": "formula_without_value"}
 
 # -- xls -------------------------------------------------------------------------------------------
 
@@ -249,20 +249,20 @@ def _read_xls(book: Any, source: Any) -> Sheet:
         form = str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
         match cell.ctype:
             case xlrd.XL_CELL_EMPTY | xlrd.XL_CELL_BLANK:
-                return "", None
+                return ""
             case xlrd.XL_CELL_ERROR:
-                return "", ("error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
+                return Flaw("spreadsheet_error", xlrd.error_text_from_code.get(cell.value, "#N/A"))
             case xlrd.XL_CELL_BOOLEAN:
-                return bool(cell.value), None
+                return bool(cell.value)
             case xlrd.XL_CELL_DATE:
                 try:
                     return apply_format(_xls_date(cell.value, form, book.datemode), form)
                 except (xlrd.xldate.XLDateError, ValueError, OverflowError):
-                    return "", ("unreadable", f"{cell.value:.15g}")
+                    return Flaw("unreadable_cell", f"{cell.value:.15g}")
         return apply_format(cell.value, form)
 
     for index in range(source.nrows):
-        _add_row(sheet, index, [(n, *read(cell)) for n, cell in enumerate(source.row(index))])
+        _add_row(sheet, index, ((n, read(cell)) for n, cell in enumerate(source.row(index))))
     sheet.hidden_rows = {n for n, each in source.rowinfo_map.items() if each.hidden}
     sheet.hidden_columns = {n for n, each in source.colinfo_map.items() if each.hidden}
     sheet.merged_ranges = [(r, s - 1, c, d - 1) for r, s, c, d in source.merged_cells]
@@ -302,12 +302,12 @@ def _read_ods(table: ElementTree.Element) -> Sheet:
             sheet.hidden_columns |= {*range(column, column + min(times, _COLUMNS_MAX))}
         column += times
     for row in table.iter(f"{_TABLE}table-row"):
-        cells: list[tuple[int, Cell, Flaw | None]] = []
+        cells: list[tuple[int, _Read]] = []
         column = 0
         for cell in row:
             times, value = _repeat_count(cell, "columns"), _ods_value(cell)
-            last = min(column + times, _COLUMNS_MAX + 1) if value != ("", None) else column
-            cells += [(place, *value) for place in range(column, last)]
+            last = min(column + times, _COLUMNS_MAX + 1) if value != "" else column
+            cells += [(place, value) for place in range(column, last)]
             column += times
             span = int(cell.get(f"{_TABLE}number-rows-spanned", "1"))
             if span > 1:
@@ -333,7 +333,7 @@ def _ods_value(cell: ElementTree.Element) -> _Read:
     day = cell.get(f"{_OFFICE}date-value", "")
     try:
         if kind == "boolean":
-            return cell.get(f"{_OFFICE}boolean-value") == "true", None
+            return cell.get(f"{_OFFICE}boolean-value") == "true"
         if kind == "date" and day:
             return _ods_date(datetime.fromisoformat(day), text)
         if kind in ("float", "percentage", "currency") and number:
@@ -341,7 +341,7 @@ def _ods_value(cell: ElementTree.Element) -> _Read:
             return _ods_number(float(number), unit, text if lines else None)
     except ValueError:
         pass
-    return text, None
+    return text
 
 
 def _ods_text(line: ElementTree.Element) -> str:
@@ -360,30 +360,30 @@ def _ods_date(moment: datetime, text: str) -> _Read:
     figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
     has_year = {moment.year, moment.year % 100} & figures and len(figures) > 1
     if text and not (has_year and moment.day in figures):
-        return "", ("unusual_format", f"{day}, shown as {text}")
-    return day, None
+        return Flaw("unusual_format", f"{day}, shown as {text}")
+    return day
 
 
 def _ods_number(value: float, unit: str, text: str | None) -> _Read:
     """Return a number with its unit, or a flaw if the cell shows no number."""
     if is_too_large(value):
-        return as_typed(value), None
+        return as_typed(value)
     figure = as_typed(round(value * 100, 10) if unit == "%" else value)
     assert not isinstance(figure, str)
     if text == "":
-        return PartlyVisibleCell(value, "", ";;;"), None
+        return PartlyVisibleCell(value, "", ";;;")
     meanings = number_meanings(text or "")
     if text and meanings is None:
-        return "", ("unusual_format", f"{value:g}, shown as {text}")
+        return Flaw("unusual_format", f"{value:g}, shown as {text}")
     if text and text.startswith("0") and text.isdecimal() and int(text) == figure:
-        return text, None
+        return text
     is_exact = meanings is None or any(
         abs(each - value) < 1e-9 or each == figure for each in meanings.values.values()
     )
     if is_exact and not unit:
-        return figure, None
+        return figure
     form = "0.00%" if unit == "%" else "0.00"
-    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text or ""), None
+    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text or "")
 
 
 # -- Number formats --------------------------------------------------------------------------------
@@ -391,29 +391,25 @@ def _ods_number(value: float, unit: str, text: str | None) -> _Read:
 # without its year. A cell whose format shows anything else is refused.
 
 _FORMAT_TOKEN = re.compile(
-    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[([^\]]*)\]|[_*].|(General|.)',
+    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|(\[[^\]]*\])|[_*].|(General|.)',
     re.IGNORECASE | re.DOTALL,
 )
 _COLOR = re.compile(
-    r"(?:Color ?\d+|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow)?", re.IGNORECASE
+    r"\[(?:Color ?\d+|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow)?\]", re.IGNORECASE
 )
-_CLOCK = re.compile("h+|m+|s+", re.IGNORECASE)
 _DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
 _PLACES = re.compile(r"[-( ]*[#0?][#0?,  ]*(?:\.([#0?]*))?[-) ]*")
 _MASK = re.compile(r"(?=.*0.*0)[0 \-+()/]*")
 
 
 class _Section(NamedTuple):
-    """Section of a number format.
-
-    `codes` has no literal texts, which `literal` joins. A section with a condition is not
-    understood.
+    """Section of a number format: its codes without literal texts, the joined literals, and the
+    whole section. A condition stays in `codes`, so that no number fits them.
     """
 
     codes: str
     literal: str = ""
-    shows_sign: bool = False
-    is_understood: bool = True
+    whole: str = ""
 
 
 @lru_cache(maxsize=1_000)
@@ -421,17 +417,12 @@ def _sections(number_format: str) -> tuple[_Section, ...]:
     """Return the sections of a format: for positive numbers, negative ones, zero and text."""
     found = []
     for part in re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format):
-        codes, literal, is_understood = "", "", True
+        codes = literal = ""
         for quoted, escaped, sign, bracket, code in _FORMAT_TOKEN.findall(part):
-            if not _COLOR.fullmatch(bracket):
-                is_understood = _CLOCK.fullmatch(bracket) is not None
-                codes += bracket
             literal += quoted + escaped + sign
-            codes += code + (escaped if escaped in " -()/+" else "")
-        shows_sign = bool({*"-("} & {*part})
-        found.append(
-            _Section(codes.strip(), literal.strip(" -()/\u00a0"), shows_sign, is_understood)
-        )
+            codes += (escaped if escaped in " -()/+" else "") + code
+            codes += "" if _COLOR.fullmatch(bracket) else bracket
+        found.append(_Section(codes.strip(), literal.strip(" -()/\u00a0"), part))
     return tuple(found)
 
 
@@ -441,81 +432,80 @@ def apply_format(value: Any, number_format: str) -> _Read:
     A number that is shown rounded, a hidden value, and a date without its year keep their value and
     are marked.
     """
+    if isinstance(value, float) and isinstance(value := as_typed(value), str):
+        return value
+    shown: Cell | None
     match value:
         case timedelta():
-            return format_duration(value.total_seconds()), None
+            shown = format_duration(value.total_seconds())
         case date() | time():
-            return _apply_date_format(value, number_format)
+            shown = _apply_date_format(value, number_format)
         case str():
-            return _apply_text_format(value, number_format)
-        case float():
-            value = as_typed(value)
-    if isinstance(value, bool | str) or is_too_large(value):
-        return value, None
-    return _apply_number_format(value, number_format)
+            shown = _apply_text_format(value, number_format)
+        case bool():
+            shown = value
+        case _:
+            shown = value if is_too_large(value) else _apply_number_format(value, number_format)
+    if shown is not None:
+        return shown
+    is_day = isinstance(value, datetime) and value.time() == time()
+    stored = value.date() if is_day else value
+    return Flaw("unusual_format", f"{stored}, shown by the format {number_format}")
 
 
-def _apply_text_format(text: str, number_format: str) -> _Read:
+def _apply_text_format(text: str, number_format: str) -> Cell | None:
+    """Return the text as its format shows it; None if the format adds something to it."""
     sections = _sections(number_format)
     if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
-        return PartlyVisibleCell(text, "", number_format), None
-    is_changed = any("@" in each.codes and each.literal for each in sections)
-    return ("", _format_flaw(text, number_format)) if is_changed else (text, None)
+        return PartlyVisibleCell(text, "", number_format)
+    return None if any("@" in each.codes and each.literal for each in sections) else text
 
 
-def _apply_number_format(number: float, number_format: str) -> _Read:
+def _apply_number_format(number: float, number_format: str) -> Cell | None:
+    """Return the number as its format shows it; None if the format shows anything else."""
     sections = [each for each in _sections(number_format)[:3] if "@" not in each.codes]
     sections = sections or [_Section("General")]
     index = 1 if number < 0 else 2 if number == 0 else 0
     section = sections[index if index < len(sections) else 0]
     if len(sections) > 1 and not section.codes and not section.literal:
-        return PartlyVisibleCell(number, "", number_format), None
-    if not section.is_understood or (number < 0 and len(sections) > 1 and not section.shows_sign):
-        return "", _format_flaw(number, number_format)
+        return PartlyVisibleCell(number, "", number_format)
+    if len(sections) > 1 and number < 0 and not {*"-("} & {*section.whole}:
+        return None
     return _apply_section(number, section, number_format)
 
 
-def _format_flaw(value: Any, number_format: str) -> Flaw:
-    return "unusual_format", f"{value}, shown by the format {number_format}"
-
-
-def _apply_section(number: float, section: _Section, number_format: str) -> _Read:
-    """Return the number as one section shows it."""
-    codes, unit = section.codes, section.literal
+def _apply_section(number: float, section: _Section, number_format: str) -> Cell | None:
+    """Return the number as one section shows it; None if it shows anything else."""
+    codes, unit, _ = section
     for sign in "£€$¥%":
         if sign in codes:
             codes, unit = codes.replace(sign, "").strip(), unit or sign
-    value = as_typed(round(number * 100.0, 10)) if unit == "%" else number
-    assert not isinstance(value, str)
     if not unit and _MASK.fullmatch(codes):
-        return _apply_mask(number, codes), None
+        is_masked = number >= 0 and number == int(number)
+        return _apply_mask(int(number), codes) if is_masked else number
     places = _PLACES.fullmatch(codes)
     is_plain = codes.lower() == "general" or (places and not codes.rstrip(")- ").endswith(","))
     if not is_plain or (unit != "%" and unit_of(unit) is None):
-        return "", _format_flaw(number, number_format)
-    shown = ""
-    if places is not None:
-        decimals = len(places[1] or "")
-        if abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):
-            shown = f"{value:.{decimals}f}{'%' if unit == '%' else ''}"
-    if not (unit or shown):
-        return number, None
-    return Amount(value, unit_of(unit) or unit, number_format, shown), None
+        return None
+    value, shown = as_typed(round(number * 100.0, 10)) if unit == "%" else number, ""
+    assert not isinstance(value, str)
+    decimals = len(places[1] or "") if places is not None else 0
+    if places is not None and abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):
+        shown = f"{value:.{decimals}f}{'%' if unit == '%' else ''}"
+    return Amount(value, unit_of(unit) or unit, number_format, shown) if unit or shown else number
 
 
-def _apply_mask(number: float, codes: str) -> Cell:
+def _apply_mask(number: int, codes: str) -> str:
     """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
-    if number < 0 or number != int(number):
-        return number
     count = codes.count("0")
-    digits = str(int(number)).rjust(count, "0")
+    digits = str(number).rjust(count, "0")
     places = iter(digits[len(digits) - count :])
     masked = "".join(next(places) if each == "0" else each for each in codes)
     return digits[: len(digits) - count] + masked
 
 
-def _apply_date_format(cell: date | time, number_format: str) -> _Read:
-    """Return the date or time that the format shows; a flaw if it is only a part of a date."""
+def _apply_date_format(cell: date | time, number_format: str) -> Cell | None:
+    """Return the date or time that the format shows; None if it is only a part of a date."""
     found = [each.lower() for each in _DATE_PART.findall(_sections(number_format)[0].codes)]
     has_time = any(each[0] in "hs" for each in found)
     days, years = {"d", "dd"} & {*found}, any(each[0] == "y" for each in found)
@@ -523,12 +513,12 @@ def _apply_date_format(cell: date | time, number_format: str) -> _Read:
     if isinstance(cell, datetime) and not has_time and cell.time() == time():
         cell = cell.date()
     if isinstance(cell, time) or not found or (days and years and months >= 0):
-        return cell, None
+        return cell
     if has_time and not days and not years:
-        return cell.time() if isinstance(cell, datetime) else time(), None
+        return cell.time() if isinstance(cell, datetime) else time()
     if days and months > 0 and not has_time:
-        return PartlyVisibleCell(cell, number_format, number_format), None
-    return "", _format_flaw(cell, number_format)
+        return PartlyVisibleCell(cell, number_format, number_format)
+    return None
 
 
 def format_duration(total: float) -> str:

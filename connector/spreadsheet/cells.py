@@ -137,14 +137,14 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
         case Kind.NUMBER | Kind.INTEGER:
             read = number_reader(column, options)
             if column.is_whole and column.period == "day":
-                read = _days_or_now(read)
+                read = partial(_days_or_now, read)
             return CellReader(read, typed_number(column))
         case Kind.BOOL:
             return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
             read = date_reader(column, options)
             typed = typed_reader(read)
-            return CellReader(read if column.is_birth else _date_or_today(read), typed)
+            return CellReader(read if column.is_birth else partial(_date_or_today, read), typed)
         case Kind.DATETIME:
             read = timestamp_reader(column, options)
             return CellReader(read, typed_reader(read))
@@ -155,33 +155,22 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     return _string_reader(column, options)
 
 
-def _days_or_now(read: ReadText) -> ReadText:
-    """Return a reader of numbers of days, in which words like "immediate" are 0 days."""
-
-    def read_or_now(text: str) -> Any:
-        is_now = words.means_immediately(text)
-        return (
-            with_note(0, "days_counted", "The value is imported as 0 days.")
-            if is_now
-            else read(text)
-        )
-
-    return read_or_now
+def _days_or_now(read: ReadText, text: str) -> Any:
+    """Return a number of days; words like "immediate" are 0 days."""
+    if words.means_immediately(text):
+        return with_note(0, "days_counted", "The value is imported as 0 days.")
+    return read(text)
 
 
-def _date_or_today(read: ReadText) -> ReadText:
-    """Return a reader of dates, in which "today" is the day of the import, and "asap" an error."""
-
-    def read_or_today(text: str) -> Any:
-        if text.casefold() == "today":
-            today = date.today()  # the user's own day
-            message = f"The value is imported as {today:%-d %B %Y}."
-            return with_note(today.isoformat(), "today_taken", message)
-        if words.means_immediately(text):
-            raise CellError("immediately")
-        return read(text)
-
-    return read_or_today
+def _date_or_today(read: ReadText, text: str) -> Any:
+    """Return a date; "today" is the day of the import, and "asap" an error."""
+    if text.casefold() == "today":
+        today = date.today()  # the user's own day
+        message = f"The value is imported as {today:%-d %B %Y}."
+        return with_note(today.isoformat(), "today_taken", message)
+    if words.means_immediately(text):
+        raise CellError("immediately")
+    return read(text)
 
 
 def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:

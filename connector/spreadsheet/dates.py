@@ -7,7 +7,7 @@ the user decide the order. A time needs its time zone: written after it, or decl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, Literal
@@ -103,11 +103,6 @@ class DateMeanings:
     is_short: bool = False
     weekday: int | None = None
 
-    @property
-    def is_ambiguous(self) -> bool:
-        """Return True if the text can mean two dates."""
-        return len(set(self.dates.values())) > 1
-
 
 def date_meanings(text: str) -> DateMeanings | None:
     """Return the dates that the text can mean; None if it is no date.
@@ -172,49 +167,38 @@ def _parse_time(text: str) -> time | None:
 
 
 _Notes = tuple[tuple[str, str | None], ...]
-_Found = tuple[date, time | None, _Notes]
 
 
-def _date_finder(
-    column: TargetColumn, options: CellOptions, allowed: str
-) -> Callable[[str], _Found]:
-    """Return a function that reads a date and perhaps a time in the declared form.
+def _find_date(
+    text: str, column: TargetColumn, options: CellOptions, allowed: str
+) -> tuple[date, time | None, _Notes]:
+    """Return a date and perhaps a time in the declared form, with notes.
 
-    The function raises `CellError`; `allowed` describes allowed values in an error.
+    Raises `CellError`; `allowed` describes allowed values in an error.
     """
     order = date_order(options.date_format) if options.date_format else None
-    fix = f"Enter {allowed}, or in the form {ORDERS[order]}." if order else f"Enter {allowed}."
-
-    def find(text: str) -> _Found:
-        found = date_meanings(text)
-        if found is None:
-            raise CellError("date_format", fix=fix)
-        day = _choose_date(found, order, allowed)
-        notes: _Notes = ()
-        if found.is_short:
-            day = _with_century(day, is_birth=column.is_birth)
-            notes = (("age_assumed", f"The value is read as {day:%-d %B %Y}."),)
-        if found.weekday not in (None, day.weekday()):
-            message = f"{day:%-d %B %Y} is a {day:%A}, but the value has another day of the week."
-            notes = (*notes, ("weekday_differs", message))
-        return day, found.time, notes
-
-    return find
-
-
-def _choose_date(found: DateMeanings, order: str | None, allowed: str) -> date:
-    """Return the date in this order. Raises `CellError` if the text can mean two dates."""
+    found = date_meanings(text)
+    if found is None:
+        form = f", or in the form {ORDERS[order]}" if order else ""
+        raise CellError("date_format", fix=f"Enter {allowed}{form}.")
+    day, *others = dict.fromkeys(found.dates.values())
     if order and order in found.dates:
-        return found.dates[order]
-    if order in ("dmy", "mdy") and {"dmy", "mdy"} & {*found.dates}:
+        day = found.dates[order]
+    elif order in ("dmy", "mdy") and {"dmy", "mdy"} & {*found.dates}:
         message = f"The value is not a date in the order {ORDERS[order]}."
         raise CellError("date_format", message, fix=f"Enter {allowed}.")
-    if found.is_ambiguous:
-        one, other = found.dates.values()
-        message = f"The value can be {one:%-d %B %Y} or {other:%-d %B %Y}."
-        fix = f"Choose the date order of the column, or enter {one} or {other}."
+    elif others:
+        message = f"The value can be {day:%-d %B %Y} or {others[0]:%-d %B %Y}."
+        fix = f"Choose the date order of the column, or enter {day} or {others[0]}."
         raise CellError("ambiguous_date", message, fix=fix)
-    return next(iter(found.dates.values()))
+    notes: _Notes = ()
+    if found.is_short:
+        day = _with_century(day, is_birth=column.is_birth)
+        notes = (("age_assumed", f"The value is read as {day:%-d %B %Y}."),)
+    if found.weekday not in (None, day.weekday()):
+        message = f"{day:%-d %B %Y} is a {day:%A}, but the value has another day of the week."
+        notes = (*notes, ("weekday_differs", message))
+    return day, found.time, notes
 
 
 def _with_century(day: date, *, is_birth: bool) -> date:
@@ -239,7 +223,6 @@ def _read_iso_day(text: str) -> date | None:
 
 def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of texts in a date column. ISO dates are always accepted."""
-    find = _date_finder(column, options, _DATE)
 
     def read(text: str) -> str | ValueWithNotes:
         day, rest = _read_iso_day(text[:10]), text[10:]
@@ -247,7 +230,7 @@ def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
             if rest and _MIDNIGHT(rest) is None:
                 raise CellError("time_in_date", fix=f"Enter {_format_day(day)}")
             return _format_day(day)
-        day, clock, notes = find(text)
+        day, clock, notes = _find_date(text, column, options, _DATE)
         if clock not in (None, time()):
             raise CellError("time_in_date", fix=f"Enter {day}")
         return ValueWithNotes(_format_day(day), notes) if notes else _format_day(day)
@@ -288,7 +271,6 @@ def timestamp_reader(column: TargetColumn, options: CellOptions) -> ReadText:
 
     ISO timestamps are always accepted; times without a time zone are in that of the options.
     """
-    find = _date_finder(column, options, _MOMENT)
     name = options.timezone or timezone_of_region(options.region)
     zone = ZoneInfo(name) if name else None
     is_end = column.key.startswith("end")
@@ -300,8 +282,11 @@ def timestamp_reader(column: TargetColumn, options: CellOptions) -> ReadText:
             except ValueError:
                 raise CellError("no_such_date") from None
             return _format_utc(moment, zone)
-        iso = _read_iso_day(text)
-        day, clock, notes = (iso, None, ()) if iso is not None else find(text)
+        day = _read_iso_day(text)
+        clock: time | None = None
+        notes: _Notes = ()
+        if day is None:
+            day, clock, notes = _find_date(text, column, options, _MOMENT)
         if clock is None:
             clock = _time_of_day(day, options.day_hours, is_end=is_end)
         moment = datetime.combine(day, clock)

@@ -205,9 +205,9 @@ class _RowShape:
 
     def __init__(self, headings: HeadingRows, delimiter: str) -> None:
         names = list(map(normalized_heading, headings.headings))
-        known = headings_of_one_line()
+        is_one_line = headings_of_one_line()
         self._width, self._delimiter = len(headings.filled), delimiter
-        self._one_line = [index for index, name in enumerate(names) if name in known]
+        self._one_line = [index for index, name in enumerate(names) if is_one_line.get(name)]
         self._email = next((index for index, name in enumerate(names) if "mail" in name), None)
 
     def has_other_rows(self, cells: Sequence[str], lines: Sequence[str]) -> bool:

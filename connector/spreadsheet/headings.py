@@ -80,7 +80,7 @@ def normalized_heading(heading: str) -> str:
 
 
 @cache
-def _field_headings() -> Mapping[str, bool]:
+def headings_of_one_line() -> Mapping[str, bool]:
     """Return the normalized headings of all fields, each with True if its texts have one line."""
     found: dict[str, bool] = {}
     for declared in CATALOG.values():
@@ -92,10 +92,8 @@ def _field_headings() -> Mapping[str, bool]:
 
 @cache
 def _known_headings() -> frozenset[str]:
-    """Return the normalized headings of all fields and references, and usual ones without a
-    field.
-    """
-    found = {*_field_headings(), *OTHER_HEADINGS}
+    """Return the normalized headings of fields, references, and usual ones without a field."""
+    found = {*headings_of_one_line(), *OTHER_HEADINGS}
     for declared in CATALOG.values():
         for by, group in declared.found_by.items():
             found.update(map(normalized_heading, (f"{declared.singular}_{by}", *group)))
@@ -105,12 +103,6 @@ def _known_headings() -> frozenset[str]:
 def is_known_heading(heading: str) -> bool:
     """Return True if a resource has a field with this heading."""
     return normalized_heading(heading) in _known_headings()
-
-
-@cache
-def headings_of_one_line() -> frozenset[str]:
-    """Return the normalized headings of fields that are written in one line."""
-    return frozenset(heading for heading, is_one in _field_headings().items() if is_one)
 
 
 def _count_known(cells: Iterable[str]) -> int:
@@ -136,11 +128,6 @@ class HeadingRows:
     def first_row(self) -> int:
         """Index of the first row below the headings."""
         return self.index + self.depth
-
-    @property
-    def is_first(self) -> bool:
-        """Return True if the headings are only the first row of the file."""
-        return self.first_row == 1
 
     @property
     def filled(self) -> list[str]:
@@ -238,35 +225,19 @@ class Sheet:
 # -- Columns ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Headings of a table, and whether the table is a report of this program.
-
-    A report has six more columns at the end, which are not in `headings`.
-    """
-
-    headings: tuple[str, ...]
-    is_report: bool
-
-    @property
-    def count(self) -> int:
-        """Number of columns with a heading, including the six of a report."""
-        return len(self.headings) + (len(REPORT_HEADINGS) if self.is_report else 0)
-
-
-def read_headings(path: Path, first_row: Sequence[str], filled_count: int = 0) -> Columns:
-    """Return the columns of the table with these headings, without empty cells at the end.
+def name_columns(path: Path, first_row: Sequence[str], filled_count: int = 0) -> tuple[str, ...]:
+    """Return the headings of the table's columns, without empty ones at the end.
 
     A column without a heading, and the second of two headings that look the same, are named by
-    their letters. The first `filled_count` columns have cells. Raises `SpreadsheetError` if all
-    headings are empty or if the columns of a report are not the last six.
+    their letters. The first `filled_count` columns have cells. The six columns that a report adds
+    are omitted. Raises `SpreadsheetError` if all headings are empty or if the columns of a report
+    are not the last six.
     """
     cells = _without_empty_end(first_row)
     if not cells:
         message = f"{path}: row 1 is blank, but must have the headings"
         raise SpreadsheetError(message, code="headings_refused")
-    is_report = has_report_headings(cells)
-    if is_report:
+    if has_report_headings(cells):
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled_count - len(cells))
@@ -279,7 +250,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled_count: int = 0) -
             action=f"Move them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
             code="headings_refused",
         )
-    return Columns(tuple(_distinct_headings(cells)), is_report)
+    return tuple(_distinct_headings(cells))
 
 
 def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
@@ -309,48 +280,34 @@ def _without_empty_end(cells: Sequence[str]) -> list[str]:
 _SHOWN_MAX = 5
 
 
-@dataclass(slots=True)
-class LeftOutRows:
-    """Rows of a file that do not belong to its table.
-
-    `second_table_row` is the number of the row at which another table begins. `rows` has the first
-    text of the other rows, by number.
-    """
-
-    second_table_row: int | None = None
-    rows: dict[int, str] = field(default_factory=dict)
-
-    def notices(self) -> Iterator[str]:
-        """Yield a sentence on the rows that were left out, if there are any."""
-        if self.rows:
-            shown = ", ".join(f"{n} ({text})" for n, text in list(self.rows.items())[:_SHOWN_MAX])
-            more = f", … and {max(self.rows)}" if len(self.rows) > _SHOWN_MAX else ""
-            yield (
-                f"Rows with totals, footers or repeated headings are not imported: {shown}{more}."
-            )
-
-
 def mark_rows_outside(
     headings: Sequence[str], rows: Iterable[SheetRow]
-) -> tuple[list[SheetRow], LeftOutRows]:
-    """Return the rows, marked if they do not belong to the table, and a list of the marked ones."""
-    marked, found = [], LeftOutRows()
+) -> tuple[list[SheetRow], int | None, list[str]]:
+    """Return the rows, marked if they do not belong to the table.
+
+    Also returns the number of the row at which another table begins, and a sentence on other rows
+    that were left out, if there are any.
+    """
+    marked, left_out, second_table = list[SheetRow](), dict[int, str](), None
     looks = tuple(map(appearance_key, headings))
     is_after_blank = is_below_totals = False
     for row in rows:
         texts = [text for cell in row.cells if (text := str(cell).strip())]
-        is_outside = found.second_table_row is not None
+        is_outside = second_table is not None
         if texts and not is_outside:
             is_total = begins_totals(texts[0]) and _is_total(row.cells, len(looks))
             is_footer = is_below_totals and len(texts) == 1 and len(looks) > _KNOWN_MIN
             if is_total or is_footer or _repeats(row.cells, looks):
-                is_outside, found.rows[row.number] = True, texts[0][:_SHOWN_CHARACTERS]
+                is_outside, left_out[row.number] = True, texts[0][:_SHOWN_CHARACTERS]
             elif is_after_blank and _begins_another_table(texts):
-                is_outside, found.second_table_row = True, row.number
+                is_outside, second_table = True, row.number
             is_below_totals = (is_below_totals and is_footer) or is_total
         is_after_blank = not texts
         marked.append(replace(row, is_outside=True, problems=()) if is_outside else row)
-    return marked, found
+    shown = ", ".join(f"{n} ({text})" for n, text in list(left_out.items())[:_SHOWN_MAX])
+    shown += f", … and {max(left_out)}" if len(left_out) > _SHOWN_MAX else ""
+    notice = f"Rows with totals, footers or repeated headings are not imported: {shown}."
+    return marked, second_table, [notice] if left_out else []
 
 
 def _is_total(cells: Sequence[Cell], width: int) -> bool:

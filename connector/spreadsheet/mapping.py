@@ -7,6 +7,7 @@ with a reason, and a column without a field is reported and ignored.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.headings import heading_words, normalized_heading
-from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.mapping_file import SavedMap, toml_key
 from connector.spreadsheet.problems import CellError, ValueWithNotes
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, PushTarget, TargetColumn
 from connector.spreadsheet.words import SUGGESTED, WHOLE_NAMES, is_typing_error
@@ -41,6 +42,7 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 _SUGGESTIONS_MAX = 3
+_Match = tuple[TargetColumn, MatchKind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +130,37 @@ def map_headings(
     }
     matcher = _HeadingMatcher(target, headings)
     columns: list[MappedColumn] = []
-    unmapped: list[UnmappedColumn] = []
+    unmapped: dict[str, UnmappedColumn] = {}
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
         name, options = decided.get(heading, (None, saved.options))
-        column, match_kind = matcher.find(heading, name)
+        column, match_kind = matcher.given(heading, name) if name else matcher.find(heading)
         if column is None:
-            unmapped.append(_unmapped_column(heading, target))
+            unmapped[heading] = _unmapped_column(heading, target)
         else:
             _check_options(options, column, target)
             columns.append(MappedColumn(heading, index, column, match_kind, options))
-    mapped, duplicates = _without_duplicates(columns)
-    unmapped = sorted((*unmapped, *duplicates), key=lambda each: headings.index(each.heading))
+    chosen: dict[str, MappedColumn] = {}
+    ranks: Mapping[MatchKind, int] = {"given": 0, "name": 1, "alias": 2}
+    for each in sorted(columns, key=lambda column: ranks[column.match_kind]):
+        twin = chosen.setdefault(each.target.key, each)
+        if twin is not each and each.match_kind == "given":
+            message = f"the columns {twin.heading!r} and {each.heading!r} both fill"
+            action = "Ignore one of them, or set its field in a column mapping."
+            raise Misused(f"{message} {each.target.key}", action=action)
+        if twin is not each:
+            reason = f"column {twin.heading!r} already fills {each.target.key}"
+            unmapped[each.heading] = UnmappedColumn(each.heading, reason)
     if EVERY_COLUMN in skipped:
-        skipped |= {each.heading for each in unmapped}
-        unmapped = []
+        skipped |= unmapped.keys()
+        unmapped = {}
+    mapped = tuple(each for each in columns if chosen[each.target.key] is each)
     found = ColumnMap(
         resource,
-        tuple(mapped),
+        mapped,
         _constant_values(saved, mapped, target),
-        tuple(unmapped),
+        tuple(unmapped[each] for each in headings if each in unmapped),
         tuple(each for each in headings if each in skipped),
         name_parts=matcher.name_parts,
     )
@@ -156,18 +168,18 @@ def map_headings(
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
-    """Return the map for a mapping file; columns without a field become remarks."""
+    """Return the map for a mapping file; columns without a field become comments."""
+    comments = []
+    for each in columns.unmapped:
+        likely = "; ".join(f"{name}: {why}" for name, why in each.suggestions)
+        comments.append(f'{toml_key(each.heading)} = ""  # no field yet ({likely or each.reason})')
+    comments += [f"missing: {each}, add a column or a constant for it" for each in columns.missing]
     return SavedMap(
         columns.resource,
         {each.heading: (each.target.name, each.options) for each in columns.columns},
         {column.name: text for column, text, _ in columns.constants},
         columns.ignored,
-        remarks={
-            each.heading: "; ".join(f"{name}: {why}" for name, why in each.suggestions)
-            or each.reason
-            for each in columns.unmapped
-        },
-        missing=columns.missing,
+        comments=tuple(comments),
     )
 
 
@@ -194,21 +206,22 @@ class _HeadingMatcher:
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        names: dict[str, TargetColumn] = {}
-        self._aliases: dict[str, TargetColumn] = {}
-        labels: dict[str, list[TargetColumn]] = {}
-        for column in target.columns:
-            names.setdefault(_normalized_name(column.name), column)
-            for label in column.labels:
-                labels.setdefault(_normalized_name(label), []).append(column)
-            for alias in column.aliases:
-                self._aliases.setdefault(_normalized_name(alias), column)
-        # A label that two fields share is ambiguous and not used.
-        unique = {label: found[0] for label, found in labels.items() if len(found) == 1}
-        self._names = {**unique, **names}
-        parts = [each for each in target.columns if each.key in _NAME_PARTS]
+        labels = [(_normalized_name(each), c) for c in target.columns for each in c.labels]
+        counts = Counter(label for label, _ in labels)
+        names = [
+            *((_normalized_name(column.name), column) for column in target.columns),
+            # A label that two fields share is ambiguous and not used.
+            *((label, column) for label, column in labels if counts[label] == 1),
+        ]
+        aliases = [(_normalized_name(each), c) for c in target.columns for each in c.aliases]
+        self._known: dict[str, _Match] = {}
+        for name, column in names:
+            self._known.setdefault(name, (column, "name"))
+        for alias, column in aliases:
+            self._known.setdefault(alias, (column, "alias"))
+        parts = tuple(each for each in target.columns if each.key in _NAME_PARTS)
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
-        self.name_parts = tuple(parts) if is_split else ()
+        self.name_parts = parts if is_split else ()
         plains = {normalized_heading(each) for each in headings}
         self._exported = {
             heading: name
@@ -216,33 +229,29 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._find, plains) if each}
+        filled = {self._known[each][0].key for each in plains & self._known.keys()}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
-    def find(self, heading: str, name: str | None) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, or None, and how it was found.
+    def given(self, heading: str, name: str) -> _Match:
+        """Return the target column that the user chose. Raises `UnknownName`."""
+        if name == WHOLE_NAME and self.name_parts:
+            return self._whole_name(), "given"
+        return _column_named(self._target, name, f"the column {heading!r}"), "given"
 
-        `name` is the field that the user chose. Raises `UnknownName` if it does not exist.
-        """
-        if name is not None:
-            is_whole = name == WHOLE_NAME and self.name_parts
-            return self._whole_name() if is_whole else _column_named(
-                self._target, name, f"the column {heading!r}"
-            ), "given"
-        normalized = normalized_heading(_REMARK.sub("", heading))
-        if normalized in self._exported:
-            return self._names.get(normalized_heading(self._exported[normalized] or "")), "alias"
-        if column := self._names.get(normalized):
-            return column, "name"
-        if self.name_parts and self._lacks_last and normalized in _LAST_NAMES:
-            return self.name_parts[1], "alias"
-        if self.name_parts and self._lacks_both and normalized in WHOLE_NAMES:
-            return self._whole_name(), "alias"
-        return self._find(normalized) or self._find(normalized_heading(heading)), "alias"
-
-    def _find(self, normalized: str) -> TargetColumn | None:
-        return self._names.get(normalized) or self._aliases.get(normalized)
+    def find(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
+        """Return the target column of a heading, or None, and how it was found."""
+        plain = normalized_heading(_REMARK.sub("", heading))
+        if plain in self._exported:
+            name = normalized_heading(self._exported[plain] or "")
+            return self._known[name][0] if name in self._known else None, "alias"
+        found = self._known.get(plain) or self._known.get(normalized_heading(heading))
+        if found is None or found[1] != "name":
+            if self.name_parts and self._lacks_last and plain in _LAST_NAMES:
+                return self.name_parts[1], "alias"
+            if self.name_parts and self._lacks_both and plain in WHOLE_NAMES:
+                return self._whole_name(), "alias"
+        return found or (None, "alias")
 
     def _whole_name(self) -> TargetColumn:
         """Return a target column for a first and a last name in one cell."""
@@ -310,28 +319,6 @@ def _parse_mapped_text(
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         message = f"{description}, which is not allowed: {problem.message}"
         raise Misused(message, action=f"Correct the text.{allowed}") from error
-
-
-def _without_duplicates(
-    columns: Sequence[MappedColumn],
-) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
-    """Return the preferred column of each field, and the other columns as unmapped.
-
-    Raises `Misused` if the user chose two columns for one field.
-    """
-    ranks: Mapping[MatchKind, int] = {"given": 0, "name": 1, "alias": 2}
-    chosen: dict[str, MappedColumn] = {}
-    duplicates = []
-    for each in sorted(columns, key=lambda column: (ranks[column.match_kind], column.index)):
-        twin = chosen.setdefault(each.target.key, each)
-        if twin is not each and each.match_kind == "given":
-            message = f"the columns {twin.heading!r} and {each.heading!r} both fill"
-            action = "Ignore one of them, or set its field in a column mapping."
-            raise Misused(f"{message} {each.target.key}", action=action)
-        if twin is not each:
-            reason = f"column {twin.heading!r} already fills {each.target.key}"
-            duplicates.append(UnmappedColumn(each.heading, reason))
-    return sorted(chosen.values(), key=lambda column: column.index), duplicates
 
 
 def _constant_values(

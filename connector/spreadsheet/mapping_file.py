@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
@@ -29,10 +38,9 @@ class SavedMap:
         columns: Target column and options by heading.
         constants: Text for every row, by target column.
         options: Options of columns that are not named, except `values` and `policy`.
-        remarks: Remarks on columns without a field. They are written for the user and not read.
-        missing: Missing fields. They are written for the user and not read.
-        unanswered: By heading, cells that need a value, and what is allowed. They are written for
+        comments: Comments on missing fields and on columns without a field. They are written for
             the user and not read.
+        unanswered: By heading, cells that need a value, and what is allowed. They are comments too.
     """
 
     resource: str
@@ -40,28 +48,12 @@ class SavedMap:
     constants: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     options: CellOptions = AS_WRITTEN
-    remarks: Mapping[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()
     unanswered: Mapping[str, tuple[Sequence[str], str]] = field(default_factory=dict)
     header_row: int | None = None
 
 
 # -- Model -----------------------------------------------------------------------------------------
-
-
-def _must(is_right: Any, allowed: str) -> AfterValidator:
-    """Return a validator that names the allowed values in its error."""
-
-    def check(value: Any) -> Any:
-        try:
-            is_valid = is_right(value)
-        except (AttributeError, TypeError, ValueError):
-            is_valid = False
-        if is_valid is False:
-            raise ValueError(f"Allowed: {allowed}.")
-        return value
-
-    return AfterValidator(check)
 
 
 def _as_text(value: Any) -> Any:
@@ -74,16 +66,34 @@ def _as_text(value: Any) -> Any:
 _Text = Annotated[str, BeforeValidator(_as_text)]
 
 
+_CHECKS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "date_format": (date_order, FORMAT_ALLOWED),
+    "timezone": (is_timezone, "a name such as Europe/London"),
+    "region": (REGIONS.__contains__, "a country code such as GB"),
+    "day_hours": (parse_hours, HOURS_ALLOWED),
+}
+"""Function that returns False or raises `ValueError` for a wrong value, and what is allowed."""
+
+
 class _FileOptions(BaseModel):
     """Options for all columns of a file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    date_format: Annotated[str, _must(date_order, FORMAT_ALLOWED)] | None = None
+    date_format: str | None = None
     decimal: Decimal | None = None
-    timezone: Annotated[str, _must(is_timezone, "a name such as Europe/London")] | None = None
-    region: Annotated[str, _must(REGIONS.__contains__, "a country code such as GB")] | None = None
-    day_hours: Annotated[str, _must(parse_hours, HOURS_ALLOWED)] | None = None
+    timezone: str | None = None
+    region: str | None = None
+    day_hours: str | None = None
+
+    @field_validator(*_CHECKS)
+    @classmethod
+    def _check(cls, value: str, info: ValidationInfo) -> str:
+        is_right, allowed = _CHECKS[str(info.field_name)]
+        with suppress(ValueError):
+            if is_right(value) is not False:
+                return value
+        raise ValueError(f"Allowed: {allowed}.")
 
     def cell_options(self, defaults: CellOptions = AS_WRITTEN) -> CellOptions:
         """Return the options that were given, with the defaults of the file."""
@@ -173,26 +183,21 @@ def _invalid_error(path: Path, error: ValidationError) -> Misused:
 
 def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
     """Return the map with the overrides that are not None, for all columns."""
-    given = {
-        name: value
-        for name in _FileOptions.model_fields
-        if (value := getattr(overrides, name)) is not None
-    }
-    columns = {
-        heading: (name, replace(options, **given))
-        for heading, (name, options) in saved.columns.items()
-    }
-    return replace(saved, columns=columns, options=replace(saved.options, **given))
+    given = {name: getattr(overrides, name) for name in _FileOptions.model_fields}
+    given = {name: value for name, value in given.items() if value is not None}
+    return _replace_options(saved, lambda options: replace(options, **given))
 
 
 def with_region(saved: SavedMap, region: str) -> SavedMap:
     """Return the map with the region for all columns for which the user gave none."""
-    columns = {
-        heading: (name, replace(options, region=options.region or region))
-        for heading, (name, options) in saved.columns.items()
-    }
-    options = replace(saved.options, region=saved.options.region or region)
-    return replace(saved, columns=columns, options=options)
+    return _replace_options(
+        saved, lambda options: replace(options, region=options.region or region)
+    )
+
+
+def _replace_options(saved: SavedMap, change: Callable[[CellOptions], CellOptions]) -> SavedMap:
+    columns = {heading: (name, change(each)) for heading, (name, each) in saved.columns.items()}
+    return replace(saved, columns=columns, options=change(saved.options))
 
 
 def save_map(path: Path, saved: SavedMap) -> None:
@@ -221,18 +226,15 @@ def _toml_lines(saved: SavedMap) -> Iterator[str]:
     if saved.constants:
         yield "\n# Values of every row."
         yield "[constants]"
-        yield from (f"{_key(name)} = {_toml(text)}" for name, text in saved.constants.items())
+        yield from (f"{toml_key(name)} = {_toml(text)}" for name, text in saved.constants.items())
     yield "\n[columns]"
     written = {heading: _written_column(saved, *each) for heading, each in saved.columns.items()}
     for heading, given in written.items():
         if heading not in saved.unanswered:
-            yield f"{_key(heading)} = {_toml(given if len(given) > 1 else given['field'])}"
-    for heading, remark in saved.remarks.items():
-        yield f'# {_key(heading)} = ""  # no field yet ({_one_line(remark)})'
-    for name in saved.missing:
-        yield f"# missing: {name}, add a column or a constant for it"
+            yield f"{toml_key(heading)} = {_toml(given if len(given) > 1 else given['field'])}"
+    yield from (f"# {_one_line(each)}" for each in saved.comments)
     for heading, (cells, allowed) in saved.unanswered.items():
-        yield f"\n[columns.{_key(heading)}]"
+        yield f"\n[columns.{toml_key(heading)}]"
         answered = written[heading].pop("values", {})
         yield from (f"{name} = {_toml(value)}" for name, value in written[heading].items())
         yield from (f"values.{_toml(cell)} = {_toml(value)}" for cell, value in answered.items())
@@ -257,10 +259,13 @@ def _one_line(text: str) -> str:
 def _toml(value: Any) -> str:
     """Return a text, a number, a truth value or a table as TOML."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {_toml(each)}" for k, each in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{toml_key(k)} = {_toml(each)}" for k, each in value.items()) + " }"
+        )
     # A TOML string is a JSON string, except for one control character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """Return a name as a key of TOML."""
     return name if name.isascii() and name.replace("_", "").isalnum() else _toml(name)

@@ -76,16 +76,6 @@ class NumberMeanings:
     unit: str
     period: str | None = None
 
-    @property
-    def is_ambiguous(self) -> bool:
-        """Return True if the text can mean two numbers."""
-        return len(set(self.values.values())) > 1
-
-    @property
-    def whole(self) -> int | float:
-        """The meaning without a fraction, if there are two."""
-        return max(self.values.values(), key=abs)
-
 
 def number_meanings(text: str) -> NumberMeanings | None:
     """Return the numbers that the text can mean; None if it is no number."""
@@ -167,13 +157,12 @@ def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int
         sign = "dot" if decimal == "." else "comma"
         fix = f"Use a {sign} before a fraction, as in the rest of the column."
         raise CellError("decimal_sign", fix=fix)
-    if found.is_ambiguous and (
-        decimal is None or (options.is_decimal_inferred and value != found.whole)
-    ):
+    # The meaning without a fraction, if there are two.
+    whole = max(values.values(), key=abs)
+    is_open = decimal is None or (options.is_decimal_inferred and value != whole)
+    if is_open and len({*values.values()}) > 1:
         shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
-        fix = (
-            f"Enter {found.whole} if that is right, or choose the decimal separator of the column."
-        )
+        fix = f"Enter {whole} if that is right, or choose the decimal separator of the column."
         raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
     if "." not in values and _LONG_FRACTION(text) and decimal != ",":
         raise CellError("not_a_number", "The value has a comma at an unusual place.")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from connector.state.row import Problem
 
@@ -59,8 +59,12 @@ Cell = str | int | float | bool | date | datetime | time | Amount | PartlyVisibl
 a date, as typed or as shown. An empty cell is the empty string.
 """
 
-Flaw = tuple[Literal["error", "not_calculated", "unreadable", "unusual_format"], str]
-"""Reason why a cell has no value, and its content: an error, a formula, or a stored number."""
+
+class Flaw(NamedTuple):
+    """Problem code of a cell without a value, and its content: an error, a formula, a number."""
+
+    code: str
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +145,15 @@ def problem_of(
     received: Cell | None = None,
     allowed: str | None = None,
     fix: str | None = None,
+    found: str | None = None,
 ) -> Problem:
     """Return the problem of that code, with the texts of the catalogue by default.
 
     "the value" in a message represents the received cell (`Problem.text`).
     """
     seen = None if received is None else visible_text(received)
-    return Problem(
-        code, message or message_of(code) or code, column, seen, allowed, fix or fix_of(code)
-    )
+    message, fix = message or message_of(code) or code, fix or fix_of(code)
+    return Problem(code, message, column, seen, allowed, fix, found=found)
 
 
 def message_of(code: str) -> str | None:
@@ -196,24 +200,16 @@ def with_note(value: Any, code: str, message: str | None = None) -> ValueWithNot
 
 
 class CellError(Exception):
-    """Error of a cell that cannot be read as its field. It becomes a `Problem`."""
+    """Error of a cell that cannot be read as its field; `details` are those of `problem_of`."""
 
-    def __init__(
-        self,
-        code: str,
-        message: str | None = None,
-        *,
-        allowed: str | None = None,
-        fix: str | None = None,
-    ) -> None:
-        self._problem = problem_of(code, message, allowed=allowed, fix=fix)
+    def __init__(self, code: str, message: str | None = None, **details: str | None) -> None:
         self.code = code
-        super().__init__(self._problem.message)
+        self.details: dict[str, Any] = {"code": code, "message": message, **details}
+        super().__init__(message or message_of(code))
 
-    def problem(self, column: str | None = None, cell: Cell | None = None) -> Problem:
-        """Return the problem as shown to the user."""
-        received = None if cell is None else visible_text(cell)
-        return replace(self._problem, column=column, received=received)
+    def problem(self) -> Problem:
+        """Return the problem of the cell."""
+        return problem_of(**self.details)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,6 @@ from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 
-REMEMBERED_MAX = 100
-"""Maximum number of rows with problems that are stored individually."""
-
 _EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
 _ANSWERS_MAX = 20
 GroupKey = tuple[str, str | None]
@@ -54,11 +51,6 @@ class ProblemGroup:
             self.examples.append((number, problem))
 
     @property
-    def row_numbers(self) -> list[int]:
-        """Numbers of the first rows."""
-        return list(dict.fromkeys(number for number, _ in self.examples))
-
-    @property
     def is_answered_by_value(self) -> bool:
         """Return True if the user gives one answer for each of a few different cells."""
         is_few = self.count > 1 and len(self.values) <= _ANSWERS_MAX
@@ -75,7 +67,8 @@ class ProblemGroup:
         more = self.count - len(self.examples)
         texts = {problem.text for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{_format_rows(self.row_numbers, more)}: {texts.pop()}"]
+            numbers = list(dict.fromkeys(number for number, _ in self.examples))
+            return [f"{_format_rows(numbers, more)}: {texts.pop()}"]
         lines = [
             f"{_format_rows([number], 0)}: {each.text}{_proposal(each)}"
             for number, each in self.examples
@@ -114,7 +107,6 @@ class Summary:
         codes: Number of problems by code.
         rows_with_problems: Number of rows with problems.
         rows_with_warnings: Number of rows that are sent with warnings.
-        first_problem_rows: First rows with problems.
         problems: Groups of problems, by code and column.
         warnings: Groups of warnings, by code and column.
     """
@@ -123,7 +115,6 @@ class Summary:
     codes: Counter[str] = field(default_factory=Counter)
     rows_with_problems: int = 0
     rows_with_warnings: int = 0
-    first_problem_rows: list[Row] = field(default_factory=list)
     problems: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
     warnings: dict[GroupKey, ProblemGroup] = field(default_factory=dict)
 
@@ -141,28 +132,18 @@ class Summary:
         return self.counts.total()
 
     def add(self, result: Row) -> None:
-        """Count a row by its outcome, and its problems."""
+        """Count a row by its outcome, and its problems; new groups are only added up to a limit."""
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
-        if result.warnings and result.outcome not in UNSENT:
-            self.rows_with_warnings += 1
-            _add_to_groups(self.warnings, result.number, result.warnings)
-        if result.problems:
-            self.rows_with_problems += 1
-            self.codes.update(problem.code for problem in result.problems)
-            _add_to_groups(self.problems, result.number, result.problems)
-            if len(self.first_problem_rows) < REMEMBERED_MAX:
-                self.first_problem_rows.append(result)
-
-
-def _add_to_groups(
-    groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]
-) -> None:
-    """Add the problems of row `number` to their groups; new groups are only added up to a limit."""
-    for each in problems:
-        key = each.code, each.column
-        if key in groups or len(groups) < _GROUPS_MAX:
-            groups.setdefault(key, ProblemGroup(each)).add(number, each)
+        warnings = () if result.outcome in UNSENT else result.warnings
+        self.rows_with_warnings += bool(warnings)
+        self.rows_with_problems += bool(result.problems)
+        self.codes.update(each.code for each in result.problems)
+        for groups, found in ((self.warnings, warnings), (self.problems, result.problems)):
+            for each in found:
+                key = each.code, each.column
+                if key in groups or len(groups) < _GROUPS_MAX:
+                    groups.setdefault(key, ProblemGroup(each)).add(result.number, each)
 
 
 # -- Cells -----------------------------------------------------------------------------------------
@@ -202,7 +183,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     if index >= len(row.cells) - row.missing_cells:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))
-    if kind == "not_calculated":
+    if kind == "formula_without_value":
         return NOT_CALCULATED + formula
     return EMPTY if index >= width and row.cells[index] == "" else None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Kind
@@ -34,7 +35,7 @@ from connector.spreadsheet.problems import (
 )
 from connector.spreadsheet.targets import Decimal, PushTarget
 from connector.spreadsheet.texts import is_timezone
-from connector.state.row import LandedRecord, Operation, Problem
+from connector.state.row import LandedRecord, Operation, Outcome, Problem, Row
 
 # -- Columns ---------------------------------------------------------------------------------------
 # `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of
@@ -42,16 +43,8 @@ from connector.state.row import LandedRecord, Operation, Problem
 # may, since one program wrote them; then the country does. What it does not decide, the user
 # chooses.
 
-AmbiguousKind = Literal["date", "number"]
-_KINDS: Mapping[Kind, AmbiguousKind] = {
-    Kind.DATE: "date",
-    Kind.DATETIME: "date",
-    Kind.NUMBER: "number",
-    Kind.INTEGER: "number",
-}
-_UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
+_DATES, _NUMBERS = (Kind.DATE, Kind.DATETIME), (Kind.NUMBER, Kind.INTEGER)
 _WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
-_OPTION: dict[AmbiguousKind, str] = {"date": "--date-format", "number": "--decimal"}
 _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
 _MONTHS = 12
 _ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullmatch
@@ -59,24 +52,24 @@ _ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullma
 
 @dataclass(slots=True)
 class _Proofs:
-    """Cells that show how a column is read: its date order or its decimal separator.
+    """Cells that show the order of a column's dates, or the decimal separator of its numbers.
 
     `proofs` has, by reading, the first cell that has no other reading. `example` is the first
     ambiguous cell, and `fraction` the first one in which the decimal separator of the country would
     make a fraction of three digits.
     """
 
-    kind: AmbiguousKind
+    is_date: bool
     proofs: dict[str, str] = field(default_factory=dict)
     example: str = ""
     fraction: str = ""
 
 
-def _values_by_reading(kind: AmbiguousKind, text: str) -> dict[str, Any]:
+def _values_by_reading(text: str, *, is_date: bool) -> Mapping[str, Any]:
     """Return the values that a text can mean, by date order (`dmy`, `mdy`) or decimal separator."""
-    if kind == "number":
+    if not is_date:
         number = number_meanings(text)
-        return dict(number.values) if number is not None else {}
+        return number.values if number is not None else {}
     try:
         day = date_meanings(text)
     except CellError:
@@ -86,16 +79,12 @@ def _values_by_reading(kind: AmbiguousKind, text: str) -> dict[str, Any]:
 
 def _date_in_cell(cell: Cell) -> date | None:
     """Return the day of a cell that is a date or an ISO text; None for other cells."""
-    if isinstance(cell, PartlyVisibleCell):
-        cell = cell.value
+    cell = cell.value if isinstance(cell, PartlyVisibleCell) else cell
+    if isinstance(cell, str) and (found := _ISO_DAY(cell.strip())):
+        with suppress(ValueError):
+            return date.fromisoformat(found[1])
     if isinstance(cell, datetime):
         return cell.date()
-    if isinstance(cell, str):
-        found = _ISO_DAY(cell.strip())
-        try:
-            return date.fromisoformat(found[1]) if found else None
-        except ValueError:
-            return None
     return cell if isinstance(cell, date) else None
 
 
@@ -111,7 +100,6 @@ class ColumnMeanings:
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
         self._rows, self._columns = rows, columns
-        self._remarks: dict[tuple[str, str | None], tuple[int, Problem]] = {}
         self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
 
@@ -121,12 +109,6 @@ class ColumnMeanings:
         rows = (row for row in self._rows() if not row.is_outside and index < len(row.cells))
         cells = (row.cells[index] for row in rows)
         return list(dict.fromkeys(c.strip() if isinstance(c, str) else c for c in cells))
-
-    def add_remark(self, remark: Problem) -> None:
-        """Count a remark; the first one of a code and a column is shown as an example."""
-        key = remark.code, remark.column
-        count, first = self._remarks.get(key, (0, remark))
-        self._remarks[key] = count + 1, first
 
     def ask_for_hours(self, column: MappedColumn, cell: Cell) -> None:
         """Add the question when days without a time begin and end, once for the file."""
@@ -139,17 +121,6 @@ class ColumnMeanings:
             FileQuestion("day_hours", message, fix, stops=False, column=heading, received=seen)
         )
 
-    def remarks(self) -> Iterator[str]:
-        """Yield a sentence for each kind of remark, with the first cell that has it."""
-        by_code: dict[str, dict[str, tuple[int, Problem]]] = {}
-        for (code, column), found in self._remarks.items():
-            by_code.setdefault(code, {})[column or ""] = found
-        for columns in by_code.values():
-            count, first = sum(n for n, _ in columns.values()), next(iter(columns.values()))[1]
-            noun = "Column" if len(columns) == 1 else "Columns"
-            where = f"{noun} {', '.join(map(repr, columns))}" if columns.keys() != {""} else "All"
-            yield f"{where}, {count_noun(count, 'cell')}: {first.text}"
-
     def mixed_dates(self) -> Iterator[FileQuestion]:
         """Yield a question for each column in which a program may have swapped day and month.
 
@@ -157,19 +128,16 @@ class ColumnMeanings:
         text. A column in which every date could be swapped, and no text could, was probably read in
         the wrong order. One other cell proves that it was not.
         """
-        for column in self._columns:
-            if _KINDS.get(column.target.field.kind) != "date":
-                continue
+        for column in (each for each in self._columns if each.target.field.kind in _DATES):
             cells = self._cells(column)
             days = [day for cell in cells if (day := _date_in_cell(cell)) is not None]
             texts = {
                 cell: meanings.values()
                 for cell in cells
-                if isinstance(cell, str) and (meanings := _values_by_reading("date", cell))
+                if isinstance(cell, str) and (meanings := _values_by_reading(cell, is_date=True))
             }
-            is_proven = any(day.day > _MONTHS for day in days) or any(
-                day.day <= _MONTHS for meanings in texts.values() for day in meanings
-            )
+            read = [day for meanings in texts.values() for day in meanings]
+            is_proven = any(e.day > _MONTHS for e in days) or any(e.day <= _MONTHS for e in read)
             day = next((day for day in days if day.day != day.month), None)
             if day is not None and texts and not is_proven:
                 yield FileQuestion(
@@ -185,8 +153,7 @@ class ColumnMeanings:
 
     def column_currency(self, column: MappedColumn) -> str | None:
         """Return the only currency that the column's heading or cells show; None for several."""
-        parts = filter(None, re.split(r"[\s()\[\]/,]+", column.heading))
-        units = {unit_of(part) for part in parts}
+        units = {unit_of(each) for each in re.split(r"[\s()\[\]/,]+", column.heading) if each}
         for cell in self._cells(column):
             if isinstance(cell, Amount):
                 units.add(cell.unit)
@@ -197,84 +164,78 @@ class ColumnMeanings:
 
     def infer_columns(self) -> tuple[MappedColumn, ...]:
         """Read all rows, and return the columns with the inferred readings as their options."""
-        proofs = {
-            column.index: self._find_proofs(column, kind)
-            for column in self._columns
-            if (kind := _possible_ambiguity(column)) is not None
-        }
-        return tuple(self._infer_column(column, proofs) for column in self._columns)
+        found = {each.index: self._find_proofs(each) for each in self._columns if _is_open(each)}
+        return tuple(
+            self._infer_column(each, own, found.values())
+            if (own := found.get(each.index)) and own.example
+            else each
+            for each in self._columns
+        )
 
-    def _find_proofs(self, column: MappedColumn, kind: AmbiguousKind) -> _Proofs:
-        found = _Proofs(kind)
+    def _find_proofs(self, column: MappedColumn) -> _Proofs:
+        found = _Proofs(column.target.field.kind in _DATES)
         decimal = words.decimal_of_region(column.options.region)
-        for text in self._cells(column):
-            if not isinstance(text, str):
-                continue
-            meanings = _values_by_reading(kind, text)
-            if len({*meanings.values()}) > 1:
-                found.example = found.example or text
-                if kind == "number" and meanings[decimal] != max(meanings.values(), key=abs):
-                    found.fraction = found.fraction or text
-            elif len(meanings) == 1:
+        answered = {text.strip().casefold() for text in column.options.values}
+        for text in (cell for cell in self._cells(column) if isinstance(cell, str)):
+            meanings = _values_by_reading(text, is_date=found.is_date)
+            if len(meanings) == 1:
                 found.proofs.setdefault(next(iter(meanings)), text)
+            if len({*meanings.values()}) < 2 or text.casefold() in answered:
+                continue
+            found.example = found.example or text
+            if not found.is_date and meanings[decimal] != max(meanings.values(), key=abs):
+                found.fraction = found.fraction or text
         return found
 
     def _infer_column(
-        self, column: MappedColumn, all_proofs: Mapping[int, _Proofs]
+        self, column: MappedColumn, own: _Proofs, others: Iterable[_Proofs]
     ) -> MappedColumn:
-        """Return the column with its inferred reading, or unchanged; add a sentence or a question.
-
-        `all_proofs` has the proofs of each column.
-        """
-        own = all_proofs.get(column.index)
-        if own is None or not own.example:
-            return column
+        """Return the column with its inferred reading, or add a question."""
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            same_kind = [each for each in all_proofs.values() if each.kind == own.kind]
+            same_kind = [each for each in others if each.is_date == own.is_date]
             proofs = {key: text for each in same_kind for key, text in each.proofs.items()}
             whose = "another column"
-        region, is_date = column.options.region, own.kind == "date"
-        usual = words.date_order_of_region(region) if is_date else words.decimal_of_region(region)
-        reading, why = usual, "no cell has another order"
+        region, option = column.options.region, "--date-format" if own.is_date else "--decimal"
+        usual = words.date_order_of_region if own.is_date else words.decimal_of_region
+        reading, why = usual(region), "no cell has another order"
         if len(proofs) == 1:
             ((reading, proof),) = proofs.items()
             why = f"{proof!r} in {whose} has only this meaning"
         elif proofs or own.fraction:
-            self.questions.append(_reading_question(column, own, is_mixed=bool(proofs)))
+            self.questions.append(_reading_question(column, own, option, is_mixed=bool(proofs)))
             return column
-        if reading != usual or (is_date and not proofs):
-            option = f"change this with {_OPTION[own.kind]}"
-            text = f"Column {column.heading!r} is read with {_SHOWN[reading]}: {why} ({option})."
-            self.inferred.append(text)
-        if is_date:
+        if reading != usual(region) or (own.is_date and not proofs):
+            read = f"Column {column.heading!r} is read with {_SHOWN[reading]}"
+            self.inferred.append(f"{read}: {why} (change this with {option}).")
+        if own.is_date:
             return replace(column, options=replace(column.options, date_format=reading))
         sign: Decimal = "," if reading == "," else "."
         options = replace(column.options, decimal=sign, is_decimal_inferred=True)
         return replace(column, options=options)
 
 
-def _possible_ambiguity(column: MappedColumn) -> AmbiguousKind | None:
-    """Return what can be ambiguous in the column; None if nothing is, or the user declared it."""
-    target, options = column.target, column.options
-    kind = _KINDS.get(target.field.kind)
-    if target.field.values or target.reference is not None:
-        return None
-    return kind if (options.date_format if kind == "date" else options.decimal) is None else None
+def _is_open(column: MappedColumn) -> bool:
+    """Return True if cells of the column can be ambiguous, because the user declared nothing."""
+    kind, options = column.target.field.kind, column.options
+    if column.target.field.values or column.target.reference is not None:
+        return False
+    declared = options.date_format if kind in _DATES else options.decimal
+    return kind in (*_DATES, *_NUMBERS) and declared is None
 
 
-def _reading_question(column: MappedColumn, proofs: _Proofs, *, is_mixed: bool) -> FileQuestion:
+def _reading_question(
+    column: MappedColumn, proofs: _Proofs, option: str, *, is_mixed: bool
+) -> FileQuestion:
     """Return the question how the column is read, with both values of its example."""
     example = proofs.fraction or proofs.example
-    meanings = _values_by_reading(proofs.kind, example).items()
-    choices = " or ".join(
-        f"{value} ({_OPTION[proofs.kind]} {_WORDS[key]})" for key, value in meanings
-    )
+    meanings = _values_by_reading(example, is_date=proofs.is_date).items()
+    choices = " or ".join(f"{value} ({option} {_WORDS[key]})" for key, value in meanings)
     why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
         "reading",
-        f"column {column.heading!r} can be read in two ways, because {why}:"
-        f" {example!r} is {choices}",
+        f"column {column.heading!r} can be read in two ways, because {why}: {example!r} is"
+        f" {choices}",
         "Choose with one of these options.",
         stops=False,
         column=column.heading,
@@ -283,55 +244,81 @@ def _reading_question(column: MappedColumn, proofs: _Proofs, *, is_mixed: bool) 
     )
 
 
-# -- Row reader -----------------------------------------------------------------------------------
+# -- Rows ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class RowDraft:
-    """Row during the checks.
+class CheckedRow:
+    """Row of a file from its first check to its result.
 
     Attributes:
         values: JSON values by the keys of target columns; null empties a field.
-        failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
-        natural_key: Natural key of a row that creates a record.
-        is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
+        problems: Problems that prevent sending the row.
         warnings: Problems that do not prevent sending the row after the user has confirmed.
         remarks: Harmless changes of cells.
-        amounts: Numbers with the currency in their cells, by key.
+        failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
+        is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
+        natural_key: Natural key of a row that creates a record.
+        record_id: Id of the record, if it exists, and `landed` its loaded state.
+        outcome: Outcome of a row that is not sent; None if the row is to be sent.
+        task: The row for the journal. A row whose record exists has the task that it would have
+            had, to detect an earlier push of the same row.
     """
 
     row: SheetRow
+    columns: ColumnMap
     values: dict[str, Any]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     remarks: tuple[Problem, ...] = ()
-    amounts: Mapping[str, Amount] = field(default_factory=dict)
     failed_keys: Set[str] = frozenset()
     is_misshapen: bool = False
     operation: Operation | None = None
     record_id: str | None = None
     landed: LandedRecord | None = None
     natural_key: Mapping[str, Any] = field(default_factory=dict)
+    outcome: Outcome | None = None
+    task: Row | None = None
 
-    def add(self, problem: Problem) -> None:
-        """Add a problem of the row."""
-        self.problems = (*self.problems, problem)
+    def add(
+        self, code: str, message: str | None = None, key: str | None = None, **more: Any
+    ) -> None:
+        """Add a problem of the row, in the column of the field `key`; see `problem_of`."""
+        column = self.columns.heading_of(key) if key is not None else None
+        self.problems = (*self.problems, problem_of(code, message, column, **more))
+
+    def fail(self, key: str, code: str, message: str | None = None, **more: Any) -> None:
+        """Add a problem of the field's cell, and remove the field's value."""
+        self.add(code, message, key, **more)
+        self.failed_keys = self.failed_keys | {key}
+        self.values.pop(key, None)
 
     def warn(
-        self, code: str, message: str | None, column: str | None, cell: Cell | None = None
+        self,
+        code: str,
+        message: str | None = None,
+        key: str | None = None,
+        cell: Cell | None = None,
     ) -> None:
         """Add a warning, which the user sees before the row is sent, or a remark."""
+        column = self.columns.heading_of(key) if key is not None else None
         found = problem_of(code, message, column, received=cell)
         if code in REMARKS:
             self.remarks = (*self.remarks, found)
         else:
             self.warnings = (*self.warnings, found)
 
-    def fail(self, key: str, problem: Problem) -> None:
-        """Add a problem of the field's cell, and remove the field's value."""
-        self.add(problem)
-        self.failed_keys = self.failed_keys | {key}
-        self.values.pop(key, None)
+
+def describe_remarks(rows: Iterable[CheckedRow]) -> Iterator[str]:
+    """Yield a sentence for each kind of remark, with the first cell that has it."""
+    by_code: dict[str, list[Problem]] = {}
+    for remark in (each for row in rows for each in row.remarks):
+        by_code.setdefault(remark.code, []).append(remark)
+    for found in by_code.values():
+        columns = dict.fromkeys(each.column or "" for each in found)
+        noun = "Column" if len(columns) == 1 else "Columns"
+        where = f"{noun} {', '.join(map(repr, columns))}" if columns.keys() != {""} else "All"
+        yield f"{where}, {count_noun(len(found), 'cell')}: {found[0].text}"
 
 
 _CELLS_REMEMBERED = 1_000
@@ -355,186 +342,159 @@ class RowReader:
     def __init__(
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
-        self._target, self._meanings, self._unsettled = target, meanings, meanings
+        self._target, self._map, self._meanings = target, columns, meanings
+        keys = columns.targets.keys()
+        self._columns = [
+            (each.index, each.target.key, _cached_cell_reader(each, target), each)
+            for each in (columns.columns if meanings is None else meanings.infer_columns())
+        ]
+        self._by_key = {each.target.key: each for each in columns.columns}
         self._currency_fields = _currency_by_amount(target)
-        self._prepare_readers(columns.columns)
-        self._column_currencies: dict[str, str | None] = {}
-        if meanings is not None:
-            for key in self._currency_fields.keys() & self._by_key.keys():
-                self._column_currencies[key] = meanings.column_currency(self._by_key[key])
+        self._column_currencies = {
+            key: meanings.column_currency(self._by_key[key])
+            for key in self._currency_fields.keys() & self._by_key.keys()
+            if meanings is not None
+        }
         self._constants = {
             column.key: value for column, _, value in columns.constants if value is not None
         }
-        keys = columns.targets.keys()
         self._takes_all_day = any(each.name == "all_day" for each in target.columns) and any(
             each.options.day_hours == "all-day" for each in columns.columns
         )
         self._zip = next((key for key in keys if key in ("postal_code", "postcode")), None)
 
-    def _prepare_readers(self, columns: Sequence[MappedColumn]) -> None:
-        self._columns = [
-            (each.index, each.target.key, _cached_cell_reader(each, self._target), each)
-            for each in columns
-        ]
-        self._by_key = {each.target.key: each for each in columns}
-
-    def read(self, row: SheetRow) -> RowDraft:
+    def read(self, row: SheetRow) -> CheckedRow:
         """Return the row's values and problems.
 
         A row with the wrong shape is not read further, because its cells may belong to other
         columns.
         """
-        values = self._constants.copy()
-        draft = RowDraft(row, values)
-        if row.is_outside or (row.problems and self._add_shape_problems(draft)):
-            return draft
+        values, amounts = self._constants.copy(), dict[str, Amount]()
+        checked = CheckedRow(row, self._map, values)
+        if row.is_outside or (row.problems and self._add_shape_problems(checked)):
+            return checked
         if row.is_hidden:
-            draft.warn("hidden_row", None, None)
+            checked.warn("hidden_row")
         if row.may_be_split:
-            draft.warn("split_row", None, None)
-        cells, skipped = row.cells, draft.failed_keys
+            checked.warn("split_row")
+        cells, skipped = row.cells, checked.failed_keys
         for index, key, read, column in self._columns:
             if key in skipped:
                 continue
             try:
                 value = read(cells[index])
             except CellError as error:
-                if error.code in _UNSETTLED and self._unsettled is not None:
-                    # The readings of all columns are inferred from the whole file.
-                    settled, self._unsettled = self._unsettled.infer_columns(), None
-                    self._prepare_readers(settled)
-                    return self.read(row)
                 if error.code == "time_missing" and self._meanings is not None:
                     self._meanings.ask_for_hours(column, cells[index])
-                draft.fail(key, error.problem(column.heading, cells[index]))
+                checked.fail(key, received=cells[index], **error.details)
                 continue
             if value.__class__ in _PLAIN:
                 values[key] = value
             elif value is not None:
-                self._add_annotated_value(draft, column, value)
-        self._complete(draft)
-        return draft
+                self._add_annotated_value(checked, amounts, column, value)
+        self._complete(checked, amounts)
+        return checked
 
-    def _complete(self, draft: RowDraft) -> None:
+    def _complete(self, checked: CheckedRow, amounts: Mapping[str, Amount]) -> None:
         """Read what several cells of the row mean together."""
-        values = draft.values
-        for key in values.keys() & (draft.amounts.keys() | self._column_currencies.keys()):
-            unit = draft.amounts[key].unit if key in draft.amounts else self._column_currencies[key]
-            if unit is not None:
-                self._fill_currency(draft, key, unit, is_own=key in draft.amounts)
+        values = checked.values
+        for key in values.keys() & (amounts.keys() | self._column_currencies.keys()):
+            self._fill_currency(checked, key, amounts.get(key))
         if WHOLE_NAME in values:
-            self._split_name(draft)
+            _split_whole_name(checked)
         if "timezone" in values:
-            self._apply_time_zone(draft)
+            self._apply_time_zone(checked)
         if self._takes_all_day:
             values.setdefault("all_day", True)
         if self._zip in values:
-            self._check_postal_code(draft)
-        if self._meanings is not None:
-            for each in draft.remarks:
-                self._meanings.add_remark(each)
+            # A postal code of four digits in a country whose codes have five.
+            code, country = str(values[self._zip]), str(values.get("country", ""))
+            is_short = code.isascii() and code.isdigit() and len(code) == 4
+            if is_short and words.normalized_words(country) in words.FIVE_DIGIT_COUNTRIES:
+                checked.warn("lost_zero", None, self._zip, code)
 
-    def _add_annotated_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
-        """Add a value with notes or a unit to the draft, or clear the field."""
-        key, cell = column.target.key, draft.row.cells[column.index]
+    def _add_annotated_value(
+        self, checked: CheckedRow, amounts: dict[str, Amount], column: MappedColumn, value: Any
+    ) -> None:
+        """Add a value with notes or a unit to the row, or clear the field."""
+        key, cell = column.target.key, checked.row.cells[column.index]
         if isinstance(value, ValueWithNotes):
             for code, message in value.notes:
-                draft.warn(code, message, column.heading, cell)
+                checked.warn(code, message, key, cell)
             value = value.value
         if isinstance(value, Amount):
-            draft.amounts = {**draft.amounts, key: value}
+            amounts[key] = value
             value = value.value
         if value is not _CLEARED:
             if value is not None:
-                draft.values[key] = value
+                checked.values[key] = value
         elif not column.target.can_be_cleared:
-            received = str(cell).strip()
-            draft.fail(key, problem_of("cannot_clear", None, column.heading, received=received))
+            checked.fail(key, "cannot_clear", received=str(cell).strip())
         elif self._target.mode != "create":
             # A new record has no value to be emptied.
-            draft.values[key] = None
+            checked.values[key] = None
 
-    def _fill_currency(self, draft: RowDraft, key: str, unit: str, *, is_own: bool) -> None:
-        """Fill the currency field of one amount; `is_own` is True if the cell shows the unit.
+    def _fill_currency(self, checked: CheckedRow, key: str, amount: Amount | None) -> None:
+        """Fill the currency field of an amount, from its own cell or the column's other cells.
 
         Adds a problem if the row has another currency.
         """
+        unit = amount.unit if amount is not None else self._column_currencies[key]
+        if unit is None:
+            return
         column, place = self._by_key[key], self._currency_fields.get(key)
-        heading, cell = column.heading, draft.row.cells[column.index]
-        home = words.currency_of_region(column.options.region)
+        cell, home = (
+            checked.row.cells[column.index],
+            words.currency_of_region(column.options.region),
+        )
         code = home if unit == "$" and home and home in _DOLLARS else unit
         if place is None:
-            draft.warn(
-                "currency_left_out" if code == home else "other_currency", None, heading, cell
-            )
+            checked.warn("currency_left_out" if code == home else "other_currency", None, key, cell)
             return
-        name, currency = place.replace("_", " "), draft.values.get(place)
-        if currency is None and code.isalpha() and place not in draft.failed_keys:
-            draft.values[place] = code
+        name, currency = place.replace("_", " "), checked.values.get(place)
+        if currency is None and code.isalpha() and place not in checked.failed_keys:
+            checked.values[place] = code
             if code != home:
-                draft.warn("currency_taken", f"The {name} is imported as {code}.", heading, cell)
-        elif currency is None and is_own:
+                checked.warn("currency_taken", f"The {name} is imported as {code}.", key, cell)
+        elif currency is None and amount is not None:
             fix = f'Enter the currency code in a column "{name}".'
-            problem = problem_of("currency_sign", None, heading, received=cell, fix=fix)
-            draft.fail(key, problem)
-        elif currency != code and is_own and not (unit == "$" and str(currency) in _DOLLARS):
-            other = self._by_key[place].heading if place in self._by_key else name
-            message = f"The value is in {unit}, but {other} is {currency}."
-            received = text_of(draft.amounts[key])
-            draft.fail(key, problem_of("currency_differs", message, heading, received=received))
+            checked.fail(key, "currency_sign", received=cell, fix=fix)
+        elif amount is not None and currency != code:
+            if unit == "$" and str(currency) in _DOLLARS:
+                return
+            message = f"The value is in {unit}, but {self._map.display_name(place)} is {currency}."
+            checked.fail(key, "currency_differs", message, received=text_of(amount))
 
-    def _split_name(self, draft: RowDraft) -> None:
-        """Replace a whole name by first and last name; add a problem if it is unclear."""
-        heading = self._by_key[WHOLE_NAME].heading
-        whole = draft.values.pop(WHOLE_NAME)
-        parts = split_name(whole)
-        if parts is None:
-            code = "name_unclear" if len(whole.split()) > 1 else "name_of_one_word"
-            draft.fail("first_name", problem_of(code, None, heading, received=whole))
-            draft.failed_keys = draft.failed_keys | {"last_name"}
-            return
-        draft.values |= dict(zip(("first_name", "last_name"), parts, strict=True))
-        message = f'The value is imported as "{parts[0]}" and "{parts[1]}".'
-        draft.warn("name_split", message, heading, whole)
-
-    def _apply_time_zone(self, draft: RowDraft) -> None:
+    def _apply_time_zone(self, checked: CheckedRow) -> None:
         """Read the times of the row again in the time zone that another cell of the row names."""
-        zone = str(draft.values["timezone"])
+        zone = str(checked.values["timezone"])
         for index, key, _, column in self._columns:
-            cell, options = draft.row.cells[index], column.options
+            cell, options = checked.row.cells[index], column.options
             is_time = column.target.field.kind is Kind.DATETIME and options.timezone is None
-            if not is_time or key in draft.failed_keys or cell == "" or not is_timezone(zone):
+            if not is_time or key in checked.failed_keys or cell == "" or not is_timezone(zone):
                 continue
             options = replace(options, timezone=str(ZoneInfo(zone)))
             try:
                 value = cell_reader(column.target, self._target.mode, options).read(cell)
             except CellError as error:
-                draft.fail(key, error.problem(column.heading, cell))
+                checked.fail(key, received=cell, **error.details)
             else:
-                draft.values[key] = value.value if isinstance(value, ValueWithNotes) else value
+                checked.values[key] = value.value if isinstance(value, ValueWithNotes) else value
 
-    def _check_postal_code(self, draft: RowDraft) -> None:
-        """Warn of a postal code of four digits in a country whose codes have five."""
-        assert self._zip is not None
-        code, country = str(draft.values[self._zip]), str(draft.values.get("country", ""))
-        is_short = code.isascii() and code.isdigit() and len(code) == 4
-        if is_short and words.normalized_words(country) in words.FIVE_DIGIT_COUNTRIES:
-            column = self._by_key.get(self._zip)
-            draft.warn("lost_zero", None, column.heading if column else None, code)
-
-    def _add_shape_problems(self, draft: RowDraft) -> bool:
+    def _add_shape_problems(self, checked: CheckedRow) -> bool:
         """Add the problems of the row's shape; return True if it is misshapen.
 
         A problem in a column without a field is ignored.
         """
         mapped = {column.heading: key for key, column in self._by_key.items()}
-        for problem in draft.row.problems:
+        for problem in checked.row.problems:
+            if problem.column is None or problem.column in mapped:
+                checked.problems = (*checked.problems, problem)
             if problem.column is None:
-                draft.is_misshapen = True
-                draft.add(problem)
+                checked.is_misshapen = True
             elif problem.column in mapped:
-                draft.fail(mapped[problem.column], problem)
-        return draft.is_misshapen
+                checked.failed_keys = checked.failed_keys | {mapped[problem.column]}
+        return checked.is_misshapen
 
 
 def _cached_cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
@@ -577,7 +537,21 @@ _IS_UNCLEAR = re.compile(r"[()\[\]&/|;@\d]|\s[-\u2013]\s|\s(?:and|und|et|y|en)\s
 _CAPITALS_MIN = 3
 
 
-def split_name(name: str) -> tuple[str, str] | None:
+def _split_whole_name(checked: CheckedRow) -> None:
+    """Replace a whole name by first and last name; add a problem if it is unclear."""
+    whole = checked.values.pop(WHOLE_NAME)
+    parts = _split_name(whole)
+    if parts is None:
+        code = "name_unclear" if len(whole.split()) > 1 else "name_of_one_word"
+        checked.fail("first_name", code, received=whole)
+        checked.failed_keys = checked.failed_keys | {"last_name"}
+        return
+    checked.values |= dict(zip(("first_name", "last_name"), parts, strict=True))
+    message = f'The value is imported as "{parts[0]}" and "{parts[1]}".'
+    checked.warn("name_split", message, WHOLE_NAME, whole)
+
+
+def _split_name(name: str) -> tuple[str, str] | None:
     """Return first and last name of a whole name; None for one word or an unclear name.
 
     A comma follows the last name, and capitals are the last name. Otherwise it is the last word,

@@ -17,14 +17,14 @@ from connector.errors import Misused, SpreadsheetError, count_noun
 from connector.spreadsheet import delimited
 from connector.spreadsheet.books import ROWS_MAX, BookKind, read_sheet, too_many_rows_error
 from connector.spreadsheet.headings import (
-    Columns,
+    REPORT_HEADINGS,
     HeadingRows,
-    LeftOutRows,
     Sheet,
     column_letter,
     find_headings,
+    has_report_headings,
     mark_rows_outside,
-    read_headings,
+    name_columns,
 )
 from connector.spreadsheet.problems import (
     Cell,
@@ -44,12 +44,6 @@ BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 
 _BYTES_MAX = 256 * 1024 * 1024
 _HEADINGS_SHOWN = 6
-_FLAW_CODES = {
-    "error": "spreadsheet_error",
-    "not_calculated": "formula_without_value",
-    "unreadable": "unreadable_cell",
-    "unusual_format": "unusual_format",
-}
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -58,34 +52,33 @@ class Spreadsheet:
     """Table of an opened file.
 
     Attributes:
-        kind: Format. tsv is any text with tabs as delimiter.
         headings: Headings of the input. A report (`is_report`) has the headings of its table.
         digest: SHA-256 of the file, in hexadecimal digits.
         sheet: Name of a workbook's sheet.
-        merged_ranges: Ranges of merged cells over several rows, whose value each row has.
+        merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
+            the heading of their first column.
         hidden_headings: Headings of hidden columns.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
-        left_out: Rows that do not belong to the table.
+        second_table_row: Number of the row at which another table begins, which is not read.
     """
 
     path: Path
-    kind: Literal["csv", "tsv", "xlsx", "xls", "ods"]
     headings: tuple[str, ...]
     digest: str
     is_report: bool
     all_rows: Sequence[SheetRow] = field(repr=False)
     sheet: str | None = None
-    merged_ranges: tuple[str, ...] = ()
+    merged_ranges: Mapping[str, str] = field(default_factory=dict)
     hidden_headings: tuple[str, ...] = ()
     encoding: str | None = None
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
-    left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
+    second_table_row: int | None = None
 
     def rows(self) -> Iterator[SheetRow]:
         """Yield every row below the headings, in order, including blank ones."""
@@ -125,11 +118,11 @@ def open_table(
     if is_text:
         decoded = delimited.decode(path, content, encoding)
         read = delimited.read_delimited(path, decoded.text, delimiter, header_row)
-        return _build_table(path, content, "csv", read, decoded)
+        return _build_table(path, content, read, decoded)
     assert kind != "text"
     read = read_sheet(path, content, kind, sheet)
     read.headings = find_headings(read.rows, header_row)
-    return _build_table(path, content, kind, read)
+    return _build_table(path, content, read, delimited.Decoded("", None))
 
 
 # -- Files -----------------------------------------------------------------------------------------
@@ -214,11 +207,7 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
 
 
 def _build_table(
-    path: Path,
-    content: bytes,
-    kind: Literal["csv"] | BookKind,
-    sheet: Sheet,
-    decoded: delimited.Decoded | None = None,
+    path: Path, content: bytes, sheet: Sheet, decoded: delimited.Decoded
 ) -> Spreadsheet:
     """Return the table in a decoded text or in a workbook's sheet."""
     found, below, is_text = sheet.headings, sheet.below, sheet.delimiter is not None
@@ -232,48 +221,44 @@ def _build_table(
         end = width + _ends_with_delimiter(sheet)
     else:
         filled = end = max(map(len, below))
-    columns, merged = (
-        read_headings(path, found.headings, filled),
-        _fill_merged_cells(sheet, found.first_row),
+    headings, is_report = (
+        name_columns(path, found.headings, filled),
+        has_report_headings(found.headings),
     )
+    count = len(headings) + len(REPORT_HEADINGS) * is_report
+    merged = dict(_fill_merged_cells(sheet, headings))
     rows = [
-        _build_row(columns, max(end, columns.count), sheet, i)
-        for i in range(found.first_row, len(sheet.rows))
+        _build_row(sheet, index, headings, count, max(end, count))
+        for index in range(found.first_row, len(sheet.rows))
     ]
     if is_text:
         _mark_split_rows(rows)
-    left_out, of_text = LeftOutRows(), decoded or delimited.Decoded("", None)
-    if not columns.is_report:
-        rows, left_out = mark_rows_outside(columns.headings, rows)
+    notices, second_table = [*decoded.notices], None
+    if found.first_row > 1:
+        read = f"row {found.index + 1}"
+        if found.depth > 1:
+            read = f"rows {found.index + 1} and {found.first_row}, combined"
+        shown = ", ".join(headings[:_HEADINGS_SHOWN])
+        notices.append(f"The headings are read from {read}: {shown} (change with --header-row).")
+    if not is_report:
+        rows, second_table, left_out = mark_rows_outside(headings, rows)
+        notices += left_out
     return Spreadsheet(
         path=path,
-        kind="tsv" if sheet.delimiter == "\t" else kind,
-        headings=columns.headings,
+        headings=headings,
         digest=hashlib.sha256(content).hexdigest(),
-        is_report=columns.is_report,
+        is_report=is_report,
         all_rows=rows,
-        merged_ranges=tuple(merged),
-        hidden_headings=tuple(
-            each for i, each in enumerate(columns.headings) if i in sheet.hidden_columns
-        ),
+        merged_ranges=merged,
+        hidden_headings=tuple(h for i, h in enumerate(headings) if i in sheet.hidden_columns),
         heading_rows=found,
         sheet=sheet.name,
-        encoding=of_text.encoding,
+        encoding=decoded.encoding,
         delimiter=sheet.delimiter,
-        questions=of_text.questions,
-        notices=(*of_text.notices, *_heading_notices(found, columns)),
-        left_out=left_out,
+        questions=decoded.questions,
+        notices=tuple(notices),
+        second_table_row=second_table,
     )
-
-
-def _heading_notices(found: HeadingRows, columns: Columns) -> Iterator[str]:
-    """Yield a sentence on headings that are not the first row."""
-    if not found.is_first:
-        rows = f"row {found.index + 1}"
-        if found.depth > 1:
-            rows = f"rows {found.index + 1} and {found.first_row}, combined"
-        shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
-        yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
 def _ends_with_delimiter(sheet: Sheet) -> bool:
@@ -292,23 +277,21 @@ def _filled_width(cells: Sequence[Cell]) -> int:
     return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
 
 
-def _fill_merged_cells(sheet: Sheet, first_row: int) -> list[str]:
+def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Give each row below the headings the value of cells that are merged over several rows.
 
-    Returns the ranges that were filled.
+    Yields the ranges that were filled, with their headings.
     """
-    filled = []
     for first, last, left, right in sheet.merged_ranges:
-        if not first_row <= first < last < len(sheet.rows) + 1 or left >= len(sheet.rows[first]):
-            continue
-        value = sheet.rows[first][left]
+        is_below = sheet.headings.first_row <= first < last <= len(sheet.rows)
+        value = sheet.rows[first][left] if is_below and left < len(sheet.rows[first]) else ""
         if value == "":
             continue
         for cells in sheet.rows[first + 1 : last + 1]:
             cells.extend([""] * (left + 1 - len(cells)))
             cells[left] = value
-        filled.append(f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}")
-    return filled
+        place = f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}"
+        yield place, headings[left] if left < len(headings) else ""
 
 
 def _mark_split_rows(rows: list[SheetRow]) -> None:
@@ -326,19 +309,21 @@ def _mark_split_rows(rows: list[SheetRow]) -> None:
 # -- Rows ------------------------------------------------------------------------------------------
 
 
-def _build_row(columns: Columns, max_width: int, sheet: Sheet, index: int) -> SheetRow:
+def _build_row(
+    sheet: Sheet, index: int, headings: tuple[str, ...], count: int, max_width: int
+) -> SheetRow:
     """Return the row of the sheet at this index, with problems of its shape.
 
-    Cells after the last heading must be empty, and up to `max_width` they are dropped. After a
-    wrong quote the cells may belong to other columns, so the row has one problem.
+    The table has `count` columns, with those of a report. Cells after them must be empty, and up to
+    `max_width` they are dropped. After a wrong quote the cells may belong to other columns, so the
+    row has one problem.
     """
     cells, number, damage = sheet.rows[index], index + 1, sheet.damages.get(index)
     flaws, is_hidden = sheet.flaws.get(index, _NO_FLAWS), index in sheet.hidden_rows
     if sheet.delimiter is None:
-        cells = [*cells, *[""] * (columns.count - len(cells))]
-    headings, count = columns.headings, columns.count
+        cells = [*cells, *[""] * (count - len(cells))]
     own = len(headings)
-    if not (flaws or damage or columns.is_report) and len(cells) == own:
+    if not (flaws or damage or count > own) and len(cells) == own:
         # True for nearly every row.
         return SheetRow(number, tuple(cells), (), _NO_FLAWS, is_hidden=is_hidden)
     if is_blank(cells):
@@ -347,15 +332,15 @@ def _build_row(columns: Columns, max_width: int, sheet: Sheet, index: int) -> Sh
     while behind and behind[-1] == "" and len(cells) <= max_width:
         behind.pop()
     own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
-    if columns.is_report:
+    if count > own:
         record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
         own_cells = _restore_report_cells(own_cells, kinds, own)
     width = len(own_cells)
     missing = max(0, own - width)
     own_cells.extend([""] * missing)
     problems = [
-        problem_of(_FLAW_CODES[kind], None, headings[index] if index < own else None, received=text)
-        for index, (kind, text) in sorted(kinds.items())
+        problem_of(code, None, headings[index] if index < own else None, received=text)
+        for index, (code, text) in sorted(kinds.items())
     ]
     if damage is not None:
         code, first, last = damage
@@ -388,7 +373,7 @@ def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -
             cells[index] = ""
         elif cell.startswith(NOT_CALCULATED):
             cells[index] = cell.removeprefix(NOT_CALCULATED)
-            flaws[index] = ("not_calculated", cell.removeprefix(NOT_CALCULATED))
+            flaws[index] = Flaw("formula_without_value", cell.removeprefix(NOT_CALCULATED))
         else:
             cells[index] = unescape_cell(cell)
     return cells

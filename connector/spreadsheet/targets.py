@@ -17,23 +17,7 @@ from connector.catalog.field import OPTIONAL, Field, FieldInput, Format, Kind
 from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
-from connector.state.row import LandedRecord, Mode
-
-
-class KnownId(Protocol):
-    """Id of a user or a lead status, which the API does not list. Its text is for the user."""
-
-    @property
-    def id(self) -> str:
-        """Id of the user or lead status."""
-
-    @property
-    def name(self) -> str:
-        """Name that the agency gave it, or empty."""
-
-    @property
-    def records(self) -> int:
-        """Number of loaded records that have the id."""
+from connector.state.row import KnownId, LandedRecord, Mode
 
 
 class Lookups(Protocol):
@@ -321,11 +305,6 @@ ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
 """Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
 to a long text, or keep it. A new record always gets the value of the column.
 """
-
-
-def default_policy(column: TargetColumn) -> ColumnPolicy:
-    """Return the policy that is proposed to a user: a long text is not overwritten."""
-    return "fill" if column.field.is_long_text else "overwrite"
 
 
 @dataclass(frozen=True, slots=True)

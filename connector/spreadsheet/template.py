@@ -14,7 +14,7 @@ from pathlib import Path
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Kind, RequiredWhen
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
-from connector.spreadsheet.headings import read_headings
+from connector.spreadsheet.headings import name_columns
 from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.targets import PushTarget, TargetColumn
@@ -56,7 +56,7 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
                 ),
                 code="headings_refused",
             )
-    if headings != list(read_headings(path, headings).headings):
+    if headings != list(name_columns(path, headings)):
         raise SpreadsheetError(
             f"{path}: two columns have the same heading: {', '.join(headings)}",
             code="headings_refused",

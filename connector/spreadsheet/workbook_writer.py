@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.comments import Comment
 from openpyxl.styles import Alignment, Font, PatternFill
@@ -109,7 +109,7 @@ def _own_cell(
     shown = placeholder(row, index, width)
     if shown is not None:
         return _cell(sheet, shown, color)
-    if row.flaws.get(index, ("",))[0] == "error":
+    if row.flaws.get(index, ("",))[0] == "spreadsheet_error":
         return _cell(sheet, row.flaws[index][1], color, data_type="e")
     value: Any = row.cells[index]
     number_format = _DATE_FORMATS.get(type(value))
@@ -133,84 +133,57 @@ def _own_cell(
 # -- Templates -------------------------------------------------------------------------------------
 
 _LISTS_SHEET = "Allowed values"
-_INLINE_CHARACTERS_MAX = 255
 _LAST_ROW = 1_048_576
 _WIDTH = 24
 _MESSAGE_CHARACTERS_MAX = 225
-_REQUIRED = PatternFill("solid", fgColor="F8CBAD")
-_OPTIONAL = PatternFill("solid", fgColor="EDEDED")
+_REQUIRED_COLOR, _OPTIONAL_COLOR = "F8CBAD", "EDEDED"
+_EXAMPLE = Font(italic=True, color="7F7F7F")
 
 
 def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
-    """Write the workbook of a template: headings with comments, an example row, and lists of
-    values.
-    """
-    book = Workbook()
-    book.properties.creator = AUTHOR
-    sheet: Any = book.active
-    sheet.title = "Rows"
-    sheet.freeze_panes = "A2"
-    lists: Any = book.create_sheet(_LISTS_SHEET)
-    # Hidden, so that only the sheet with the rows is read.
-    lists.sheet_state = "hidden"
-    for index, column in enumerate(columns, 1):
-        letters = get_column_letter(index)
-        dimension = sheet.column_dimensions[letters]
-        dimension.width = max(_WIDTH, len(column.heading) + 2)
-        # Format of cells that do not exist yet; the cells below have their own.
-        dimension.number_format = "@"
-        _write_heading(sheet, index, column)
-        _write_text(sheet, 2, index, column.example).font = Font(italic=True, color="7F7F7F")
-        if column.allowed:
-            _add_list(sheet, lists, letters, column)
-    if lists["A1"].value is None:
-        book.remove(lists)
-    book.save(file)
+    """Write the workbook of a template: headings with comments, an example row, lists of values."""
+    with create_workbook(file) as book:
+        sheet = book.create_sheet("Rows")
+        sheet.freeze_panes = "A2"
+        for index, column in enumerate(columns, 1):
+            dimension = sheet.column_dimensions[get_column_letter(index)]
+            dimension.width = max(_WIDTH, len(column.heading) + 2)
+            # Format of cells that do not exist yet; the cells below have their own.
+            dimension.number_format = "@"
+        sheet.append([_heading_cell(sheet, each) for each in columns])
+        sheet.append([_text_cell(sheet, each.example, font=_EXAMPLE) for each in columns])
+        choices = [(index, each) for index, each in enumerate(columns, 1) if each.allowed]
+        for place, (index, column) in enumerate(choices, 1):
+            home = f"${get_column_letter(place)}"
+            choice = DataValidation(
+                type="list",
+                formula1=f"{quote_sheetname(_LISTS_SHEET)}!{home}$1:{home}${len(column.allowed)}",
+                allow_blank=True,
+                showErrorMessage=True,
+                errorTitle="Not one of the list",
+                error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
+            )
+            choice.add(f"{get_column_letter(index)}2:{get_column_letter(index)}{_LAST_ROW}")
+            sheet.data_validations.append(choice)
+        if choices:
+            lists = book.create_sheet(_LISTS_SHEET)
+            # Hidden, so that only the sheet with the rows is read.
+            lists.sheet_state = "hidden"
+            for values in zip_longest(*(each.allowed for _, each in choices)):
+                lists.append([None if each is None else _text_cell(lists, each) for each in values])
 
 
-def _write_heading(sheet: Any, index: int, column: TemplateColumn) -> None:
-    """Write the heading of a column, with its rule as a comment and a color if it is required."""
-    cell = _write_text(sheet, 1, index, column.heading)
-    cell.font = Font(bold=True)
-    cell.fill = _REQUIRED if column.is_required else _OPTIONAL
+def _heading_cell(sheet: Any, column: TemplateColumn) -> Any:
+    """Return the heading of a column, with its rule as a comment and a color if it is required."""
     parts = ["Required." if column.is_required else "Optional.", column.rule]
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
     about = escape_control_characters("\n".join(filter(None, parts)), except_for="\n")
-    cell.comment = Comment(about, AUTHOR, 160, 320)
+    color = _REQUIRED_COLOR if column.is_required else _OPTIONAL_COLOR
+    comment = Comment(about, AUTHOR, 160, 320)
+    return _text_cell(sheet, column.heading, color, font=_BOLD, comment=comment)
 
 
-def _write_text(sheet: Any, row: int, column: int, text: str) -> Any:
-    """Write a text cell that is no formula, and return it; row and column count from 1."""
-    cell = sheet.cell(row, column)
+def _text_cell(sheet: Any, text: str, color: str | None = None, **styles: Any) -> Any:
     # The platform may offer values with characters that a workbook cannot contain.
-    cell.value = escape_control_characters(text, except_for="\n")
-    # An example such as =x or #N/A would not be read as text.
-    cell.data_type = "s"
-    cell.number_format = "@"
-    return cell
-
-
-def _add_list(sheet: Any, lists: Any, column_letters: str, column: TemplateColumn) -> None:
-    """Let the user choose one of the allowed values in every cell of the column.
-
-    A long list is written to the hidden sheet `lists`.
-    """
-    inline = ",".join(column.allowed)
-    formula = f'"{inline}"'
-    if len(inline) > _INLINE_CHARACTERS_MAX or any(set(v) & set(',"\n') for v in column.allowed):
-        place = lists.max_column + (lists["A1"].value is not None)
-        for row, value in enumerate(column.allowed, 1):
-            _write_text(lists, row, place, value)
-        home = get_column_letter(place)
-        formula = f"{quote_sheetname(_LISTS_SHEET)}!${home}$1:${home}${len(column.allowed)}"
-    choice = DataValidation(
-        type="list",
-        formula1=formula,
-        allow_blank=True,
-        showErrorMessage=True,
-        errorTitle="Not one of the list",
-        error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
-    )
-    choice.add(f"{column_letters}2:{column_letters}{_LAST_ROW}")
-    sheet.add_data_validation(choice)
+    return _cell(sheet, escape_control_characters(text, except_for="\n"), color, **styles)

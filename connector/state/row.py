@@ -122,6 +122,22 @@ class LandedRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownId:
+    """Id of a user or a lead status, which the API does not list.
+
+    `name` is the name that the agency gave it, or empty. `records` is the number of loaded records
+    that have the id.
+    """
+
+    id: str
+    name: str = ""
+    records: int = 0
+
+    def __str__(self) -> str:
+        return self.name or f"{self.id} ({self.records:,} records)"
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """How a push treats repeated and conflicting rows, and how long it waits for lost answers.
 

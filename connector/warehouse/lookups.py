@@ -11,7 +11,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +19,7 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind, parse_datetime
 from connector.log import compact_timestamp
-from connector.state.row import LandedRecord
+from connector.state.row import KnownId, LandedRecord
 from connector.warehouse.file import Connection, literal, quoted, staged, to_microseconds
 from connector.warehouse.queries import verified_at
 from connector.warehouse.schema import PARTS_TABLE, ids_table
@@ -34,22 +33,6 @@ _USER_FIELDS = ("assigned_to", "account_manager_id")
 
 _TYPE_IDS = "(SELECT id FROM landing.content_types WHERE _deleted_at IS NULL AND $1 IN (slug, id))"
 """Ids of the content type with a slug or id."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownId:
-    """Id of a user or a lead status, which the API does not list.
-
-    `name` is the name that the agency gave it, or empty. `records` is the number of loaded records
-    that have the id.
-    """
-
-    id: str
-    name: str = ""
-    records: int = 0
-
-    def __str__(self) -> str:
-        return self.name or f"{self.id} ({self.records:,} records)"
 
 
 class WarehouseLookups:

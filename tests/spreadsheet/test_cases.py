@@ -14,15 +14,22 @@ from openpyxl import Workbook
 
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.cells import closest_value
-from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
-from connector.spreadsheet.row_reader import ColumnMeanings
+from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.targets import CellOptions
+from connector.state.row import KnownId
 from tests.spreadsheet.corpus.files import encode_csv, make_workbook
 from tests.spreadsheet.files.made import make_text_row, write_workbook_file
-from tests.spreadsheet.meaning.sheet import InMemoryLanding, NamedId, make_landing, make_target
+from tests.spreadsheet.meaning.sheet import (
+    CANDIDATE,
+    InMemoryLanding,
+    make_landing,
+    make_table,
+    make_target,
+)
 
 HEAD = ("First name", "Last name", "Email", "Employment type")
 ANN = ("Ann", "Lee", "ann@people.example", "permanent")
@@ -67,7 +74,7 @@ def read_file(
         check_rows(table.rows(), columns, target, landing or InMemoryLanding(), meanings=meanings)
     )
     questions = [each.code for each in (*table.questions, *meanings.questions)]
-    notices = (*table.notices, *meanings.inferred, *meanings.remarks(), *table.left_out.notices())
+    notices = (*table.notices, *meanings.inferred, *describe_remarks(rows))
     return Read(rows, notices, questions)
 
 
@@ -276,8 +283,21 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
     assert "Did you mean zenith holdings plc?" in str(client.fix)
 
 
+@pytest.mark.parametrize("values", [{}, {"45,000": "45000"}])
+def test_a_cell_that_the_user_answered_asks_no_question(values: dict[str, str]) -> None:
+    options = CellOptions(region="FR", values=values)
+    saved = SavedMap("candidates", {"Salary": ("expected_salary", options)})
+    table, target = make_table({**CANDIDATE, "Salary": "45,000"}), make_target()
+    columns = map_headings(table.headings, target, saved=saved)
+    meanings = ColumnMeanings(table.rows, columns.columns)
+    (row,) = check_rows(table.rows(), columns, target, InMemoryLanding(), meanings=meanings)
+
+    assert (not values) == bool(meanings.questions) == (row.outcome == "invalid")
+    assert not values or (row.task is not None and row.task.fields["expected_salary"] == 45_000)
+
+
 def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
-    landing = InMemoryLanding(known={"assigned_to": [NamedId("u1", "Kelly"), NamedId("u2")]})
+    landing = InMemoryLanding(known={"assigned_to": [KnownId("u1", "Kelly"), KnownId("u2")]})
     read = read_column(tmp_path, "Consultant", "kelly", "JS", "u2", "", landing=landing)
     assert ("u1", "u2") == (read.values(0)["assigned_to"], read.values(2)["assigned_to"])
     (problem,) = read.rows[1].problems
@@ -286,7 +306,7 @@ def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
 
 
 def test_a_lead_of_a_fair_gets_a_status_for_all_rows(tmp_path: Path) -> None:
-    landing = InMemoryLanding(known={"lead_status_id": [NamedId("s1", "New")]})
+    landing = InMemoryLanding(known={"lead_status_id": [KnownId("s1", "New")]})
     rows = [
         ("Name", "Company", "Position", "Email"),
         ("Sarah St. John", "Wren", "HR", "s@x.example"),

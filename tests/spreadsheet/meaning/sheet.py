@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog.content import ContentTypeField
-from connector.spreadsheet.check import CheckedRow, check_rows
+from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
+from connector.spreadsheet.row_reader import CheckedRow
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.targets import PushTarget, push_target
-from connector.state.row import LandedRecord, Mode
+from connector.state.row import KnownId, LandedRecord, Mode
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,6 @@ def parse_csv(content: bytes, delimiter: str) -> ValuesTable:
     return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
-@dataclass(frozen=True)
-class NamedId:
-    """A user or a lead status."""
-
-    id: str
-    name: str = ""
-    records: int = 0
-
-    def __str__(self) -> str:
-        return self.name or self.id
-
-
 @dataclass
 class InMemoryLanding:
     """Loaded records by resource, and the fields of the content type `posts`.
@@ -68,7 +57,7 @@ class InMemoryLanding:
     records: Mapping[str, Sequence[LandedRecord]] = field(default_factory=dict)
     fields: Sequence[ContentTypeField] | None = None
     queries: int = 0
-    known: Mapping[str, Sequence[NamedId]] = field(default_factory=dict)
+    known: Mapping[str, Sequence[KnownId]] = field(default_factory=dict)
 
     def find_ids(
         self,
@@ -105,7 +94,7 @@ class InMemoryLanding:
             if all(record.get(name) for name in fields)
         ]
 
-    def known_ids(self, field: str) -> Sequence[NamedId]:
+    def known_ids(self, field: str) -> Sequence[KnownId]:
         """Return the users or lead statuses."""
         return self.known.get(field, ())
 
@@ -168,6 +157,12 @@ def check_table(
 def list_problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
     """Return row number, column and code of every problem."""
     return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
+
+
+def get_changes(found: CheckedRow) -> dict[str, tuple[Any, Any]]:
+    """Return old and new value of each field that a row changes."""
+    changes = () if found.task is None else replace(found.task, outcome="update").changes
+    return {name: (old, new) for name, old, new in changes}
 
 
 def list_mappings(columns: ColumnMap) -> dict[str, tuple[str, str]]:

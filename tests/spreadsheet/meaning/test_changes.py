@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
+from connector.spreadsheet.row_reader import CheckedRow
 from connector.spreadsheet.targets import CellOptions
 from connector.state.row import LandedRecord, Row
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     check_table,
+    get_changes,
     list_problems,
     make_landing,
     make_table,
@@ -95,7 +96,7 @@ def test_a_long_text_is_appended_once(
 
     assert (
         {} if expected_text is None else {"notes": (existing_text, expected_text)}
-    ) == found.changes
+    ) == get_changes(found)
 
 
 def test_clearing_requires_the_exact_text_and_an_optional_field() -> None:
@@ -106,7 +107,7 @@ def test_clearing_requires_the_exact_text_and_an_optional_field() -> None:
     )
 
     assert {"city": None} == get_task(found[0]).fields
-    assert {"city": ("Leeds", None)} == found[0].changes
+    assert {"city": ("Leeds", None)} == get_changes(found[0])
     assert [(3, "first_name", "cannot_clear")] == list_problems(found)
 
 

@@ -10,6 +10,7 @@ from connector.sandbox.seed import FIELD_TYPES
 from connector.spreadsheet.mapping import map_headings
 from tests.spreadsheet.meaning.sheet import (
     check_table,
+    get_changes,
     list_mappings,
     list_problems,
     make_landing,
@@ -124,7 +125,7 @@ def test_an_update_of_content_has_only_the_values_that_differ() -> None:
     assert found.task is not None
     assert {"fields": {"text_value": "New"}} == found.task.fields
     assert {"fields": {"text_value": ""}} == found.task.base
-    assert {"fields.text_value": ("", "New")} == found.changes
+    assert {"fields.text_value": ("", "New")} == get_changes(found)
 
 
 def test_an_item_with_an_existing_slug_or_title_is_a_duplicate() -> None:

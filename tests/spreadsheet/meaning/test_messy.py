@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.spreadsheet.check import CheckedRow
+from connector.spreadsheet.row_reader import CheckedRow
 from tests.seeds import seeds
 from tests.spreadsheet.meaning.messy import HEADINGS, MessyFile, make_messy_file
 from tests.spreadsheet.meaning.sheet import (

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
@@ -70,7 +70,10 @@ KNOWN_IDS = 3
 
 _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
 
-State = Literal["ok", "warning", "failed", "not checked"]
+State = Literal["failed", "warning", "not checked", "ok"]
+
+STATES: tuple[State, ...] = get_args(State)
+"""States of a check, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,6 @@ class Examination:
     settings: tuple[tuple[str, str, str], ...]
     checks: tuple[DoctorCheck, ...]
     requests: int
-
-    @property
-    def has_warnings(self) -> bool:
-        """Return True if a check has a warning."""
-        return any(check.state == "warning" for check in self.checks)
 
     @property
     def exit_status(self) -> int:

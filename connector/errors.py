@@ -436,6 +436,8 @@ def file_error(path: Path, error: OSError, action: str | None = None) -> Warehou
     """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
+    if error.errno == errno.EROFS and action is None:
+        action = "Check the disk and the machine's log, and make the file system writable again."
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
 
 

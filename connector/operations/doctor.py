@@ -33,6 +33,7 @@ from connector.errors import (
     file_error,
 )
 from connector.operations.notify import send_test
+from connector.operations.problems import FREE_BYTES_MIN
 from connector.privacy import unfinished_purges
 from connector.pulls.account import (
     RequestTally,
@@ -224,7 +225,7 @@ def _check_room(folder: Path) -> DoctorCheck:
     needed = max(ROOM_BYTES_MIN, ROOM_SHARE * (work.stat().st_size if work.exists() else 0))
     found = f"{disk.free / 2**20:,.0f} MiB free; a run may need {needed / 2**20:,.0f} MiB"
     action = "Free some space, or move the data folder to a larger disk before the next run."
-    if disk.free < ROOM_BYTES_MIN // 10:
+    if disk.free < FREE_BYTES_MIN:
         return DoctorCheck("", "failed", found, action)
     if disk.free < max(needed, min(disk.total // 20, NEARLY_FULL_BYTES)):
         return _warning(found, action)

@@ -118,20 +118,17 @@ async def verify(
     streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
     unfinished: str | None = None
+    kinds = ((RunContext.streams, _compare_stream), (RunContext.ended_streams, _compare_rows))
     async with open_run(settings, "verify", budget=budget, watch=watch) as context:
         try:
             for name in names:
                 context.watch(Progress(name))
-                for stream in await context.streams(declaration(name)):
-                    found = streams[stream.name] = StreamComparison()
-                    unfinished = stream.name
-                    await _compare_stream(context, stream, found)
-                    unfinished = None
-                for stream in await context.ended_streams(declaration(name)):
-                    found = streams[stream.name] = StreamComparison()
-                    unfinished = stream.name
-                    await _compare_rows(context, stream, found)
-                    unfinished = None
+                for find, compare in kinds:
+                    for stream in await find(context, declaration(name)):
+                        unfinished = stream.name
+                        streams[unfinished] = StreamComparison()
+                        await compare(context, stream, streams[unfinished])
+                        unfinished = None
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests

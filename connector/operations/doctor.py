@@ -21,6 +21,8 @@ from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.client.client import Client, Limits
 from connector.errors import (
+    DONE,
+    FAILED,
     ConnectorError,
     Forbidden,
     Misused,
@@ -97,8 +99,8 @@ class Examination:
 
     @property
     def exit_status(self) -> int:
-        """Return 1 if a check failed, else 0."""
-        return 1 if any(check.state == "failed" for check in self.checks) else 0
+        """Return the status of a failure if a check failed."""
+        return FAILED if any(check.state == "failed" for check in self.checks) else DONE
 
     def as_json(self) -> dict[str, Any]:
         """Return the examination as `--json` prints it."""
@@ -267,10 +269,9 @@ def _check_purges(settings: Settings) -> DoctorCheck:
     """Check that no purge was interrupted or must be repeated after a restore."""
     with Database(settings.folder) as database:
         count = sum(map(len, unfinished_purges(database).values()))
-    if not count:
-        return _ok("no interrupted purges")
     found = f"{count_noun(count, 'person', 'people')} must be purged again"
-    return _warning(found, "Run 'connector pull', then 'connector person purge --apply'.")
+    action = "Run 'connector pull', then 'connector person purge --apply'."
+    return _warning(found, action) if count else _ok("no interrupted purges")
 
 
 def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:

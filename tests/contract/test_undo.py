@@ -105,7 +105,7 @@ def test_the_undone_file_can_be_pushed_again(account: Account) -> None:
 
 def test_an_undo_names_the_other_batch_of_the_same_import(account: Account) -> None:
     names = ("a.csv", "a.report.csv", "b.csv")
-    files = [account.csv(name, [candidate(number)]) for number, name in enumerate(names)]
+    files = [account.csv(name, [candidate(number)]) for number, name in enumerate(names, 71)]
     first, second, third = (
         account.push("candidates", file, "--mode", "create").batch for file in files
     )

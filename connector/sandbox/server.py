@@ -163,7 +163,19 @@ class Sandbox:
 
 
 class _ClosableProtocol(HttpToolsProtocol):
-    """Protocol of uvicorn that lets the application close the connection."""
+    """Protocol of uvicorn that lets the application close the connection.
+
+    A connection that is accepted while the server leaves is closed at once.
+    """
+
+    def __init__(self, config: uvicorn.Config, state: ServerState, leaving: asyncio.Event) -> None:
+        super().__init__(config, state, {})
+        self._leaving = leaving
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._leaving.is_set():
+            transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -209,7 +221,9 @@ class _ServerThread(Thread):
         self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
         state = ServerState()
         server = await self._loop.create_server(
-            lambda: _ClosableProtocol(self._config, state, {}), sock=self._listener, backlog=2048
+            lambda: _ClosableProtocol(self._config, state, self._leaving),
+            sock=self._listener,
+            backlog=2048,
         )
         self.is_ready.set()
         await self._leaving.wait()

@@ -24,7 +24,9 @@ from connector.models.seeds import find_unmapped, write_seed_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
+from connector.state.database import Database
 from connector.warehouse.file import open_file
+from connector.warehouse.publish import make_draft
 from connector.warehouse.warehouse import Warehouse
 from tests.models.demonstration import FEW
 from tests.models.small import build_file
@@ -106,13 +108,16 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndD
 
 
 def pull_agency(folder: Path) -> Path:
-    """Pull a generated agency into the folder, and return its work file."""
+    """Pull a generated agency into the folder; return a file with the tables that models read."""
     with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
         settings = load_settings(
             {}, variables(sandbox.base_url, folder, sandbox.key), folder.parent
         )
         assert 0 == asyncio.run(pull(settings, ())).exit_status
-    return Warehouse(folder).work
+    draft = folder / "unbuilt.duckdb"
+    with Database(folder) as database:
+        make_draft(Warehouse(folder), draft, database, settings.billing_day)
+    return draft
 
 
 def _run_dbt(folder: Path, file: Path) -> None:

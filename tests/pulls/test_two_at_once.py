@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,7 +52,6 @@ def test_a_pull_sends_nothing_while_another_pull_runs(
         runs = call(["status", "--json"], environ).object["runs"]
 
     error = second.object["error"]
-    assert f"Warning: waiting for pull (process {first.pid}, since " in second.err
     assert (1, "account_busy") == (second.status, error["code"])
     assert f"the account is in use: pull (process {first.pid}, since " in error["message"]
     assert "connector status" in error["action"]
@@ -95,3 +95,19 @@ def test_a_library_pull_is_rejected_while_another_process_uses_the_account(
         other.kill()
         assert [] == sandbox.log
         assert not (folder / "work.duckdb").exists()
+
+
+def test_a_command_that_waits_names_the_process_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = variables("http://127.0.0.1:9", tmp_path)
+    other = OtherProcess(tmp_path)
+    # The time of the first attempt, of the one that waits, and of the one that gives up.
+    clock = SimpleNamespace(monotonic=iter((0.0, 1.0, 61.0)).__next__)
+    monkeypatch.setattr("connector.state.lock.time", clock)
+    called = call(["pull"], environ)
+    other.kill()
+
+    first, second = called.err.splitlines()[:2]
+    assert f"Warning: waiting for pull (process {other.process.pid}, since " in first
+    assert f"the account is in use: pull (process {other.process.pid}, since " in second

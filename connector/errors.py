@@ -18,6 +18,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
 
+DONE, FAILED, MISUSED, PARTIAL, STOPPED = range(5)
+"""Exit statuses of the commands."""
+
 _ACCEPT = "run 'connector pull --accept-deletes'"
 _RESTORE = (
     "Move the account's files to another folder, and restore a backup with 'connector restore"
@@ -36,7 +39,7 @@ class ConnectorError(Exception):
 
     code: str = "failed"
     action: str = "Run the command again with --debug, and read the last lines of its log."
-    exit_status: ClassVar[int] = 1
+    exit_status: ClassVar[int] = FAILED
     codes: ClassVar[Mapping[str, str]] = {
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
@@ -100,7 +103,7 @@ class Misused(ConnectorError):
     """Error in the command or its settings. Running the command again does not help."""
 
     action = "Run the command with --help to see its options."
-    exit_status = 2
+    exit_status = MISUSED
 
 
 class SettingsError(Misused):
@@ -359,7 +362,7 @@ class Stopped(ConnectorError):
     """A limit was reached. Loaded records are kept, and the next run continues."""
 
     action = "Run the same command again to continue."
-    exit_status = 4
+    exit_status = STOPPED
     codes: ClassVar = {
         "budget_spent": action,
         "quota_spent": (
@@ -433,6 +436,8 @@ def file_error(path: Path, error: OSError, action: str | None = None) -> Warehou
     """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
+    if error.errno == errno.EROFS and action is None:
+        action = "Check the disk and the machine's log, and make the file system writable again."
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
 
 
@@ -453,7 +458,7 @@ class ModelError(ConnectorError):
 
     code = "model_invalid"
     action = "Correct the named file, then run 'connector models list'."
-    exit_status = 2
+    exit_status = MISUSED
     codes: ClassVar = {
         "model_twice": "Rename one of the two.",
         "models_circular": "Remove one of the ref() calls between these models.",
@@ -485,7 +490,7 @@ class ModelFailed(ModelError):
     """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 
     action = "Correct the SQL at the named line, then run 'connector models build'."
-    exit_status = 1
+    exit_status = FAILED
 
 
 class PublishingRefused(ConnectorError):
@@ -516,7 +521,7 @@ class SpreadsheetError(ConnectorError):
     """A spreadsheet cannot be read or written; no row of it was used."""
 
     action = "Check that the file exists, and that this user can read it and write to its folder."
-    exit_status = 2
+    exit_status = MISUSED
     codes: ClassVar = {
         "not_a_spreadsheet": "Save the table as xlsx or as csv in UTF-8, and use that file.",
         "password_protected": (
@@ -564,7 +569,7 @@ class ReportRefused(SpreadsheetError):
     action = (
         "Run 'connector resolve' to list rows whose result is unknown, and report this message."
     )
-    exit_status = 1
+    exit_status = FAILED
 
 
 # -- Words -----------------------------------------------------------------------------------------

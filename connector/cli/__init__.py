@@ -52,11 +52,8 @@ _MODULES: Mapping[str, str] = {
     "verify": "pull",
     "template": "push",
     "resolve": "undo",
-    "publish": "models",
-    "report": "models",
-    "doctor": "operations",
-    "backup": "operations",
-    "restore": "operations",
+    **dict.fromkeys(("publish", "report"), "models"),
+    **dict.fromkeys(("doctor", "backup", "restore"), "operations"),
 }
 """Modules of commands that share one. Other commands have a module of their name."""
 
@@ -116,13 +113,9 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     " the command again to continue).",
 )
 @click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help="Show the version and, from a checkout, the commit.",
-)
+)  # fmt: skip
 def main() -> None:
     """Sync a recruitment platform's API and a DuckDB warehouse in both directions.
 

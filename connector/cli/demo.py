@@ -14,16 +14,17 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import NamedTuple
 
 import click
 
+from connector.cli import options
 from connector.cli.pull import COLUMNS, HEADINGS
-from connector.cli.session import Command, RunProgress, Session, show_log
+from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
@@ -31,9 +32,8 @@ from connector.sandbox.seed import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 from connector.settings import ENVIRONMENT
 from connector.settings.folders import DAGSTER_FOLDER, SEEDS_FOLDER
-from connector.state.runs import Publication, ResourceRun
 from connector.warehouse.publish import own_publication
-from connector.warehouse.user_query import QueryResult, query
+from connector.warehouse.user_query import query
 from connector.warehouse.warehouse import Warehouse
 
 # -- Sandbox ---------------------------------------------------------------------------------------
@@ -72,8 +72,7 @@ MARKER = ".made-by-connector-demo"
 _STOP_SECONDS_MAX = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Question that the demo answers, and its SQL query on the published file."""
 
     title: str
@@ -117,7 +116,7 @@ def create_demo_folder(folder: Path) -> None:
 
     Raises `SettingsError` for any other folder that is not empty.
     """
-    try:
+    with _folder_errors(folder):
         if (folder / MARKER).is_file() and not folder.is_symlink():
             shutil.rmtree(folder)
         if folder.is_symlink() or (
@@ -129,11 +128,6 @@ def create_demo_folder(folder: Path) -> None:
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / MARKER).write_text("The next 'connector demo' replaces this folder.\n")
-    except OSError as error:
-        raise SettingsError(
-            f"{folder} cannot be replaced: {error.strerror or error}",
-            action="Choose another folder with --data-dir.",
-        ) from error
 
 
 def write_seeds(folder: Path) -> None:
@@ -147,10 +141,17 @@ def write_seeds(folder: Path) -> None:
         "people.csv": ["id,name,team", *(f"{id},{who}" for id, who in people)],
         "lead_statuses.csv": ["id,name,outcome", *(f"{id},{what}" for id, what in statuses)],
     }
-    try:
+    with _folder_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, lines in tables.items():
             (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _folder_errors(folder: Path) -> Iterator[None]:
+    """Convert an `OSError` in the block to a `SettingsError` with the folder."""
+    try:
+        yield
     except OSError as error:
         raise SettingsError(
             f"{folder} cannot be written: {error.strerror or error}",
@@ -214,44 +215,21 @@ if __name__ == "__main__":
 FOLDER_DEFAULT = Path("demo-data")
 
 
-@dataclass(frozen=True, slots=True)
-class DemoResult:
-    """Run, tables, answers and report of the demo."""
-
-    folder: Path
-    run_id: str
-    seconds: float
-    resources: tuple[ResourceRun, ...]
-    answers: tuple[tuple[Question, QueryResult], ...]
-    publication: Publication
-    report: Path | None
-
-    @property
-    def published(self) -> Path:
-        """Path of the published file."""
-        return Warehouse(self.folder).published
-
-    @property
-    def dagster_home(self) -> Path:
-        """Folder for the environment variable `DAGSTER_HOME`."""
-        return self.folder.absolute() / DAGSTER_FOLDER
-
-
 @click.command(
     cls=Command,
     examples=("connector demo", "connector demo --keep"),
     if_interrupted="The sandbox is stopped too.",
     is_for_account=False,
 )
-@click.option(
+@options.option(
     "--data-dir",
+    "Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
     type=click.Path(path_type=Path),
     default=FOLDER_DEFAULT,
     show_default=True,
-    help="Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
 )
-@click.option("--keep", is_flag=True, help="Keep the sandbox running until you press Ctrl-C.")
-def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
+@options.flag("--keep", "Keep the sandbox running until you press Ctrl-C.")
+def demo(session: Session, *, data_dir: Path, keep: bool) -> None:
     """Run the whole pipeline on a sample agency.
 
     Starts the sandbox, a local copy of the API with about 2,000 records. Materializes the Dagster
@@ -271,98 +249,89 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     terminal.say("Starting the sandbox and Dagster (takes a few seconds).")
     with run_sandbox() as base_url:
         variables = sandbox_environment(base_url, data_dir)
-        result = _run_demo(terminal, variables, data_dir)
-        terminal.print_object(_as_json(result, base_url))
-        _print_result(terminal, result, variables if keep else {})
+        _run_demo(terminal, variables, data_dir)
+        for heading, commands in _next_steps(data_dir, variables if keep else {}).items():
+            terminal.print_line()
+            for line in (heading, *(f"  {command}" for command in commands)):
+                terminal.print_line(line)
         if keep:
             _wait_for_interrupt(terminal, base_url)
-    return 0
 
 
-def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> DemoResult:
-    """Pull through Dagster and run the queries. Raises `ConnectorError` if the run fails."""
+def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> None:
+    """Pull through Dagster, run the queries, and print the tables and answers.
+
+    Raises `ConnectorError` if the run fails.
+    """
     # Dagster takes seconds to load, so the first line is printed before it is imported.
     from pipelines.accounts import Account  # noqa: PLC0415
     from pipelines.definitions import execute_nightly_pull  # noqa: PLC0415
 
-    began = time.monotonic()
+    began, home = time.monotonic(), folder.absolute() / DAGSTER_FOLDER
     terminal.say(f"Pulling {sum(COUNTS.values()):,} sample records as Dagster assets.")
-    with terminal.progress("pull", sum(COUNTS.values())) as meter:
-        watch = RunProgress(meter)
-        account = Account(environ=variables, cwd=folder.absolute(), watch=watch)
-        executed = execute_nightly_pull(account, folder.absolute() / DAGSTER_FOLDER)
+    with terminal.progress("pull", sum(COUNTS.values())) as bar:
+        account = Account(environ=variables, cwd=folder.absolute(), watch=bar)
+        executed = execute_nightly_pull(account, home)
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
     published = Warehouse(folder).published
     publication = own_publication(published)
     assert publication is not None, "the run's last step has published"
-    answers = tuple((question, query(published, question.sql)) for question in QUESTIONS)
+    answers = [(each, query(published, each.sql)) for each in QUESTIONS]
     report: Path | None = folder / REPORT_FILE
     try:
         write_report(published, folder / REPORT_FILE, written_at=datetime.now(UTC))
     except ConnectorError as error:  # the package that draws charts is optional
         terminal.warn(f"{error}. {error.action}")
         report = None
-    seconds = time.monotonic() - began
-    resources = tuple(watch.resources)
-    return DemoResult(folder, executed.run_id, seconds, resources, answers, publication, report)
-
-
-def _print_result(terminal: Terminal, result: DemoResult, sandbox: Mapping[str, str]) -> None:
-    """Print the loaded tables, the questions with answers, and the next steps."""
-    rows = [[getattr(each, name) for name in COLUMNS] for each in result.resources]
-    terminal.print_table(HEADINGS, rows)
-    live = sum(each.live for each in result.resources)
-    requests = sum(each.requests for each in result.resources)
-    terminal.print_line(
-        f"{count_noun(live, 'record')} loaded and published with "
-        f"{count_noun(requests, 'request')} in {result.seconds:.0f} s: {result.published}"
-    )
-    row = result.publication
-    terminal.print_line(
-        f"{count_noun(row.models, 'model')} built, {count_noun(row.checks, 'check')} run, "
-        f"{count_noun(len(row.failed_checks), 'warning')}."
-    )
-    for question, answer in result.answers:
-        terminal.print_line()
-        terminal.print_line(question.title)
-        for line in question.sql.splitlines():
-            terminal.print_line(f"  {line}")
+    seconds, results = time.monotonic() - began, bar.resources
+    terminal.print_object({
+        "folder": folder, "published": published, "report": report,
+        "sandbox": variables[ENVIRONMENT["base_url"]],
+        "dagster": {"home": home, "run_id": executed.run_id}, "seconds": round(seconds, 3),
+        "models": publication.models, "checks": publication.checks,
+        "warnings": publication.failed_checks,
+        "resources": {e.resource: {n: getattr(e, n) for n in COLUMNS[1:]} for e in results},
+        "answers": [{**each._asdict(), **asdict(answer)} for each, answer in answers],
+    })  # fmt: skip
+    terminal.print_table(HEADINGS, [[getattr(e, name) for name in COLUMNS] for e in results])
+    records = count_noun(sum(each.live for each in results), "record")
+    requests = count_noun(sum(each.requests for each in results), "request")
+    text = f"{records} loaded and published with {requests} in {seconds:.0f} s: {published}"
+    terminal.print_line(text)
+    models, checks = publication.models, publication.checks
+    warnings = count_noun(len(publication.failed_checks), "warning")
+    text = f"{count_noun(models, 'model')} built, {count_noun(checks, 'check')} run, {warnings}."
+    terminal.print_line(text)
+    for question, answer in answers:
+        for line in ("", question.title, *(f"  {each}" for each in question.sql.splitlines())):
+            terminal.print_line(line)
         terminal.print_table(answer.columns, answer.rows)
-    terminal.print_line()
-    if result.report is not None:
-        terminal.print_line(f"Report for a director (open it in a browser): {result.report}")
-    for heading, commands in _next_steps(result, sandbox):
+    if report is not None:
         terminal.print_line()
-        terminal.print_line(heading)
-        for command in commands:
-            terminal.print_line(f"  {command}")
+        terminal.print_line(f"Report for a director (open it in a browser): {report}")
 
 
-def _next_steps(
-    result: DemoResult, sandbox: Mapping[str, str]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the next steps: a heading, and commands to type."""
+def _next_steps(folder: Path, sandbox: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the next steps: commands to type, by heading."""
+    file, home = Warehouse(folder).published, folder.absolute() / DAGSTER_FOLDER
     sql = "from marts.data_quality"
-    ask = f"import duckdb; duckdb.connect('{result.published}', read_only=True).sql('{sql}').show()"
-    variables = {**sandbox, "DAGSTER_HOME": str(result.dagster_home)}
+    ask = f"import duckdb; duckdb.connect('{file}', read_only=True).sql('{sql}').show()"
+    variables = {**sandbox, "DAGSTER_HOME": str(home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     # Outside the project's folder, Dagster needs the module to load.
     module = "" if Path("workspace.yaml").is_file() else " -m pipelines.definitions"
-    return (
-        (
-            "Show the run and its assets in Dagster, at http://127.0.0.1:3000:",
-            (f"{settings} {_program_path('dagster')} dev{module}",),
+    connector = _program_path("connector")
+    return {
+        "Show the run and its assets in Dagster, at http://127.0.0.1:3000:": (
+            f"{settings} {_program_path('dagster')} dev{module}",
         ),
-        ("Query the published file:", (f"{_program_path('python')} -c {_shell_quote(ask)}",)),
-        (
-            "Connect your own account. Save its API key in a file (chmod 600):",
-            (
-                "export CONNECTOR_BASE_URL=https://acme.example CONNECTOR_API_KEY_FILE=acme.key",
-                f"{_program_path('connector')} doctor && {_program_path('connector')} pull",
-            ),
+        "Query the published file:": (f"{_program_path('python')} -c {_shell_quote(ask)}",),
+        "Connect your own account. Save its API key in a file (chmod 600):": (
+            "export CONNECTOR_BASE_URL=https://acme.example CONNECTOR_API_KEY_FILE=acme.key",
+            f"{connector} doctor && {connector} pull",
         ),
-    )
+    }
 
 
 def _shell_quote(text: str) -> str:
@@ -379,35 +348,9 @@ def _program_path(name: str) -> str:
 
 def _wait_for_interrupt(terminal: Terminal, base_url: str) -> None:
     """Print the sandbox's address, and wait for Ctrl-C."""
-    message = (
-        f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
-        "to stop it."
-    )
+    text = f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}."
     try:
-        terminal.say(message)
+        terminal.say(f"{text} Press Ctrl-C to stop it.")
         Event().wait()
     except KeyboardInterrupt:
         terminal.say("The sandbox is stopped.")
-
-
-def _as_json(result: DemoResult, base_url: str) -> dict[str, Any]:
-    """Return the JSON object of `connector demo --json`."""
-    return {
-        "folder": str(result.folder),
-        "published": str(result.published),
-        "report": result.report,
-        "sandbox": base_url,
-        "dagster": {"home": str(result.dagster_home), "run_id": result.run_id},
-        "seconds": round(result.seconds, 3),
-        "models": result.publication.models,
-        "checks": result.publication.checks,
-        "warnings": list(result.publication.failed_checks),
-        "resources": {
-            each.resource: {name: getattr(each, name) for name in COLUMNS[1:]}
-            for each in result.resources
-        },
-        "answers": [
-            {"title": question.title, "sql": question.sql, **asdict(answer)}
-            for question, answer in result.answers
-        ],
-    }

@@ -7,25 +7,25 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
 from connector.cli import options
-from connector.cli.session import Command, RunProgress, Session
+from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, Misused, count_noun
+from connector.errors import DONE, FAILED, ConnectorError, Misused, count_noun
 from connector.models.exports import Sheet, export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
-from connector.models.project import Node, Project
-from connector.models.publish import PublishResult, load_account_project
+from connector.models.project import Project
+from connector.models.publish import load_account_project
 from connector.models.publish import publish as run_publish
-from connector.models.runner import BuiltModel, CheckResult, describe, read_columns, run_check
+from connector.models.runner import CheckResult, describe, read_columns, run_check
 from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.pulls.account import check_account
 from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings import Settings, Treatment
+from connector.settings import Treatment
 from connector.settings.folders import SEEDS_FOLDER
 from connector.state.quota import format_moment
 from connector.warehouse.file import open_read_only
@@ -52,7 +52,34 @@ def models() -> None:
     """
 
 
-# -- Build -----------------------------------------------------------------------------------------
+def _report_undeclared(terminal: Terminal, project: Project) -> list[dict[str, object]]:
+    """Warn about columns of your own models that no schema.yml declares; return JSON objects."""
+    missing: Sequence[UndeclaredColumn] = find_undeclared(project)
+    for each in missing:
+        terminal.warn(each.sentence)
+    return [
+        {"model": e.table, "column": e.column, "is_masked": e.is_masked, "file": e.file,
+         "about": e.sentence}
+        for e in missing
+    ]  # fmt: skip
+
+
+def _report_checks(terminal: Terminal, checks: Sequence[CheckResult]) -> list[dict[str, object]]:
+    """Warn about failed checks; return the JSON objects of all checks."""
+    for each in checks:
+        if each.failing:
+            ids = f" ({', '.join(each.examples)})" if each.examples else ""
+            blocks = "blocks the publication: " if each.check.severity == "error" else ""
+            text = f"{blocks}{count_noun(each.failing, 'row')} in {each.check.model}{ids}"
+            terminal.warn(f"{each.check.name}: {text}. {each.check.about}")
+    return [
+        {name: getattr(each.check, name) for name in _CHECK_FIELDS}
+        | {"passed": not each.failing, "failing": each.failing, "examples": each.examples}
+        for each in checks
+    ]
+
+
+# -- Build, list and test --------------------------------------------------------------------------
 
 
 @models.command(
@@ -67,96 +94,35 @@ def build_models(session: Session) -> int:
     Prints each model with its rows and seconds. If a check of severity error fails, nothing is
     published and the exit status is 1.
     """
-    settings, terminal = session.load(), session.terminal
+    settings, terminal, failure = session.load(), session.terminal, None
     project = load_account_project(settings)
     if settings.models == "off":
-        terminal.warn(
-            f"models are off (set in {settings.origin('models')}), so the file is published"
-            " without marts."
-        )
-    with terminal.progress("build") as meter:
-        progress = RunProgress(meter)
+        origin = settings.origin("models")
+        terminal.warn(f"models are off (set in {origin}), so the file is published without marts")
+    with terminal.progress("build") as bar:
         try:
             check_account(settings)
-            done = run_publish(settings, watch=progress.on_build)
-        except ConnectorError as error:
-            # A refused build has results too.
-            _print_build_results(terminal, progress)
-            return terminal.print_failure(error)
-    built = [dict(zip(BUILT, _model_row(each), strict=True)) for each in progress.models]
-    missing = find_undeclared(project)
-    terminal.print_object(
-        {
-            "models": built,
-            "checks": _checks_json(progress.checks),
-            "undeclared": _undeclared_json(missing),
-        }
-    )
-    _print_build_results(terminal, progress)
-    _warn_undeclared(terminal, missing)
-    made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
-    terminal.say(f"Published {done.file} ({made}).")
-    return 0
-
-
-def _print_build_results(terminal: Terminal, progress: RunProgress) -> None:
-    """Print the table of models, and a line for each failed check."""
-    terminal.print_table(BUILT, [_model_row(each) for each in progress.models])
-    for each in progress.checks:
-        if each.failing:
-            ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            blocks = "blocks the publication: " if each.check.severity == "error" else ""
-            text = f"{blocks}{count_noun(each.failing, 'row')} in {each.check.model}{ids}"
-            terminal.warn(f"{each.check.name}: {text}. {each.check.about}")
-
-
-def _model_row(model: BuiltModel) -> tuple[object, ...]:
-    """Return the values of the columns `BUILT`."""
-    seconds = f"{model.seconds:.2f}"
-    return model.name, model.schema, model.kind, model.rows, seconds
-
-
-def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) -> None:
-    """Warn about each column of your own models that no schema.yml declares."""
-    for each in missing:
-        terminal.warn(each.sentence)
-
-
-def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, object]]:
-    """Return the JSON objects of columns that no schema.yml declares."""
-    return [
-        {
-            "model": each.table,
-            "column": each.column,
-            "is_masked": each.is_masked,
-            "file": each.file,
-            "about": each.sentence,
-        }
-        for each in missing
-    ]
-
-
-def _checks_json(checks: Sequence[CheckResult]) -> list[dict[str, object]]:
-    """Return the JSON objects of checks and their results."""
-    return [
-        {
-            **{name: getattr(each.check, name) for name in _CHECK_FIELDS},
-            "passed": not each.failing,
-            "failing": each.failing,
-            "examples": each.examples,
-        }
-        for each in checks
-    ]
-
-
-# -- List and test ---------------------------------------------------------------------------------
+            run_publish(settings, watch=bar.on_build)
+        except ConnectorError as error:  # A refused build has results too.
+            failure = error
+    rows = [(e.name, e.schema, e.kind, e.rows, f"{e.seconds:.2f}") for e in bar.models]
+    terminal.print_table(BUILT, rows)
+    checks = _report_checks(terminal, bar.checks)
+    if failure is not None:
+        return terminal.print_failure(failure)
+    undeclared = _report_undeclared(terminal, project)
+    objects = [dict(zip(BUILT, row, strict=True)) for row in rows]
+    terminal.print_object({"models": objects, "checks": checks, "undeclared": undeclared})
+    made = f"{count_noun(len(rows), 'model')}, {count_noun(len(checks), 'check')}"
+    terminal.say(f"Published {Warehouse(settings.folder).published} ({made}).")
+    return DONE
 
 
 @models.command(
     "list", cls=Command, examples=("connector models list", "connector models list marts")
 )
 @selection
-def list_models(session: Session, *, select: tuple[str, ...]) -> int:
+def list_models(session: Session, *, select: tuple[str, ...]) -> None:
     """List the models and seeds in build order.
 
     Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
@@ -164,42 +130,33 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     """
     project, terminal = load_account_project(session.load()), session.terminal
     nodes = [project.nodes[name] for name in project.selected(select)]
-    columns, missing = describe(project), find_undeclared(project)
-    terminal.print_object(
-        {
-            "models": [_model_json(each, project) for each in nodes],
-            "undeclared": _undeclared_json(missing),
-        }
-    )
-    tests = Counter(check.model for check in project.checks)
+    columns, tests = describe(project), Counter(check.model for check in project.checks)
     rows = [
         (each.name, each.schema, each.kind, len(columns[each.table]), tests[each.name], each.grain)
         for each in nodes
     ]
     terminal.print_table(LISTED, rows)
-    _warn_undeclared(terminal, missing)
-    seeds = [each for each in project.nodes.values() if each.kind == "seed"]
-    made = count_noun(len(project.nodes) - len(seeds), "model")
-    terminal.say(f"{made}, {count_noun(len(seeds), 'seed')}.")
-    return 0
-
-
-def _model_json(node: Node, project: Project) -> dict[str, object]:
-    """Return the JSON object of a model or seed with its columns."""
-    return {
-        "name": node.name,
-        "schema": node.schema,
-        "kind": node.kind,
-        "grain": node.grain or None,
-        "about": node.about,
-        "file": node.path,
-        "made_of": node.parents,
-        "sources": node.sources,
-        "columns": [
-            {"name": each.name, "type": each.type, "about": each.comment}
-            for each in describe(project)[node.table]
-        ],
-    }
+    objects = [
+        {
+            "name": node.name,
+            "schema": node.schema,
+            "kind": node.kind,
+            "grain": node.grain or None,
+            "about": node.about,
+            "file": node.path,
+            "made_of": node.parents,
+            "sources": node.sources,
+            "columns": [
+                {"name": each.name, "type": each.type, "about": each.comment}
+                for each in columns[node.table]
+            ],
+        }
+        for node in nodes
+    ]
+    undeclared = _report_undeclared(terminal, project)
+    terminal.print_object({"models": objects, "undeclared": undeclared})
+    kinds = Counter(each.kind == "seed" for each in project.nodes.values())
+    terminal.say(f"{count_noun(kinds[False], 'model')}, {count_noun(kinds[True], 'seed')}.")
 
 
 @models.command(
@@ -212,33 +169,29 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     Exits with status 1 if a check of severity error finds rows.
     """
     settings, terminal = session.load(), session.terminal
-    with terminal.progress("test") as meter:
-        file = _require_published_file(settings)
-        project = load_account_project(settings)
+    with terminal.progress("test") as bar:
+        file, project = _published(settings.folder), load_account_project(settings)
         checks = project.checks_of(project.selected(select))
-        progress = RunProgress(meter)
         with open_read_only(file) as connection:
             columns = read_columns(connection, project)
             for check in checks:
-                progress.on_build(run_check(connection, check, columns), len(checks))
-    done, missing = progress.checks, find_undeclared(project)
-    terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
-    failed = [each for each in done if each.failing]
+                bar.on_build(run_check(connection, check, columns), len(checks))
+    failed = [each for each in bar.checks if each.failing]
     rows = [
         (e.check.name, e.check.model, e.check.severity, e.failing, ", ".join(e.examples))
         for e in failed
     ]
     terminal.print_table(CHECKED, rows)
-    for each in failed:
-        terminal.warn(f"{each.check.name}: {each.check.about}")
-    _warn_undeclared(terminal, missing)
-    terminal.say(f"{count_noun(len(done), 'check')} run, {len(failed):,} failed.")
-    return 1 if any(each.check.severity == "error" for each in failed) else 0
+    objects = _report_checks(terminal, bar.checks)
+    undeclared = _report_undeclared(terminal, project)
+    terminal.print_object({"checks": objects, "undeclared": undeclared})
+    terminal.say(f"{count_noun(len(checks), 'check')} run, {len(failed):,} failed.")
+    return FAILED if any(each.check.severity == "error" for each in failed) else DONE
 
 
-def _require_published_file(settings: Settings) -> Path:
+def _published(folder: Path) -> Path:
     """Return the path of the published file. Raises `WarehouseError`."""
-    return require_published(Warehouse(settings.folder).published)
+    return require_published(Warehouse(folder).published)
 
 
 # -- Seeds -----------------------------------------------------------------------------------------
@@ -254,14 +207,12 @@ def _require_published_file(settings: Settings) -> Path:
     ),
 )
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@click.option(
-    "--write",
-    "writes",
-    is_flag=True,
-    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for "
-    "each missing value. Existing rows are kept.",
+@options.flag(
+    "--write writes",
+    "Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for each"
+    " missing value. Existing rows are kept.",
 )
-def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int:
+def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> None:
     """List values in the data that are missing in the seeds.
 
     Seeds are small csv files: consultants, statuses, sources, rates. A file in the data folder's
@@ -270,25 +221,14 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     """
     settings, terminal = session.load(), session.terminal
     project = load_account_project(settings)
-    with open_read_only(_require_published_file(settings)) as connection:
+    with open_read_only(_published(settings.folder)) as connection:
         found = find_unmapped(connection, project)
     written: tuple[SeedCopy, ...] = ()
     if writes:
         written = write_seed_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
-    terminal.print_object(
-        {
-            "unmapped": found,
-            "written": [
-                {
-                    "file": each.path,
-                    "is_new": each.is_new,
-                    "appended": each.appended,
-                    "left_out": each.left_out,
-                }
-                for each in written
-            ],
-        }
-    )
+    names = {"is_new", "appended", "left_out"}
+    files = [{"file": e.path, **{name: getattr(e, name) for name in names}} for e in written]
+    terminal.print_object({"unmapped": found, "written": files})
     rows = [(seed, value) for seed, values in found.items() for value in values]
     terminal.print_table(("seed", "missing value"), rows)
     for each in written:
@@ -297,7 +237,6 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
         terminal.say("Run the command with --write to add a row for each value to the seed files.")
     elif not writes:
         terminal.say("No value is missing in the seed files.")
-    return 0
 
 
 def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
@@ -306,14 +245,14 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
     verb = f"has {rows} more for you to fill in"
     if written.is_new:
         verb = f"was created with {rows} for you to fill in"
-    if not written.is_new and not written.appended:
+    elif not written.appended:
         verb = "already has these values and was not changed"
     terminal.say(f"{written.path} {verb}.")
     if written.left_out:
         values = count_noun(len(written.left_out), "value")
         terminal.warn(
-            f"{written.path} does not contain {values} that a spreadsheet program could run as a "
-            f"formula. Add correct values with a text editor."
+            f"{written.path} does not contain {values} that a spreadsheet program could run as a"
+            " formula. Add correct values with a text editor."
         )
 
 
@@ -331,84 +270,76 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
     ),
     if_interrupted="The published file is unchanged.",
 )
-@click.option(
+@options.option(
     "--parquet",
+    "Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces an"
+    " earlier export.",
     metavar="TARGET",
-    help="Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces "
-    "an earlier export.",
 )
-@click.option(
+@options.option(
     "--schema",
-    "schemas",
+    "Schema to export with --parquet. Repeatable. [default: all]",
     multiple=True,
     metavar="NAME",
-    help="Schema to export with --parquet. Repeatable. [default: all]",
 )
-@options.file_option(
-    "--xlsx", about="Also export each --table to a sheet of this workbook. Replaces the file."
-)
-@click.option(
+@options.file("--xlsx", "Also export each --table to a sheet of this workbook. Replaces the file.")
+@options.option(
     "--table",
-    "tables",
+    "Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
     multiple=True,
     metavar="SCHEMA.TABLE",
-    help="Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
 )
-@click.option(
+@options.option(
     "--personal",
-    type=click.Choice(get_args(Treatment)),
-    help="Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
+    "Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
     " publish_personal]",
+    type=click.Choice(get_args(Treatment)),
 )
-@click.option(
+@options.option(
     "--without",
+    "Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
+    " file. Repeatable. [default: setting publish_without]",
     multiple=True,
     metavar="NAME",
-    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the"
-    " published file."
-    " Repeatable. [default: setting publish_without]",
 )
 def publish(
-    session: Session,
-    *,
-    parquet: str | None,
-    schemas: tuple[str, ...],
-    xlsx: Path | None,
-    tables: tuple[str, ...],
-    personal: Treatment | None,
-    without: tuple[str, ...],
-) -> int:
+    session: Session, *, parquet: str | None, schema: tuple[str, ...], xlsx: Path | None,
+    table: tuple[str, ...], personal: Treatment | None, without: tuple[str, ...],
+) -> None:  # fmt: skip
     """Build the models, check them, and publish recruitment.duckdb.
 
     Makes no API requests. Open connections keep reading the old file; new connections see the new
     one. If a check of severity error fails, the old file stays and the exit status is 1. A
     pull and a push also publish, depending on the settings.
     """
-    _check_workbook_options(xlsx, tables)
-    terminal = session.terminal
+    _check_workbook_options(xlsx, table)
+    terminal, written = session.terminal, list[str]()
     settings = session.load(publish_personal=personal, publish_without=",".join(without) or None)
-    with terminal.progress("publish") as meter:
+    with terminal.progress("publish") as bar:
         check_account(settings)
-        done = run_publish(settings, watch=RunProgress(meter).on_build)
-    exported = () if parquet is None else export(done.file, parquet, schemas)
-    sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
-    for each in done.built.warnings:
-        rows = count_noun(each.failing, "row")
-        terminal.warn(f"{each.check.name} found {rows} in {each.check.model}. {each.check.about}")
-    if settings.models == "on":
-        _warn_undeclared(terminal, find_undeclared(load_account_project(settings)))
-    values = done.as_json()
+        done = run_publish(settings, watch=bar.on_build)
+    values: dict[str, Any] = done.as_json()
     if parquet is not None:
-        values["parquet"] = {"folder": parquet, "tables": exported}
+        tables = export(done.file, parquet, schema)
+        values["parquet"] = {"folder": parquet, "tables": tables}
+        written.append(f"{count_noun(len(tables), 'table')} exported to {parquet}.")
     if xlsx is not None:
+        sheets = write_workbook(done.file, xlsx, table)
         values["xlsx"] = {"file": xlsx, "sheets": sheets}
-    terminal.print_object(values)
-    exports = f" {count_noun(len(exported), 'table')} exported to {parquet}." if parquet else ""
-    terminal.say(_publication_sentence(done) + exports)
-    if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
-        terminal.say(f"Wrote {xlsx}: {rows}.")
-    return 0
+        written.append(f"Wrote {xlsx}: {rows}.")
+        _warn_shortened(terminal, sheets)
+    _report_checks(terminal, done.built.warnings)
+    if settings.models == "on":
+        _report_undeclared(terminal, load_account_project(settings))
+    terminal.print_object(values)
+    row = done.publication
+    moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
+    size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
+    if row.models:
+        size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
+    for line in (f"Published {done.file}{moment} ({size}).", *written):
+        terminal.say(line)
 
 
 def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
@@ -425,28 +356,14 @@ def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
         )
 
 
-def _write_workbook(
-    file: Path, path: Path, tables: tuple[str, ...], terminal: Terminal
-) -> tuple[Sheet, ...]:
-    """Export the tables to an .xlsx file, and warn about texts that were shortened."""
-    sheets = write_workbook(file, path, tables)
+def _warn_shortened(terminal: Terminal, sheets: Sequence[Sheet]) -> None:
+    """Warn about texts that were too long for a cell."""
     for each in sheets:
         for column, number in each.shortened.items():
             terminal.warn(
                 f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
                 " a cell. They are shortened, and end with their full length."
             )
-    return sheets
-
-
-def _publication_sentence(done: PublishResult) -> str:
-    """Return a sentence with the published file, its size and age."""
-    row = done.publication
-    moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
-    size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
-    if row.models:
-        size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
-    return f"Published {done.file}{moment} ({size})."
 
 
 # -- Report ----------------------------------------------------------------------------------------
@@ -457,19 +374,17 @@ def _publication_sentence(done: PublishResult) -> str:
     examples=("connector report --open", "connector report --period 2026-Q3"),
     if_interrupted="No report was written.",
 )
-@options.file_option(
-    "--out", about=f"Path of the report. [default: {REPORT_FILE} next to the published file]"
-)
-@click.option(
+@options.file("--out", f"Path of the report. [default: {REPORT_FILE} next to the published file]")
+@options.option(
     "--period",
+    "Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or year,"
+    " for example last-quarter.",
     default=PERIOD_DEFAULT,
     show_default=True,
     metavar="PERIOD",
-    help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or "
-    "year, for example last-quarter.",
 )
-@click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
-def report(session: Session, *, out: Path | None, period: str, opens: bool) -> int:
+@options.flag("--open opens", "Open the report in the browser.")
+def report(session: Session, *, out: Path | None, period: str, opens: bool) -> None:
     """Write a report for an agency's director from the published file.
 
     Shows eight figures of a period and of the one before, then charts and tables, each with its
@@ -479,14 +394,10 @@ def report(session: Session, *, out: Path | None, period: str, opens: bool) -> i
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
     page = write_report(
-        Warehouse(settings.folder).published,
-        path,
-        written_at=datetime.now(UTC),
-        account=settings.account,
-        period=period,
-    )
+        Warehouse(settings.folder).published, path, written_at=datetime.now(UTC),
+        account=settings.account, period=period,
+    )  # fmt: skip
     terminal.print_object({"file": path, **page.as_json()})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started. Open the report by hand")
-    return 0

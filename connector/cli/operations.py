@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, Misused, count_noun
+from connector.errors import DONE, PARTIAL, ConnectorError, Misused, count_noun
 from connector.operations import backup as backups
-from connector.operations.doctor import Examination, confirm_move, diagnose
+from connector.operations.doctor import STATES, DoctorCheck, Examination, confirm_move, diagnose
 from connector.pulls.report import explain
-from connector.settings import UNNAMED, ConfiguredAccount, Settings
+from connector.settings import UNNAMED, Settings
 from connector.state.quota import format_moment
 
 
@@ -28,87 +27,75 @@ from connector.state.quota import format_moment
         "connector doctor --account acme --json",
         "connector doctor --all --strict",
         "connector doctor --send-test",
+        "connector doctor --settings",
         "connector doctor --accept-move",
     ),
 )
-@click.option("--send-test", "sends_test", is_flag=True, help="Send a test message to notify_urls.")
-@click.option(
-    "--accept-move",
-    "accepts_move",
-    is_flag=True,
-    help="Accept that the workspace of the loaded records has moved to the configured base_url.",
+@options.flag("--settings shows_settings", "Also show each setting with its origin.")
+@options.flag("--send-test sends_test", "Send a test message to notify_urls.")
+@options.flag(
+    "--accept-move accepts_move",
+    "Accept that the workspace of the loaded records has moved to the configured base_url.",
 )
-@click.option(
-    "--strict", "is_strict", is_flag=True, help="Exit with status 3 if a check has a warning."
-)
+@options.flag("--strict is_strict", "Exit with status 3 if a check has a warning.")
 @options.all_accounts
 def doctor(
-    session: Session, *, sends_test: bool, accepts_move: bool, is_strict: bool, is_for_all: bool
-) -> int:
+    session: Session, *, shows_settings: bool, sends_test: bool, accepts_move: bool,
+    is_strict: bool, is_for_all: bool,
+) -> int:  # fmt: skip
     """Check settings, data folder, API key, limits, backups and notifications.
 
     Sends one request per scope, and up to three more to find a loaded record in the workspace.
-    Shows the API key only as "set". Repairs nothing: each problem has the command or the step that
-    repairs it. With --all, it prints one line per account, and one per problem.
+    Shows failed checks first, and the API key only as "set". Repairs nothing: each problem has the
+    command or the step that repairs it. With --all, it prints one line per account, and one per
+    problem.
     """
+    terminal = session.terminal
     if accepts_move:
         if is_for_all:
             raise Misused("--accept-move and --all are both given", action="Choose --account.")
-        session.terminal.say(f"{asyncio.run(confirm_move(session.load()))}.")
+        terminal.say(f"{asyncio.run(confirm_move(session.load()))}.")
 
-    def examined(settings: Settings) -> Examination:
-        with session.terminal.progress(f"examine {settings.account or ''}".rstrip()):
+    def examine(settings: Settings) -> Examination:
+        with terminal.progress(f"examine {settings.account or ''}".rstrip()):
             return asyncio.run(diagnose(settings, sends_test=sends_test))
 
-    if is_for_all:
-        every = list(session.for_each(examined, is_for_all=True))
-        status = _print_examinations(session.terminal, every)
-        warns = any(isinstance(each, Examination) and each.has_warnings for _, each in every)
-        return 3 if not status and is_strict and warns else status
-    found = examined(session.load())
-    _print_examination(session.terminal, found)
-    return 3 if not found.exit_status and is_strict and found.has_warnings else found.exit_status
-
-
-def _print_examination(terminal: Terminal, found: Examination) -> None:
-    """Print the settings with their origins, the checks and the next step."""
-    terminal.print_object(found.as_json())
-    terminal.print_table(("setting", "value", "origin"), found.settings)
-    terminal.print_line()
-    rows = [(check.name, check.state, check.found) for check in found.checks]
-    terminal.print_table(("check", "state", "found"), rows)
-    for check in found.checks:
-        if check.action is not None:
-            terminal.say(f"{check.name}: {check.action}")
-    failed = [check.name for check in found.checks if check.state == "failed"]
-    if failed:
-        terminal.say(f"Failed checks: {', '.join(failed)}.")
-    else:
-        terminal.say(f"OK: 'connector pull' can run ({found.requests} requests used).")
-
-
-def _print_examinations(
-    terminal: Terminal, examined: Iterable[tuple[ConfiguredAccount, Examination | ConnectorError]]
-) -> int:
-    """Print a line for each problem, and return the highest exit status."""
-    rows, objects, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
-    for account, found in examined:
-        name, status = account.title, max(status, found.exit_status)
+    objects, status, checks, requests = list[dict[str, Any]](), DONE, list[DoctorCheck](), 0
+    rows, actions = list[tuple[str, ...]](), list[str]()
+    for account, found in session.for_each(examine, is_for_all=is_for_all):
+        status = max(status, found.exit_status)
         if isinstance(found, ConnectorError):
-            rows.append((name, "settings", "failed", explain(found)))
+            rows.append((account.title, "settings", "failed", explain(found)))
             objects.append({"account": account.name, "error": found.as_json()})
             continue
-        objects.append({"account": account.name, **found.as_json()})
-        wrong = [check for check in found.checks if check.state != "ok"]
-        rows += [(name, each.name, each.state, each.found) for each in wrong] or [
-            (name, "all", "ok", f"{len(found.checks)} checks")
-        ]
-        for each in wrong:
-            if each.action is not None:
-                terminal.say(f"{name}, {each.name}: {each.action}")
-    terminal.print_object({"accounts": objects, "exit_status": status})
-    terminal.print_table(("account", "check", "state", "found"), rows)
-    return status
+        objects.append(found.as_json() | ({"account": account.name} if is_for_all else {}))
+        requests += found.requests
+        if shows_settings:
+            terminal.print_table(("setting", "value", "origin"), found.settings)
+            terminal.print_line()
+        shown = sorted(found.checks, key=lambda each: STATES.index(each.state))
+        checks += shown
+        if is_for_all:
+            shown = [each for each in shown if each.state != "ok"]
+            if not shown:
+                rows.append((account.title, "all", "ok", f"{len(found.checks)} checks"))
+        rows += [(account.title, each.name, each.state, each.found) for each in shown]
+        title = f"{account.title}, " if is_for_all else ""
+        actions += [f"{title}{each.name}: {each.action}" for each in shown if each.action]
+    terminal.print_object(
+        {"accounts": objects, "exit_status": status} if is_for_all else objects[0]
+    )
+    columns = ("account", "check", "state", "found")
+    first = 0 if is_for_all else 1
+    terminal.print_table(columns[first:], [row[first:] for row in rows])
+    for action in actions:
+        terminal.say(action)
+    if failed := [each.name for each in checks if each.state == "failed"]:
+        terminal.say(f"Failed checks: {', '.join(dict.fromkeys(failed))}.")
+    elif not is_for_all:
+        terminal.say(f"OK: 'connector pull' can run ({requests} requests used).")
+    is_warned = any(each.state == "warning" for each in checks)
+    return PARTIAL if status == DONE and is_strict and is_warned else status
 
 
 # -- Backup ----------------------------------------------------------------------------------------
@@ -123,12 +110,9 @@ def _print_examinations(
     ),
     if_interrupted="No backup was made. The next backup removes the incomplete file.",
 )
-@click.argument("to", type=click.Path(path_type=Path, file_okay=False), metavar="TO")
-@click.option(
-    "--keep",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of backups to keep. Older backups of the account in TO are deleted.",
+@options.path_argument("to", "TO", file_okay=False)
+@options.number(
+    "--keep", "Number of backups to keep. Older backups of the account in TO are deleted."
 )
 @options.all_accounts
 def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) -> int:
@@ -139,16 +123,14 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     again and checked before it gets its name. Only its owner can read it. It contains personal
     data, also of people who are purged later.
     """
-    terminal, status, objects = session.terminal, 0, list[dict[str, Any]]()
+    terminal, status, objects = session.terminal, DONE, list[dict[str, Any]]()
 
     def back_up(settings: Settings) -> dict[str, Any]:
         with terminal.progress("back up"):
             made = backups.make_backup(settings, to, keep=keep)
-        shown = made.as_json()
-        name = settings.account or UNNAMED
-        terminal.print_line(
-            f"{name}: {made.file} ({shown['bytes']:,} bytes, {shown['files']} files)"
-        )
+        shown, name = made.as_json(), settings.account or UNNAMED
+        size = f"{shown['bytes']:,} bytes, {shown['files']} files"
+        terminal.print_line(f"{name}: {made.file} ({size})")
         for each in made.removed:
             terminal.say(f"Removed: {each}")
         return shown
@@ -177,13 +159,13 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     ),
     if_interrupted="Run the same command again. Until then no command uses the folder.",
 )
-@click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
-@click.option("--check", "checks", is_flag=True, help="Only check that the backup is complete.")
-@click.option(
+@options.path_argument("source", "FROM")
+@options.flag("--check checks", "Only check that the backup is complete.")
+@options.option(
     "--former",
+    "Former folder of the account. The next 'person purge' repeats its later purges.",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Former folder of the account. The next 'person purge' repeats its later purges.",
 )
 def restore(session: Session, *, source: Path, checks: bool, former: Path | None) -> int:
     """Restore an account's folder, which must be empty, from the backup FROM.
@@ -202,9 +184,15 @@ def restore(session: Session, *, source: Path, checks: bool, former: Path | None
             f" {len(found.files)} files, made at {format_moment(found.made_at)} by version"
             f" {found.version}."
         )
-        return 0
+        return DONE
     with terminal.progress("restore"):
         done = backups.restore(settings, source, former)
+    _print_restored(terminal, done)
+    return PARTIAL if done.waiting or done.purges else DONE
+
+
+def _print_restored(terminal: Terminal, done: backups.RestoreResult) -> None:
+    """Print what was restored, what is missing, and the next steps."""
     terminal.print_object(done.as_json())
     made_at = format_moment(done.manifest.made_at)
     files = count_noun(len(done.manifest.files), "file")
@@ -220,4 +208,3 @@ def restore(session: Session, *, source: Path, checks: bool, former: Path | None
     terminal.say("Run 'connector pull' to bring the copy up to date.")
     if done.purges:
         terminal.say("Then run 'connector person purge --apply' to repeat later purges.")
-    return 3 if done.waiting or done.purges else 0

@@ -1,14 +1,50 @@
-"""Arguments and options that several commands take."""
+"""Arguments and options that several commands take, and short forms of click's decorators.
+
+`names` are the flags of an option, and the name of its parameter if it differs from the flag.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
+
+
+class Decorator(Protocol):
+    """Adds an argument or option to a command."""
+
+    def __call__(self, command: F, /) -> F:
+        """Return the command."""
+
+
+def option(names: str, about: str, **more: Any) -> Decorator:
+    """Return an option with a value."""
+    return click.option(*names.split(), help=about, **more)
+
+
+def flag(names: str, about: str) -> Decorator:
+    """Return an option without a value."""
+    return option(names, about, is_flag=True)
+
+
+def number(names: str, about: str, *, least: int = 1, **more: Any) -> Decorator:
+    """Return an option whose value is a number."""
+    return option(names, about, type=click.IntRange(min=least), metavar="N", **more)
+
+
+def file(names: str, about: str) -> Decorator:
+    """Return an option whose value is the path of a file."""
+    path = click.Path(path_type=Path, dir_okay=False)
+    return option(names, about, type=path, metavar="FILE")
+
+
+def path_argument(name: str, metavar: str, **more: Any) -> Decorator:
+    """Return an argument that is a path."""
+    return click.argument(name, type=click.Path(path_type=Path, **more), metavar=metavar)
 
 
 def comma_separated(text: str) -> tuple[str, ...]:
@@ -17,41 +53,13 @@ def comma_separated(text: str) -> tuple[str, ...]:
 
 
 resources = click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
-
-budget = click.option(
-    "--max-requests",
-    "budget",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum number of API requests, including retries. Exits with status 4 when reached.",
+budget = number(
+    "--max-requests budget",
+    "Maximum number of API requests, including retries. Exits with status 4 when reached.",
 )
-
-accept_deletes = click.option(
-    "--accept-deletes",
-    "accepts_deletes",
-    is_flag=True,
-    help="Accept all deletions, even a suspiciously large number.",
+all_accounts = flag("--all is_for_all", "Run for all configured accounts, one after another.")
+ignore_quota = flag(
+    "--ignore-quota ignores_quota",
+    "Send requests even if the API reported that the monthly quota is used up, for example after a"
+    " plan upgrade.",
 )
-
-all_accounts = click.option(
-    "--all", "is_for_all", is_flag=True, help="Run for all configured accounts, one after another."
-)
-
-ignore_quota = click.option(
-    "--ignore-quota",
-    "ignores_quota",
-    is_flag=True,
-    help="Send requests even if the API reported that the monthly quota is used up, for example"
-    " after a plan upgrade.",
-)
-
-
-def apply_option(about: str) -> Callable[[F], F]:
-    """Return the option `--apply` with this help text, for a command that previews by default."""
-    return click.option("--apply", "applies", is_flag=True, help=about)
-
-
-def file_option(*names: str, about: str) -> Callable[[F], F]:
-    """Return an option whose value is the path of a file."""
-    path = click.Path(path_type=Path, dir_okay=False)
-    return click.option(*names, type=path, metavar="FILE", help=about)

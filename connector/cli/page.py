@@ -9,6 +9,7 @@ import socket
 import click
 import uvicorn
 
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused
 from connector.page.access import Access, Rules
@@ -29,32 +30,23 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
     ),
     if_interrupted="No import is lost. Start the page again to continue.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8080,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
+@options.option("--host", "Address to listen on.", default="127.0.0.1", show_default=True)
+@options.number(
+    "--port", "Port to listen on; 0 picks a free one.", least=0, default=8080, show_default=True
 )
-@click.option(
-    "--address", metavar="URL", help="Public address of the page, if it differs from host and port."
+@options.option(
+    "--address", "Public address of the page, if it differs from host and port.", metavar="URL"
 )
-@click.option(
-    "--proxy-user", metavar="HEADER", help="Header in which the reverse proxy names the user."
+@options.option(
+    "--proxy-user", "Header in which the reverse proxy names the user.", metavar="HEADER"
 )
-@click.option(
-    "--proxy-from", metavar="ADDRESS", help="IP address of the reverse proxy that signs users in."
+@options.option(
+    "--proxy-from", "IP address of the reverse proxy that signs users in.", metavar="ADDRESS"
 )
 def page(
-    session: Session,
-    *,
-    host: str,
-    port: int,
-    address: str | None,
-    proxy_user: str | None,
+    session: Session, *, host: str, port: int, address: str | None, proxy_user: str | None,
     proxy_from: str | None,
-) -> int:
+) -> None:  # fmt: skip
     """Serve the import page for checking, sending and undoing imports.
 
     On this machine, the command prints a link that signs one browser in, once. For a team, put the
@@ -71,24 +63,16 @@ def page(
         access = Access(Rules(public, _user_name(), proxy_user, proxy_from), imports.folder)
         imports.resume()
         config = uvicorn.Config(
-            App(imports, access),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            proxy_headers=False,
-            timeout_graceful_shutdown=2,
-        )
+            App(imports, access), log_config=None, access_log=False, server_header=False,
+            lifespan="off", ws="none", proxy_headers=False, timeout_graceful_shutdown=2,
+        )  # fmt: skip
         link = f"{public}/" if proxy_user else access.create_link()
         session.terminal.print_object({"address": public, "link": link})
         session.terminal.say(f"Open {link}")
         if not proxy_user:
-            session.terminal.say(
-                "The link can be used once, by one user. Press Ctrl-C to stop the page."
-            )
+            text = "The link can be used once, by one user. Press Ctrl-C to stop the page."
+            session.terminal.say(text)
         uvicorn.Server(config).run([listener])
-    return 0
 
 
 def _check_access(
@@ -112,10 +96,8 @@ def _check_access(
         )
     if address is None:
         raise Misused(
-            (
-                f"other machines can reach --host {host}, and the public address of the page "
-                "is not configured"
-            ),
+            f"other machines can reach --host {host}, and the public address of the page is not"
+            " configured",
             action="Add --address, for example --address https://imports.example.",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import sys
+import io
 from datetime import UTC, datetime
 
 import click
@@ -31,18 +31,21 @@ def person() -> None:
     if_interrupted="Nothing was changed.",
 )
 @click.argument("text")
-def find(session: Session, *, text: str) -> int:
+def find(session: Session, *, text: str) -> None:
     """List every row and file in the account's folder that contains TEXT.
 
     Searches all tables, imported files and reports, also texts of other records. Ignores letter
     case and punctuation. Finds a telephone number in any format. Changes nothing.
     """
-    found = privacy.find(session.load(), text)
-    session.terminal.print_object(found.as_json())
-    _print_places(session.terminal, found.places, found.not_searched)
-    if not found.places:
-        session.terminal.say("The text was not found.")
-    return 0
+    terminal, found = session.terminal, privacy.find(session.load(), text)
+    terminal.print_object(found.as_json())
+    if found.places:
+        rows = [(each.file, each.table, each.row, ", ".join(each.columns)) for each in found.places]
+        terminal.print_table(("file", "table", "row", "columns"), rows)
+    else:
+        terminal.say("The text was not found.")
+    if found.not_searched:
+        terminal.say(f"Not searched: {', '.join(found.not_searched)}.")
 
 
 @person.command(
@@ -55,16 +58,13 @@ def find(session: Session, *, text: str) -> int:
     if_interrupted="Run the same command again to complete the purge.",
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option(
-    "--deleted-before",
-    "age",
+@options.option(
+    "--deleted-before age",
+    "Purge the people whom the platform deleted longer ago, for example 90d, 24m or 2y.",
     metavar="AGE",
-    help="Purge the people whom the platform deleted longer ago, for example 90d, 24m or 2y.",
 )
-@click.option(
-    "--csv", "writes_csv", is_flag=True, help="Print the removed values as csv on standard output."
-)
-@options.apply_option("Purge the people. Default: only report what would be removed.")
+@options.flag("--csv writes_csv", "Print the removed values as csv on standard output.")
+@options.flag("--apply applies", "Purge the people. Default: only report what would be removed.")
 def purge(
     session: Session, *, ids: tuple[str, ...], age: str | None, writes_csv: bool, applies: bool
 ) -> int:
@@ -81,50 +81,42 @@ def purge(
     settings, terminal = session.load(), session.terminal
     if age is not None:
         ids = privacy.deleted_before(settings, age, datetime.now(UTC))
+    if writes_csv:
+        # Before anything is removed: if the values cannot be written, nobody is purged.
+        shown, text = asyncio.run(privacy.purge(settings, ids)), io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([("table", "record", "field", "value"), *shown.removed])
+        terminal.write_data(text.getvalue())
+        if not applies:
+            return shown.exit_status
     with terminal.progress("purge"):
         done = asyncio.run(privacy.purge(settings, ids, applies=applies))
-    terminal.print_object(done.as_json())
-    if writes_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([("table", "record", "field", "value"), *done.removed])
-    else:
-        _print_purged(terminal, done, is_by_age=age is not None)
+    if not writes_csv:
+        terminal.print_object(done.as_json())
+        terminal.print_table(("table", "rows"), sorted((+done.counts).items()))
+    _print_purged(terminal, done, is_by_age=age is not None)
     return done.exit_status
 
 
 def _print_purged(terminal: Terminal, done: privacy.PurgeReport, *, is_by_age: bool) -> None:
     """Print what was or would be removed, and what is left."""
-    terminal.print_table(("table", "rows"), sorted((+done.counts).items()))
     for name in done.files:
         terminal.say(f"{'Removed' if done.is_applied else 'Would be removed'}: {name}.")
     people = count_noun(len(done.ids), "person", "people")
     if not done.ids:
-        action = (
-            "Give the ids of deleted people, or --deleted-before AGE. 'connector person find TEXT'"
-        )
-        reason = "The platform deleted no person before that time."
-        terminal.say(f"Nothing to purge. {reason if is_by_age else f'{action} lists ids.'}")
+        reason = "Give the ids of deleted people, or --deleted-before AGE."
+        if is_by_age:
+            reason = "The platform deleted no person before that time."
+        terminal.say(f"Nothing to purge. {reason}")
         return
     if not done.is_applied:
         terminal.say(f"Nothing was changed. Run the command with --apply to purge {people}.")
         return
     terminal.say(f"Purged {people}.")
-    _print_places(terminal, done.places, done.not_searched)
+    for place in done.places:
+        where = ", ".join(filter(None, (place.file, place.table, place.row, *place.columns)))
+        terminal.warn(f"{where}: still contains a name, an address or a number of the people")
     if done.places:
-        terminal.warn(
-            "these places still contain a name, an address or a number of the people. Edit records"
-            " on the platform, then pull; edit or delete the files"
-        )
+        terminal.say("Edit records on the platform, then pull. Edit or delete the files.")
     for path in done.backups:
         terminal.warn(f"{path} still contains the people")
-
-
-def _print_places(
-    terminal: Terminal, places: tuple[privacy.Place, ...], not_searched: tuple[str, ...]
-) -> None:
-    """Print the places as a table."""
-    if places:
-        rows = [(each.file, each.table, each.row, ", ".join(each.columns)) for each in places]
-        terminal.print_table(("file", "table", "row", "columns"), rows)
-    if not_searched:
-        terminal.say(f"Not searched: {', '.join(not_searched)}.")

@@ -12,21 +12,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from subprocess import PIPE
 from typing import Any
 
 import click
 
 from connector.cli import options
-from connector.cli.session import Command, RunProgress, Session
-from connector.cli.terminal import Backlog, Terminal, UnreadCounts, describe_cost
-from connector.errors import ConnectorError, Misused, Stopped, count_noun, end_sentence
+from connector.cli.backlog import Backlog, UnreadCounts, estimate_backlog
+from connector.cli.session import Command, Session
+from connector.cli.terminal import Terminal, describe_cost
+from connector.errors import (
+    DONE,
+    FAILED,
+    ConnectorError,
+    Misused,
+    Stopped,
+    count_noun,
+    end_sentence,
+)
 from connector.log import shorten_name
 from connector.models.publish import load_account_project
-from connector.operations.verify import StreamComparison, VerifyReport
+from connector.operations.verify import StreamComparison
 from connector.operations.verify import verify as run_verify
 from connector.pulls.account import WAIT_TOLD_SECONDS_MIN
-from connector.pulls.plan import CostEstimate
 from connector.pulls.plan import estimate_cost as run_plan
 from connector.pulls.ports import PullOptions
 from connector.pulls.report import (
@@ -40,12 +49,11 @@ from connector.pulls.report import (
 from connector.pulls.run import pull as run_pull
 from connector.settings import ENVIRONMENT, ConfiguredAccount, Settings, refuse_shared_credentials
 from connector.state.database import Database
-from connector.state.quota import MonthUse
 from connector.state.runs import Runs
 
 COLUMNS = (
-    *("resource", "outcome", "proven", "requests", "new", "changed", "unchanged", "deleted"),
-    *("live", "total", "pending"),
+    *("resource", "outcome", "proven", "requests", "new", "changed", "deleted", "live", "total"),
+    "pending",
 )
 """Columns of a pull's table, named as in `sync.run_resources`."""
 
@@ -53,12 +61,6 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 
 
 # -- Pull ------------------------------------------------------------------------------------------
-
-
-_ODD_ACTION = (
-    "No action is needed: no data is lost. The table sync.events lists all these records, and"
-    " docs/PULL.md explains each kind."
-)
 
 
 @click.command(
@@ -78,64 +80,47 @@ _ODD_ACTION = (
 )
 @options.resources
 @options.budget
-@click.option(
-    "--plan",
-    "plans",
-    is_flag=True,
-    help="Only estimate the requests and minutes, with one request for each resource and as many "
-    "changes as in the last pull. Loads nothing.",
+@options.flag(
+    "--plan plans",
+    "Only estimate the requests and minutes, with one request for each resource and as many changes"
+    " as in the last pull. Loads nothing.",
 )
-@click.option("--full", "is_full", is_flag=True, help="Read every record again.")
-@click.option(
-    "--sweep",
-    "sweeps",
-    is_flag=True,
-    help="Compare every list page with the local copy, with one request per hundred records, and "
-    "read records that differ. Finds differences that cancel out in the number of records.",
+@options.flag("--full is_full", "Read every record again.")
+@options.flag(
+    "--sweep sweeps",
+    "Compare every list page with the local copy, with one request per hundred records, and read"
+    " records that differ. Finds differences that cancel out in the number of records.",
 )
-@click.option(
-    "--reverify",
-    "verification_requests",
-    type=click.IntRange(min=0),
+@options.number(
+    "--reverify verification_requests",
+    "Number of records to read again. The ones with the oldest read time are first.",
+    least=0,
     default=0,
-    metavar="N",
-    help="Number of records to read again. The ones with the oldest read time are first.",
 )
-@click.option(
+@options.option(
     "--ids",
+    "Read only these records of one RESOURCE.",
     type=options.comma_separated,
     default="",
     metavar="ID,...",
-    help="Read only these records of one RESOURCE.",
 )
-@options.accept_deletes
+@options.flag(
+    "--accept-deletes accepts_deletes", "Accept all deletions, even a suspiciously large number."
+)
 @options.ignore_quota
-@click.option(
-    "--all",
-    "is_for_all",
-    is_flag=True,
-    help="Pull all configured accounts, the least recently verified first.",
+@options.flag(
+    "--all is_for_all", "Pull all configured accounts, the least recently verified first."
 )
-@click.option(
+@options.number(
     "--parallel",
-    type=click.IntRange(min=1),
+    "Number of accounts to pull at the same time (with --all).",
     default=4,
     show_default=True,
-    metavar="N",
-    help="Number of accounts to pull at the same time (with --all).",
 )
 def pull(
-    session: Session,
-    *,
-    is_for_all: bool,
-    parallel: int,
-    resources: tuple[str, ...],
-    ids: tuple[str, ...],
-    budget: int | None,
-    ignores_quota: bool,
-    plans: bool,
-    **pull_options: Any,
-) -> int:
+    session: Session, *, is_for_all: bool, parallel: int, resources: tuple[str, ...],
+    ids: tuple[str, ...], budget: int | None, ignores_quota: bool, plans: bool, **pull_options: Any,
+) -> int:  # fmt: skip
     """Update the local copy from the API and publish it.
 
     Reads records that changed since the last pull, detects deletions, and publishes
@@ -154,39 +139,31 @@ def pull(
                 action="Choose one account with --account.",
             )
         given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
+        flags = {
+            "--full": pull_options["is_full"],
+            "--sweep": pull_options["sweeps"],
+            "--ignore-quota": ignores_quota,
+            "--quiet": session.terminal.is_quiet,
+        }
         arguments = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        arguments += ["--full"] * pull_options["is_full"] + ["--sweep"] * pull_options["sweeps"]
-        arguments += ["--ignore-quota"] * ignores_quota
-        arguments += ["--quiet"] * session.terminal.is_quiet
-        return _pull_all(session, arguments, parallel)
-    return _pull_and_print(
-        session,
-        resources,
-        options=PullOptions(**pull_options),
-        ids=ids,
-        budget=budget,
-        ignores_quota=ignores_quota,
-    )
-
-
-def _pull_and_print(session: Session, resources: tuple[str, ...], **run_options: Any) -> int:
-    """Pull, print the result, resolve unconfirmed rows of pushes, and return the exit status."""
-    settings = session.load()
-    with session.terminal.progress("pull") as meter:
-        watch = RunProgress(meter)
-        pulling = run_pull(settings, resources, watch=watch, building=watch.on_build, **run_options)
-        report = asyncio.run(pulling)
-    _print_report(session.terminal, report)
+        return _pull_all(session, [*arguments, *(n for n, on in flags.items() if on)], parallel)
+    settings, terminal = session.load(), session.terminal
+    with terminal.progress("pull") as bar:
+        report = asyncio.run(
+            run_pull(
+                settings, resources, options=PullOptions(**pull_options), ids=ids, budget=budget,
+                ignores_quota=ignores_quota, watch=bar, building=bar.on_build,
+            )
+        )  # fmt: skip
+    _print_report(terminal, report)
     if report.published is not None:
-        _warn_undeclared(session.terminal, settings)
-    if report.outcome in ("done", "partial"):
-        budget = run_options.get("budget")
-        left = None if budget is None else budget - report.requests
-        if left != 0:
-            from connector.pushes.run import look_up_unconfirmed  # noqa: PLC0415
+        _warn_undeclared(terminal, settings)
+    left = None if budget is None else budget - report.requests
+    if report.outcome in ("done", "partial") and left != 0:
+        from connector.pushes.run import look_up_unconfirmed  # noqa: PLC0415
 
-            if result := asyncio.run(look_up_unconfirmed(settings, budget=left)):
-                session.terminal.say(end_sentence(result))
+        if result := asyncio.run(look_up_unconfirmed(settings, budget=left)):
+            terminal.say(end_sentence(result))
     return report.exit_status
 
 
@@ -196,17 +173,14 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
     terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
     terminal.print_table(HEADINGS, [[getattr(each, name) for name in COLUMNS] for each in started])
-    for line in failure_lines(report):
+    for line in _failure_lines(report):
         terminal.warn(line)
-    if terminal.form == "json":
-        for done in started:
-            text = f"{done.resource} {done.outcome}"
-            terminal.say(text, resource=done.resource, requests=done.requests)
+    for done in started if terminal.form == "json" else ():
+        text = f"{done.resource} {done.outcome}"
+        terminal.say(text, resource=done.resource, requests=done.requests)
     # The closing sentence contains the reason of a stopped pull.
-    terminal.print_errors(
-        None if isinstance(report.error, Stopped) else report.error,
-        publishing_error=report.unpublished,
-    )
+    error = None if isinstance(report.error, Stopped) else report.error
+    terminal.print_errors(error, report.unpublished)
     terminal.say(_closing_sentence(report), requests=report.requests)
 
 
@@ -225,73 +199,62 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
         )
 
 
-def failure_lines(report: PullReport) -> Iterator[str]:
+def _failure_lines(report: PullReport) -> Iterator[str]:
     """Yield a line for each resource with a problem.
 
     The error that ended the run is left out, because it is printed separately.
     """
-    yield from explain_together(
-        [
-            each
-            for each in report.resources.values()
-            if each.outcome not in ("done", "not_started")
-            if report.error is None
-            or each.error_code != report.error.code
-            or next_action(each) != report.error.action
-        ]
-    )
+    shown = None if report.error is None else (report.error.code, report.error.action)
+    results = report.resources.values()
+    failed = [each for each in results if each.outcome not in ("done", "not_started")]
+    yield from explain_together([e for e in failed if (e.error_code, next_action(e)) != shown])
     for name, each in report.resources.items():
         if each.outcome == "done" and (differs := describe_row_difference(each)):
             yield differs
         if odd := report.anomalies.get(name):
-            yield f"{describe_anomalies(name, odd)} {_ODD_ACTION}"
-    not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
-    if not_started:
-        yield f"not pulled, because the run ended before: {', '.join(not_started)}"
+            yield (
+                f"{describe_anomalies(name, odd)} No action is needed: no data is lost. The table"
+                " sync.events lists all these records, and docs/PULL.md explains each kind."
+            )
+    if missed := [name for name, e in report.resources.items() if e.outcome == "not_started"]:
+        yield f"not pulled, because the run ended before: {', '.join(missed)}"
 
 
 def _closing_sentence(report: PullReport) -> str:
     """Return a sentence with the outcome, the changes and the cost of the pull."""
-    each = report.resources.values()
-    new, changed, deleted = (
-        sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
-    )
+    results = report.resources.values()
+    names = ("new", "changed", "deleted")
+    sums = {name: sum(getattr(each, name) for each in results) for name in names}
     cost = describe_cost(report.requests, report.seconds)
     if report.waited_seconds >= WAIT_TOLD_SECONDS_MIN:
         cost += f", including {report.waited_seconds:,.0f} s waiting for the rate limit"
-    brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
+    brought = f"{', '.join(f'{count:,} {name}' for name, count in sums.items())} ({cost})."
+    verified = sum(each.scrubs for each in results)
+    reverified = f"{count_noun(verified, 'record')} re-verified, " if verified else ""
     if isinstance(report.error, Stopped):
-        why, left = explain(report.error), _backlog(report)
+        left, why = _backlog(report), explain(report.error)
         return f"Stopped: {brought} {f'{left} ' if left else ''}{why[:1].upper()}{why[1:]}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
-        done = sum(e.outcome == "done" for e in each)
-        return f"Partly done ({done} of {count_noun(len(each), 'resource')}): {brought}"
-    verified = count_noun(sum(e.scrubs for e in each), "record")
-    is_verifying = any(e.scrubs for e in each)
-    if not new + changed + deleted:
-        if is_verifying:
-            return f"No changes. {verified} re-verified, no differences ({cost})."
-        return f"No changes since the last pull ({cost})."
-    return f"Done: {verified} re-verified, {brought}" if is_verifying else f"Done: {brought}"
+        done = sum(each.outcome == "done" for each in results)
+        return f"Partly done ({done} of {count_noun(len(results), 'resource')}): {brought}"
+    if any(sums.values()):
+        return f"Done: {reverified}{brought}"
+    if verified:
+        return f"No changes. {reverified}no differences ({cost})."
+    return f"No changes since the last pull ({cost})."
 
 
 def _backlog(report: PullReport) -> Backlog | None:
     """Return the records that a stopped pull has not read yet; None if all are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    return Backlog.of_resources(
+    return estimate_backlog(
         [UnreadCounts(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
         month_limit=None if report.month is None else report.month.limit,
         # Lists that were not read to their end may contain more records.
         is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
-
-
-def _describe_quota_share(requests: int, month: MonthUse | None) -> str:
-    """Return for example "1.5% of the month's quota"; empty if the quota is unknown."""
-    limit = month.limit if month is not None else None
-    return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
 
 # -- All accounts ----------------------------------------------------------------------------------
@@ -307,14 +270,15 @@ def _pull_all(session: Session, arguments: Sequence[str], parallel: int) -> int:
     A crash or an endless wait of one account does not affect the others. `arguments` are options of
     `connector pull`.
     """
+    terminal = session.terminal
     accounts = sorted(session.accounts(is_for_all=True), key=_least_recent_verification)
     for each in accounts:
         if each.settings is not None:
             refuse_shared_credentials(each.settings)
     running: set[subprocess.Popen[str]] = set()
     pulls: dict[str, dict[str, Any]] = {}
-    progress = session.terminal.progress("pull", len(accounts))
-    with progress as meter, ThreadPoolExecutor(parallel) as pool:
+    progress = terminal.progress("pull", len(accounts))
+    with progress as bar, ThreadPoolExecutor(parallel) as pool:
         waiting = {
             pool.submit(_pull_in_process, each, arguments, running): each for each in accounts
         }
@@ -327,20 +291,20 @@ def _pull_all(session: Session, arguments: Sequence[str], parallel: int) -> int:
                 if "outcome" in pulls[title] and "message" in error:
                     lines.insert(0, f"Error: {error['message']} [{error['code']}]")
                 for line in lines:
-                    session.terminal.print_child_line(title, line)
-                meter.update(title, steps=1)
+                    terminal.print_child_line(title, line)
+                bar.update(title, steps=1)
         except KeyboardInterrupt:
             # Started pulls keep their loaded records, and stop by themselves.
             pool.shutdown(wait=False, cancel_futures=True)
             for process in tuple(running):
                 process.send_signal(signal.SIGINT)
             raise
-    worst = max((each["exit_status"] for each in pulls.values()), default=0)
-    session.terminal.print_object({"accounts": pulls, "exit_status": worst})
-    session.terminal.print_table(ACCOUNT_COLUMNS, [_account_cells(*each) for each in pulls.items()])
-    well = sum(each["exit_status"] == 0 for each in pulls.values())
-    session.terminal.say(f"{well} of {count_noun(len(accounts), 'account')} succeeded.")
-    return worst
+    statuses = [each["exit_status"] for each in pulls.values()]
+    terminal.print_object({"accounts": pulls, "exit_status": max(statuses, default=DONE)})
+    terminal.print_table(ACCOUNT_COLUMNS, [_account_cells(*each) for each in pulls.items()])
+    well = statuses.count(DONE)
+    terminal.say(f"{well} of {count_noun(len(accounts), 'account')} succeeded.")
+    return max(statuses, default=DONE)
 
 
 def _least_recent_verification(account: ConfiguredAccount) -> datetime:
@@ -374,7 +338,7 @@ def _pull_in_process(
         running.discard(process)
     if process.returncode < 0:
         # A signal killed the process, so the report may be incomplete.
-        return {"error": {"code": "killed"}, "exit_status": 1}, messages.splitlines()
+        return {"error": {"code": "killed"}, "exit_status": FAILED}, messages.splitlines()
     return {**json.loads(out), "exit_status": process.returncode}, messages.splitlines()
 
 
@@ -388,63 +352,41 @@ def _account_cells(title: str, pull: Mapping[str, Any]) -> list[Any]:
 
 # -- Plan ------------------------------------------------------------------------------------------
 
-PLAN_COLUMNS = ("resource", "requests", "lists", "details", "changed", "deleted", "queued", "total")
-PLAN_HEADINGS = (
-    *("resource", "requests", "for lists", "for records", "changed", "deleted", "pending"),
-    "API total",
-)
+PLAN_COLUMNS = ("resource", "requests", "changed", "deleted", "pending", "API total")
 
 
 def _plan(session: Session, resources: tuple[str, ...]) -> int:
-    """Print the estimated cost of a pull of the resources, and return the exit status."""
-    settings = session.load()
-    with session.terminal.progress("plan"):
+    """Print the estimated cost of a pull of the resources."""
+    settings, terminal = session.load(), session.terminal
+    with terminal.progress("plan"):
         report = asyncio.run(run_plan(settings, resources))
-    _print_plan(session.terminal, report)
-    return 0
-
-
-def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
-    """Print the estimate by resource, the total cost and the cost of a schedule."""
     terminal.print_object(report.as_json())
-    rows = [
-        [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
-        for name, each in report.by_resource.items()
-    ]
-    terminal.print_table(PLAN_HEADINGS, rows)
+    costs = report.by_resource
+    rows = [(n, e.requests, e.changed, e.deleted, e.queued, e.total) for n, e in costs.items()]
+    terminal.print_table(PLAN_COLUMNS, rows)
     for name in report.skipped:
         terminal.warn(f"{name}: skipped, because the API key does not have the scope")
-    first = [name for name, each in report.by_resource.items() if each.is_first]
-    if first:
+    if first := [name for name, each in costs.items() if each.is_first]:
         terminal.say(f"Never loaded before: {', '.join(first)}.")
-    cost = _describe_requests(report.requests, report.month)
+    cost = f"about {count_noun(report.requests, 'request')}"
+    if report.month_share is not None:
+        cost += f", {report.month_share:.1%} of the month's quota"
     if report.minutes is not None:
-        minutes = f"{report.minutes:,.1f}" if report.minutes >= 1 else "less than 1"
-        cost += f", {minutes} {'minutes' if report.minutes >= 1 else 'minute'}"
-        if report.minutes >= 1:
-            cost += f" at {report.limit_per_minute:,} requests a minute"
-    terminal.say(
-        f"The next pull needs {cost}. This plan took {count_noun(report.spent, 'request')}."
-    )
-
-
-def _describe_requests(requests: int, month: MonthUse | None) -> str:
-    """Return for example "about 120 requests, 1.5% of the month's quota"."""
-    share = _describe_quota_share(requests, month)
-    return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
+        time = f"{report.minutes:,.1f} minutes" if report.minutes >= 1 else "less than 1 minute"
+        cost += f", {time} at {report.limit_per_minute:,} requests a minute"
+    spent = count_noun(report.spent, "request")
+    terminal.say(f"The next pull needs {cost}. This plan took {spent}.")
+    return DONE
 
 
 # -- Verify ----------------------------------------------------------------------------------------
 
 VERIFY_COLUMNS = (
-    *("resource", "equal", "compared", "missing", "extra", "stale", "unhydrated", "unread"),
-)
-VERIFY_HEADINGS = (
     *("resource", "equal", "compared", "missing", "extra", "different", "summary only"),
     "unreadable",
 )
 DIFFERENCES_SHOWN_MAX = 10
-"""Differing records printed per resource; `--json` lists all."""
+"""Differing records printed per resource and kind; `--json` lists all."""
 
 
 @click.command(
@@ -461,28 +403,15 @@ def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) 
     the local copy equals the API, and with 3 if it differs. Records edited during the comparison
     show up as differences; the next pull resolves them.
     """
-    settings = session.load()
-    with session.terminal.progress("verify") as meter:
-        report = asyncio.run(
-            run_verify(settings, resources, budget=budget, watch=RunProgress(meter))
-        )
-    _print_differences(session.terminal, report)
-    return report.exit_status
-
-
-def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
-    """Print the number of differences by resource, the first of each kind, and the result."""
+    settings, terminal = session.load(), session.terminal
+    with terminal.progress("verify") as bar:
+        report = asyncio.run(run_verify(settings, resources, budget=budget, watch=bar))
     terminal.print_object(report.as_json())
-    rows = [
-        (
-            name,
-            report.is_stream_equal(name),
-            each.compared,
-            *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]),
-        )
-        for name, each in report.streams.items()
-    ]
-    terminal.print_table(VERIFY_HEADINGS, rows)
+    rows = []
+    for name, each in report.streams.items():
+        found = (each.missing, each.extra, each.stale, each.unhydrated, each.unread)
+        rows.append((name, report.is_stream_equal(name), each.compared, *map(len, found)))
+    terminal.print_table(VERIFY_COLUMNS, rows)
     for name, each in report.streams.items():
         for line in _difference_lines(each):
             terminal.warn(f"{name}: {line}")
@@ -495,21 +424,17 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
             f"The local copy differs from the API ({cost}). Run 'connector pull', then"
             " 'connector verify' again."
         )
+    return report.exit_status
 
 
 def _difference_lines(comparison: StreamComparison) -> Iterator[str]:
     """Yield sentences on the first differing records of each kind."""
-    for kind, ids in (("missing", comparison.missing), ("extra", comparison.extra)):
-        if ids:
-            more = len(ids) - DIFFERENCES_SHOWN_MAX
-            shown = ", ".join(ids[:DIFFERENCES_SHOWN_MAX])
-            yield f"{kind} in the local copy: {shown}{f' and {more:,} more' if more > 0 else ''}"
-    for id, names in list(comparison.stale.items())[:DIFFERENCES_SHOWN_MAX]:
-        yield f"{id} differs in {', '.join(names)}"
-    if len(comparison.stale) > DIFFERENCES_SHOWN_MAX:
-        yield f"and {len(comparison.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
-    for id, reason in list(comparison.unread.items())[:DIFFERENCES_SHOWN_MAX]:
-        yield f"{shorten_name(id)} could not be read: {reason}"
-    if len(comparison.unread) > DIFFERENCES_SHOWN_MAX:
-        more = len(comparison.unread) - DIFFERENCES_SHOWN_MAX
-        yield f"and {more:,} more records that could not be read"
+    kinds = (
+        [f"missing in the local copy: {id}" for id in comparison.missing],
+        [f"extra in the local copy: {id}" for id in comparison.extra],
+        [f"{id} differs in {', '.join(names)}" for id, names in comparison.stale.items()],
+        [f"{shorten_name(id)} could not be read: {why}" for id, why in comparison.unread.items()],
+    )
+    yield from chain.from_iterable(each[:DIFFERENCES_SHOWN_MAX] for each in kinds)
+    if more := sum(max(0, len(each) - DIFFERENCES_SHOWN_MAX) for each in kinds):
+        yield f"and {count_noun(more, 'more record')}: --json lists them all"

@@ -12,15 +12,16 @@ from typing import Any, TypeVar, get_args
 import click
 
 from connector.cli import options
-from connector.cli.session import Command, RunProgress, Session
+from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
-from connector.errors import Misused, count_noun, end_sentence
+from connector.errors import DONE, PARTIAL, Misused, count_noun, end_sentence
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.preview import ADD_COLUMNS, Preview, PushFile, unanswered_values
 from connector.pushes.preview import create_template as write_template
 from connector.pushes.query import file_from_query
 from connector.pushes.report import PushReport, PushRunOptions, ReportRows
 from connector.pushes.report import push as run_push
+from connector.settings import Settings
 from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
@@ -36,14 +37,8 @@ CREATES_SHOWN_MAX = 3
 CHANGE_MARGIN = 34
 """Width of a table of changes without its two columns of text."""
 
-OUTCOMES = {
-    "create": "to create",
-    "update": "to update",
-    "convert": "to convert",
-    "delete": "to delete",
-    "restore": "to restore",
-    "not_reached": "not reached",
-}
+_SHOWN_AS = ("create", "update", "convert", "delete", "restore")
+OUTCOMES = {name: f"to {name}" for name in _SHOWN_AS} | {"not_reached": "not reached"}
 """Outcomes whose words differ from their names."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,11 +46,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FLAGS = {"mapping_file": "--mapping", "content_type": "--type", "set_values": "--set"}
 
 _TYPES: Mapping[str, Any] = {
-    "match": options.comma_separated,
     "mapping_file": click.Path(path_type=Path, dir_okay=False),
-    "ignore": options.comma_separated,
-    "accept": options.comma_separated,
     "header_row": click.IntRange(min=1),
+    **dict.fromkeys(("match", "ignore", "accept"), options.comma_separated),
 }
 """Types of options whose values are not text, switches or choices."""
 
@@ -71,17 +64,15 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
                 "type": click.Choice(option.choices) if option.choices else _TYPES.get(name),
                 "metavar": option.shown or None,
                 "is_flag": default is False,
-                "help": option.about,
             }
             if default is MISSING:
                 given["required"] = True
             else:
                 given |= {"default": "" if default == () else default}
-                given |= {"show_default": isinstance(default, str)}
             if name == "set_values":
                 given |= {"multiple": True, "default": ()}
             flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-            command = click.option(flag, name, **given | more)(command)
+            command = options.option(f"{flag} {name}", option.about, **given | more)(command)
         return command
 
     return decorate
@@ -104,61 +95,42 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @click.argument("resource")
 @click.argument("file", required=False)
 @add_push_options("mode", "match")
-@options.apply_option("Send the rows. Default: preview only.")
-@click.option(
+@options.flag("--apply applies", "Send the rows. Default: preview only.")
+@options.option(
     "--query",
+    "Take the rows from a query of the published file instead of FILE: SQL, or the path of a .sql"
+    " or .parquet file.",
     metavar="SQL",
-    help="Take the rows from a query of the published file instead of FILE: SQL, or the path of a"
-    " .sql or .parquet file.",
 )
-@click.option(
-    "--clear-nulls",
-    "clears_nulls",
-    is_flag=True,
-    help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
+@options.flag(
+    "--clear-nulls clears_nulls",
+    "Empty the fields that are null in the result of --query. Default: nulls change nothing.",
 )
 @add_push_options("mapping_file")
-@options.file_option(
-    "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
+@options.file(
+    "--save-mapping", "Write the column mapping to a file, for editing and for --mapping."
 )
 @add_push_options(
-    "set_values",
-    "ignore",
-    "accept_warnings",
-    "accept",
-    "content_type",
-    "sheet",
-    "header_row",
-    "encoding",
+    *("set_values", "ignore", "accept_warnings", "accept", "content_type", "sheet", "header_row"),
+    *("encoding", "delimiter", "date_format", "decimal", "region", "day_hours", "clear"),
+    *("overwrite", "resend"),
 )
-@add_push_options("delimiter", "date_format", "decimal", "region", "day_hours", "clear")
-@add_push_options("overwrite", "resend")
-@click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
-@click.option(
+@options.flag("--no-pull", "Compare with the local copy without pulling first.")
+@options.flag(
     "--no-wait",
-    is_flag=True,
-    help="If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
+    "If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
 )
-@click.option(
+@options.option(
     "--report",
+    "Rows in the report of a preview: only rows with problems, or all.",
     type=click.Choice(get_args(ReportRows)),
     default="problems",
     show_default=True,
-    help="Rows in the report of a preview: only rows with problems, or all.",
 )
-@options.file_option("--output", about="Path of the report. [default: next to the file]")
+@options.file("--output", "Path of the report. [default: next to the file]")
 @options.budget
 @options.ignore_quota
-def push(
-    session: Session,
-    *,
-    resource: str,
-    file: str | None,
-    query: str | None,
-    clears_nulls: bool,
-    save_mapping: Path | None,
-    **given: Any,
-) -> int:
+def push(session: Session, *, save_mapping: Path | None, **given: Any) -> int:
     """Check a spreadsheet and send its rows to the API.
 
     Previews by default: it checks every row, reports all problems together, and sends nothing. Add
@@ -172,18 +144,14 @@ def push(
     """
     settings, terminal = session.load(), session.terminal
     push_options = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
-    if query is None:
-        push_file = _parse_file_argument(resource, file, push_options, clears_nulls=clears_nulls)
-    else:
-        if file is not None:
-            raise Misused(f"FILE and --query are both given: {file}", action="Give one of them.")
-        found = file_from_query(settings, resource, query, push_options, clears_nulls=clears_nulls)
-        if found is None:
-            terminal.print_object({"resource": resource, "rows": 0, "requests": 0, "error": None})
-            terminal.say("The query returned no rows. Nothing was sent.")
-            return 0
-        terminal.say(f"Rows of the query: {found.path}")
-        push_file = found
+    push_file = _find_file(settings, push_options, **given)
+    if push_file is None:
+        rows = {"resource": given["resource"], "rows": 0, "requests": 0, "error": None}
+        terminal.print_object(rows)
+        terminal.say("The query returned no rows. Nothing was sent.")
+        return DONE
+    if given["query"] is not None:
+        terminal.say(f"Rows of the query: {push_file.path}")
     run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
@@ -193,14 +161,12 @@ def push(
         policy=push_options.policy(),
         ignores_quota=given["ignores_quota"],
     )
-    with terminal.progress("push") as meter:
-        pushing = run_push(
-            settings, push_file, run_options, budget=given["budget"], watch=RunProgress(meter)
-        )
+    with terminal.progress("push") as bar:
+        pushing = run_push(settings, push_file, run_options, budget=given["budget"], watch=bar)
         report = asyncio.run(pushing)
-    has_mapping = query is not None or push_options.mapping_file is not None
+    has_mapping = given["query"] is not None or push_options.mapping_file is not None
     written = _save_mapping(save_mapping, report, has_mapping=has_mapping)
-    _print_column_notes(terminal, report)
+    _print_column_notes(terminal, report.preview)
     _print_report(terminal, report)
     if written is not None:
         terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
@@ -208,20 +174,24 @@ def push(
     return report.exit_status
 
 
-def _parse_file_argument(
-    resource: str, file: str | None, push_options: PushOptions, *, clears_nulls: bool
-) -> PushFile:
-    """Return the file to push. Raises `Misused` without a file, or with an option for queries."""
+def _find_file(
+    settings: Settings, push_options: PushOptions, *, resource: str, file: str | None,
+    query: str | None, clears_nulls: bool, **_: Any,
+) -> PushFile | None:  # fmt: skip
+    """Return the file to push, or the rows of a query as one; None if the query has no rows.
+
+    Raises `Misused` for options that do not belong together.
+    """
+    if query is not None and file is not None:
+        raise Misused(f"FILE and --query are both given: {file}", action="Give one of them.")
+    if query is not None:
+        return file_from_query(settings, resource, query, push_options, clears_nulls=clears_nulls)
     if clears_nulls:
-        raise Misused(
-            "--clear-nulls needs --query",
-            action="For a file, use --clear TOKEN and write the token in the cells.",
-        )
+        action = "For a file, use --clear TOKEN and write the token in the cells."
+        raise Misused("--clear-nulls needs --query", action=action)
     if file is None:
-        raise Misused(
-            f"no file was given for {resource}",
-            action="Example: connector push candidates people.csv --mode create",
-        )
+        action = "Example: connector push candidates people.csv --mode create"
+        raise Misused(f"no file was given for {resource}", action=action)
     return push_options.push_file(resource, Path(file))
 
 
@@ -242,21 +212,18 @@ def _save_mapping(
     return path
 
 
-def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
+def _print_column_notes(terminal: Terminal, preview: Preview) -> None:
     """Print recognised columns, and warn about columns that are missing or not imported."""
-    preview, columns = report.preview, report.preview.columns
+    columns, asked = preview.columns, {each.code for each in preview.questions}
     for notice in preview.notices:
         terminal.say(notice)
-    aliases = [each for each in columns.columns if each.match_kind == "alias"]
-    if aliases:
+    if aliases := [each for each in columns.columns if each.match_kind == "alias"]:
         names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
         terminal.say(f"Recognised columns: {names}.")
-    has_no_headings = any(each.code == "headings" for each in preview.questions)
-    lost = {each.code for each in preview.questions} & {"columns_lost"}
-    for left in () if has_no_headings else columns.unmapped:
+    for left in () if "headings" in asked else columns.unmapped:
         likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
         hint = f" It may be the field {likely}." if likely else ""
-        if likely or not lost:
+        if likely or "columns_lost" not in asked:
             terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
         resource, missing = preview.push_file.resource, ", ".join(columns.missing)
@@ -268,28 +235,23 @@ def _print_column_notes(terminal: Terminal, report: PushReport) -> None:
 def _print_report(terminal: Terminal, report: PushReport) -> None:
     """Print the rows by outcome, the first changes and problems, and closing sentences."""
     print_counts(terminal, report.counts)
+    shown, refused = report.preview, report.summary.rows_with_problems
     if report.batch is None:
-        _print_changes(terminal, report.preview)
-    summary = report.summary
-    previewed = report.preview.summary
-    if summary.rows_with_problems:
-        have = (
-            "row has an error and is"
-            if summary.rows_with_problems == 1
-            else "rows have errors and are"
-        )
-        refused = f"{summary.rows_with_problems:,} {have} not sent:"
-        asked = [code for each in report.preview.questions for code in _ASKED.get(each.code, ())]
-        _print_groups(terminal, summary.problems, refused, (COLUMN_MISSING, *asked))
-    if previewed.rows_with_warnings:
-        have = "row has a warning" if previewed.rows_with_warnings == 1 else "rows have warnings"
-        _print_groups(terminal, previewed.warnings, f"{previewed.rows_with_warnings:,} {have}:")
-    for question in report.preview.questions:
+        _print_changes(terminal, shown)
+    if refused:
+        have = "row has an error and is" if refused == 1 else "rows have errors and are"
+        asked = [code for each in shown.questions for code in _ASKED.get(each.code, ())]
+        heading = f"{refused:,} {have} not sent:"
+        _print_groups(terminal, report.summary.problems, heading, (COLUMN_MISSING, *asked))
+    if warned := shown.summary.rows_with_warnings:
+        have = count_noun(warned, "row has a warning", "rows have warnings")
+        _print_groups(terminal, shown.summary.warnings, f"{have}:")
+    for question in shown.questions:
         terminal.warn(f"{question.message}. {question.repair}")
         for column, cells in question.choices if question.code == "values" else ():
             terminal.say(f"  {column}: {cells}")
     error = report.error or (report.batch.error if report.batch is not None else None)
-    terminal.print_errors(error, publishing_error=report.unpublished)
+    terminal.print_errors(error, report.unpublished)
     for line in _closing_lines(report):
         terminal.say(line)
 
@@ -379,31 +341,29 @@ _HINTS: Mapping[str, str] = {
 
 def _closing_lines(report: PushReport) -> Iterator[str]:
     """Yield the report's path, the outcome of the push and the next step."""
-    batch = report.batch
+    batch, cost = report.batch, describe_cost(report.requests, report.seconds)
     if report.file is not None:
         yield f"Report: {report.file}"
     if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
         yield f"{count_noun(leads, 'conversion')}: a conversion cannot be undone."
     if report.is_held_back:
-        questions = "question" if len(report.preview.blocking_questions) == 1 else "questions"
-        yield f"Nothing was sent. Answer the {questions} above first."
-        return
-    if batch is None and report.error is None:
+        yield f"Nothing was sent. Answer the {_questions(report.preview)} above first."
+    elif batch is None and report.error is None:
         yield _preview_sentence(report.preview)
-        return
-    sent = describe_cost(report.requests, report.seconds)
-    if batch is None:
-        yield f"Nothing was sent, because the pull before the push did not finish ({sent})."
-        return
-    held = report.counts.get("held", 0)
-    if held:
-        yield (
-            f"{count_noun(held, 'row')} unconfirmed. Run 'connector resolve' to show and "
-            "resolve them."
-        )
-    if batch.exit_status == 3:
-        yield "Correct the rows in the report and push it. Applied rows are not sent again."
-    yield f"Batch {batch.batch} is {report.outcome} ({sent})."
+    elif batch is None:
+        yield f"Nothing was sent, because the pull before the push did not finish ({cost})."
+    else:
+        if held := report.counts.get("held", 0):
+            rows = count_noun(held, "row")
+            yield f"{rows} unconfirmed. Run 'connector resolve' to show and resolve them."
+        if batch.exit_status == PARTIAL:
+            yield "Correct the rows in the report and push it. Applied rows are not sent again."
+        yield f"Batch {batch.batch} is {report.outcome} ({cost})."
+
+
+def _questions(preview: Preview) -> str:
+    """Return "question" or "questions", for the questions that have to be answered first."""
+    return "question" if len(preview.blocking_questions) == 1 else "questions"
 
 
 def _preview_sentence(preview: Preview) -> str:
@@ -418,21 +378,19 @@ def _preview_sentence(preview: Preview) -> str:
     compared = "the local copy is empty"
     if preview.pulled_at:
         compared = f"compared with the copy of {preview.pulled_at:.16}"
-    rows = preview.summary.rows
     verb = "is" if len(preview.to_send) == 1 else "are"
-    first = "Run the command with --apply to send them."
+    ready = f"{len(preview.to_send):,} of {count_noun(preview.summary.rows, 'row')} {verb} ready"
+    text = f"{ready} ({cost}; {compared}). Run the command with --apply to send them."
     if preview.blocking_questions:
-        questions = "question" if len(preview.blocking_questions) == 1 else "questions"
-        first = f"Answer the {questions} above, then run the command with --apply."
-    ready = f"{len(preview.to_send):,} of {count_noun(rows, 'row')} {verb} ready"
-    rest = ""
+        first = f"Answer the {_questions(preview)} above, then run the command with --apply."
+        text = f"{ready} ({cost}; {compared}). {first}"
     if held := [row for row in preview.rows if preview.is_held_back(row)]:
         kinds = ",".join(sorted({each.code for row in held for each in row.warnings}))
-        rest = f" {count_noun(len(held), 'row')} with warnings: add --accept-warnings to send them"
-        rest += f" too, or --accept with the kinds that you have checked ({kinds})."
+        text += f" {count_noun(len(held), 'row')} with warnings: add --accept-warnings to send them"
+        text += f" too, or --accept with the kinds that you have checked ({kinds})."
     if any(row.problems for row in preview.rows):
-        rest += " Correct the other rows in the report and push the report too."
-    return f"{ready} ({cost}; {compared}). {first}{rest}"
+        text += " Correct the other rows in the report and push the report too."
+    return text
 
 
 # -- Template --------------------------------------------------------------------------------------
@@ -447,18 +405,13 @@ def _preview_sentence(preview: Preview) -> str:
     ),
 )
 @click.argument("resource")
-@options.file_option("--out", about="File to write, .csv or .xlsx. [default: RESOURCE.xlsx]")
+@options.file("--out", "File to write, .csv or .xlsx. [default: RESOURCE.xlsx]")
 @add_push_options("mode", required=False, default="create", show_default=True)
 @add_push_options("match", "content_type")
 def template(
-    session: Session,
-    *,
-    resource: str,
-    out: Path | None,
-    mode: Mode,
-    match: tuple[str, ...],
+    session: Session, *, resource: str, out: Path | None, mode: Mode, match: tuple[str, ...],
     content_type: str | None,
-) -> int:
+) -> None:  # fmt: skip
     """Write an empty spreadsheet with all columns of RESOURCE.
 
     Each column shows its rule, a list of the allowed values, and an example. In a workbook all
@@ -471,4 +424,3 @@ def template(
         f"{path} has {columns} columns. Fill it in, then: "
         f"connector push {resource} {path} --mode {mode}"
     )
-    return 0

@@ -15,6 +15,7 @@ from threading import Event
 import click
 
 from connector.catalog import CATALOG
+from connector.cli import options
 from connector.errors import ConnectorError, SettingsError, UnknownName, count_noun
 from connector.sandbox.app import ALL_SCOPES
 from connector.sandbox.behaviour import SWITCHES, Behaviours
@@ -39,9 +40,7 @@ def parse_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         if not token:
             # The text may contain a key, so the message does not repeat it.
             raise SettingsError("--api-key takes TOKEN or TOKEN=scope,scope")
-        scopes = (
-            tuple(each.strip() for each in listed.split(",") if each) if equals else (ALL_SCOPES,)
-        )
+        scopes = options.comma_separated(listed) if equals else (ALL_SCOPES,)
         for scope in scopes:
             if scope not in _SCOPES:
                 raise UnknownName("scope", scope, _SCOPES)
@@ -52,13 +51,8 @@ def parse_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the option `--RESOURCE N` for each resource: the number of its sample records."""
     for name in reversed(tuple(CATALOG)):
-        option = click.option(
-            f"--{name.replace('_', '-')}",
-            type=click.IntRange(0),
-            metavar="N",
-            help=f"Number of {name.replace('_', ' ')}; {COUNTS_DEFAULT[name]} if not given.",
-        )
-        command = option(command)
+        about = f"Number of {name.replace('_', ' ')}; {COUNTS_DEFAULT[name]} if not given."
+        command = options.number(f"--{name.replace('_', '-')}", about, least=0)(command)
     return command
 
 
@@ -91,70 +85,44 @@ def _serve_until_signal(sandbox: Sandbox) -> None:
     short_help="Serve a local copy of the API with sample data.",
     epilog=f"Behaviours (NAME = VALUES, the default first):\n\n{_behaviour_help()}",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
+@options.option("--host", "Address to listen on.", default="127.0.0.1", show_default=True)
+@options.number(
+    "--port", "Port to listen on; 0 picks a free one.", least=0, default=8000, show_default=True
 )
-@click.option("--seed", default=7, show_default=True, help="Random seed of the sample records.")
+@options.option("--seed", "Random seed of the sample records.", default=7, show_default=True)
 @_add_count_options
-@click.option(
-    "--rate-limit",
-    type=click.IntRange(1),
-    help="Requests per minute. [default: no limit in practice]",
-)
-@click.option(
-    "--monthly-limit",
-    type=click.IntRange(1),
-    help="Requests per calendar month. [default: no limit]",
-)
-@click.option(
+@options.number("--rate-limit", "Requests per minute. [default: no limit in practice]")
+@options.number("--monthly-limit", "Requests per calendar month. [default: no limit]")
+@options.option(
     "--api-key",
-    "api_keys",
+    "API key to accept, with its scopes (all scopes by default). Repeatable. [default:"
+    f" {KEY_DEFAULT}]",
     multiple=True,
     metavar="TOKEN[=SCOPE,SCOPE]",
-    help="API key to accept, with its scopes (all scopes by default). Repeatable. [default: "
-    f"{KEY_DEFAULT}]",
 )
-@click.option(
+@options.option(
     "--fault",
-    "faults",
+    "Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'. Limit it with"
+    " method, path, probability, nth (only the nth matching request) and times (a number or always,"
+    " 1 by default). Repeatable. The page on the sandbox explains the names:"
+    f" {', '.join(KINDS)}.",
     multiple=True,
     metavar="'NAME PART=VALUE ...'",
-    help="Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'."
-    " Limit it with method, path, probability, nth (only the nth matching request) and times"
-    " (a number or always, 1 by default). Repeatable. The page on the sandbox explains the"
-    " names:"
-    f" {', '.join(KINDS)}.",
 )
-@click.option(
-    "--data",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File in which the records are stored. A file with records is used as it is.",
+@options.file(
+    "--data", "File in which the records are stored. A file with records is used as it is."
 )
-@click.option(
+@options.option(
     "--behaviour",
-    "behaviours",
+    "Behaviour that the API documentation leaves open; see below. Repeatable.",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Behaviour that the API documentation leaves open; see below. Repeatable.",
 )
 def sandbox(
-    *,
-    host: str,
-    port: int,
-    seed: int,
-    rate_limit: int | None,
-    monthly_limit: int | None,
-    api_keys: tuple[str, ...],
-    faults: tuple[str, ...],
-    data: Path | None,
-    behaviours: tuple[str, ...],
-    **counts: int | None,
-) -> None:
+    *, host: str, port: int, seed: int, rate_limit: int | None, monthly_limit: int | None,
+    api_key: tuple[str, ...], fault: tuple[str, ...], data: Path | None,
+    behaviour: tuple[str, ...], **counts: int | None,
+) -> None:  # fmt: skip
     """Serve a local copy of the API with sample data.
 
     Prints `ready http://HOST:PORT` when it accepts requests, and runs until Ctrl-C. Needs no
@@ -165,19 +133,13 @@ def sandbox(
       connector sandbox --port 0 --candidates 5000 --rate-limit 60 --behaviour delete=message
     """  # noqa: D301  # click wants the character itself, not its name
     try:
-        keys = parse_keys(api_keys)
+        keys = parse_keys(api_key)
         served = Sandbox(
-            counts=_record_counts(counts),
-            seed=seed,
-            keys=keys,
-            rate_limit=rate_limit,
-            monthly_limit=monthly_limit,
-            behaviours=Behaviours.parse_options(behaviours),
-            data=data,
-            host=host,
-            port=port,
-        )
-        for each in faults:
+            counts=_record_counts(counts), seed=seed, keys=keys, rate_limit=rate_limit,
+            monthly_limit=monthly_limit, behaviours=Behaviours.parse_options(behaviour), data=data,
+            host=host, port=port,
+        )  # fmt: skip
+        for each in fault:
             served.faults.plan(each)
         if not keys:
             click.echo(f"The API key is {KEY_DEFAULT} (set another one with --api-key)", err=True)

@@ -9,20 +9,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from traceback import extract_tb
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
-from connector.cli.terminal import ProgressMeter, Terminal, discard_output, open_closed_streams
-from connector.errors import ConnectorError, Misused, count_noun
+from connector.cli.terminal import Terminal, discard_output, open_closed_streams
+from connector.errors import DONE, FAILED, ConnectorError, Misused
 from connector.log import mask_secrets
 from connector.settings import (
     ConfiguredAccount,
@@ -32,11 +33,6 @@ from connector.settings import (
     require_account,
 )
 
-if TYPE_CHECKING:
-    from connector.models.runner import BuiltModel, CheckResult
-    from connector.pulls.report import Progress
-    from connector.state.runs import ResourceRun
-
 _LOGGER = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -44,11 +40,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Terminal and settings of one call of a command."""
+    """Terminal and options of one call of a command."""
 
     terminal: Terminal
-    is_debug: bool
-    load: Callable[..., Settings]
+    is_debug: bool = False
+    account: str | None = None
+    creates: bool = False
+
+    def load(self, **options: object) -> Settings:
+        """Load the account's settings, print their warnings, and show the log from now on."""
+        terminal = self.terminal
+        given = load_settings({"account": self.account, **options})
+        settings = require_account(given, creates=self.creates)
+        terminal.form, terminal.name_places = settings.log, settings.replace_variables_by_origins
+        terminal.fields["account"] = settings.account
+        for warning in settings.warnings:
+            terminal.warn(warning)
+        for found in islice(find_wide_permissions(settings.folder), 1):
+            terminal.warn(f"{found}. {found.action} 'connector doctor' shows all.")
+        show_log(terminal, *settings.secrets(), is_debug=self.is_debug)
+        for name, value, origin in settings.display_rows() if self.is_debug else ():
+            text = f"setting {name} is {value!r}, from {origin}"
+            _LOGGER.debug(text, extra={"event": "setting_read"})
+        return settings
 
     def accounts(self, *, is_for_all: bool) -> tuple[ConfiguredAccount, ...]:
         """Return the chosen account, or all configured accounts."""
@@ -87,15 +101,10 @@ class Command(click.Command):
     """
 
     def __init__(
-        self,
-        *args: Any,
-        examples: tuple[str, ...],
-        if_interrupted: str = "",
-        is_for_account: bool = True,
-        has_create_option: bool = False,
-        creates_folders: bool = False,
+        self, *args: Any, examples: tuple[str, ...], if_interrupted: str = "",
+        is_for_account: bool = True, has_create_option: bool = False, creates_folders: bool = False,
         **options: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
         self.creates_folders = creates_folders
@@ -103,15 +112,14 @@ class Command(click.Command):
             about = "Name of the account. Required if the configuration has named accounts."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
         flags = {
-            "--quiet": ("is_quiet", "Print only warnings and errors, for cron."),
-            "--json": ("is_json", "Print one JSON object on stdout."),
-            "--debug": ("is_debug", "Show the log on stderr."),
+            "--create": "Create the account's folder if the account is new and not configured.",
+            "--quiet": "Print only warnings and errors, for cron.",
+            "--json": "Print one JSON object on stdout.",
+            "--debug": "Show the log on stderr.",
         }
-        if has_create_option:
-            about = "Create the account's folder if the account is new and not configured."
-            flags = {"--create": ("creates", about), **flags}
-        for flag, (name, about) in flags.items():
-            self.params.append(click.Option([flag, name], is_flag=True, help=about))
+        if not has_create_option:
+            del flags["--create"]
+        self.params += [click.Option([name], is_flag=True, help=flags[name]) for name in flags]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description, and the examples without wrapping them."""
@@ -122,21 +130,14 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Call the command, and exit with its status."""
-        account = ctx.params.pop("account", None)
-        creates = ctx.params.pop("creates", False) or self.creates_folders
-        is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
-        is_quiet = ctx.params.pop("is_quiet")
+        names = ("account", "create", "json", "debug", "quiet")
+        account, creates, is_json, is_debug, is_quiet = (ctx.params.pop(n, None) for n in names)
         open_closed_streams()
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json, is_quiet=is_quiet)
         if account is not None and ctx.params.get("is_for_all"):
             error = Misused("--account and --all are both given", action="Give one of them.")
             raise SystemExit(terminal.print_failure(error))
-
-        def load(**options: object) -> Settings:
-            given = {"account": account, **options}
-            return _load_settings(terminal, given, is_debug, creates=creates)
-
-        session = Session(terminal, is_debug, load)
+        session = Session(terminal, is_debug, account, bool(creates) or self.creates_folders)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
         started = monotonic()
@@ -145,13 +146,10 @@ class Command(click.Command):
         raise SystemExit(status)
 
 
-def _run_and_report(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> int:
+def _run_and_report(terminal: Terminal, call: Callable[[], int | None], if_interrupted: str) -> int:
     """Call the command, print its error, and return the exit status."""
     try:
-        return call()
-    except ConnectorError as error:
-        _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.print_failure(error)
+        return call() or DONE
     except KeyboardInterrupt:
         reason, status = describe_interrupt()
         message = f"{reason} {if_interrupted}".rstrip()
@@ -162,46 +160,19 @@ def _run_and_report(terminal: Terminal, call: Callable[[], int], if_interrupted:
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does: print nothing more.
         discard_output(sys.stdout)
-        return 1
+        return FAILED
     except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
-        return terminal.print_failure(
-            ConnectorError(f"an unexpected error: {error_location(error)}")
-        )
-
-
-def _load_settings(
-    terminal: Terminal, options: Mapping[str, object], is_debug: bool, *, creates: bool
-) -> Settings:
-    """Load the settings and print their warnings. With `is_debug`, print the log from now on.
-
-    With `creates`, the folder of an account that is not configured may be new.
-    """
-    settings = require_account(load_settings(options), creates=creates)
-    terminal.form, terminal.name_places = settings.log, settings.replace_variables_by_origins
-    terminal.fields["account"] = settings.account
-    for warning in settings.warnings:
-        terminal.warn(warning)
-    for open_to_others in islice(find_wide_permissions(settings.folder), 1):
-        terminal.warn(f"{open_to_others}. {open_to_others.action} 'connector doctor' shows all.")
-    show_log(terminal, *settings.secrets(), is_debug=is_debug)
-    if is_debug:
-        for name, value, origin in settings.display_rows():
-            _LOGGER.debug(
-                f"setting {name} is {value!r}, from {origin}", extra={"event": "setting_read"}
-            )
-    return settings
+        if not isinstance(error, ConnectorError):
+            error = ConnectorError(f"an unexpected error: {error_location(error)}")
+        return terminal.print_failure(error)
 
 
 def error_location(error: Exception) -> str:
     """Return the class, file and line of an error, but not its text, which may contain secrets."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    kind = type(error).__name__
-    if trace is None:
-        return kind
-    return f"{kind} in {Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
+    frames = extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 class _TerminalHandler(logging.Handler):
@@ -215,15 +186,12 @@ class _TerminalHandler(logging.Handler):
         """Print the record."""
         fields = {"event": getattr(record, "event", None), **getattr(record, "fields", {})}
         text = mask_secrets(record.getMessage(), self._secrets)
-        trace = ""
-        if record.exc_info:
-            trace = mask_secrets(
-                logging.Formatter().formatException(record.exc_info), self._secrets
-            )
+        trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+        trace, level = mask_secrets(trace, self._secrets), record.levelname.lower()
         if record.levelno == logging.WARNING and not trace and self._terminal.form != "json":
             self._terminal.warn(text)
-            return
-        self._terminal.print_log_record(record.levelname.lower(), record.name, text, trace, fields)
+        else:
+            self._terminal.print_log_record(level, record.name, text, trace, fields)
 
 
 def show_log(terminal: Terminal, *secrets: str, is_debug: bool = True) -> None:
@@ -237,60 +205,3 @@ def show_log(terminal: Terminal, *secrets: str, is_debug: bool = True) -> None:
     logger.handlers = [_TerminalHandler(terminal, secrets)]
     logger.setLevel(logging.DEBUG if is_debug else level)
     logger.propagate = False
-
-
-# -- Progress --------------------------------------------------------------------------------------
-
-
-class RunProgress:
-    """Progress bar of a run. It also collects the completed resources, models and checks."""
-
-    def __init__(self, meter: ProgressMeter) -> None:
-        self._meter = meter
-        self._resource, self._read = "", 0
-        self.resources: list[ResourceRun] = []
-        self.models: list[BuiltModel] = []
-        self.checks: list[CheckResult] = []
-
-    def __call__(self, progress: Progress) -> None:
-        """Show the number of records read, or of rows finished."""
-        name, read, pending = progress.batch or progress.resource, progress.read, progress.pending
-        if progress.waits_until is not None:
-            self._meter.update(
-                f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC"
-            )
-        elif progress.until is not None:
-            in_doubt = count_noun(pending, "row")
-            self._meter.update(
-                f"{in_doubt} unconfirmed, searching again at {progress.until:%H:%M:%S} UTC"
-            )
-        elif progress.ended is not None:
-            _LOGGER.debug(
-                f"{name}: {progress.ended.outcome}, {progress.requests} requests",
-                extra={"event": "resource_ended"},
-            )
-            self.resources.append(progress.ended)
-        elif name != self._resource:
-            self._resource, self._read = name, 0
-            self._meter.begin(name)
-        else:
-            _LOGGER.debug(
-                f"{name}: {read} read, {pending} pending, {progress.requests} requests",
-                extra={"event": "resource_progress"},
-            )
-            total, steps = read + pending, read - self._read
-            self._meter.update(f"{name}, {progress.requests} requests", total=total, steps=steps)
-            self._read = read
-
-    def on_build(self, done: BuiltModel | CheckResult, steps: int) -> None:
-        """Advance the bar of models and checks, and keep the model or the result."""
-        if not self.models and not self.checks:
-            self._meter.begin("build models", steps)
-        from connector.models.runner import CheckResult  # noqa: PLC0415 # most commands build nothing
-
-        if isinstance(done, CheckResult):
-            self.checks.append(done)
-            self._meter.update(f"check {done.check.name}", steps=1)
-        else:
-            self.models.append(done)
-            self._meter.update(f"build {done.name}", steps=1)

@@ -7,74 +7,96 @@ cursor, change colours or forge lines.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from connector.catalog.resource import PER_PAGE_MAX
 from connector.errors import ConnectorError, Stopped, count_noun, end_sentence
 from connector.log import UNSAFE, Form, escape_control_characters, json_log_line
 
 if TYPE_CHECKING:
     # rich is imported where it is used, because most calls print plain text.
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bars
+
+    from connector.models.runner import BuiltModel, CheckResult
+    from connector.pulls.report import Progress
+    from connector.state.runs import ResourceRun
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """Environment variable of the setting `log`, which is used before the settings are read."""
 
-_EMPTY = "-"
+_LOGGER = logging.getLogger(__name__)
 _WIDTH = 100
 _STDERR = 2
 
 
-def to_json(value: object, *, is_ascii: bool = False) -> str:
-    """Return the value as indented JSON.
+class ProgressBar:
+    """Progress bar of one command; shows nothing if `bars` is None.
 
-    Dates become ISO 8601, dataclasses become objects, and other types become text. Control
-    characters are escaped; with `is_ascii` all characters beyond ASCII are escaped too.
+    It follows a run and a build, and collects the completed resources, models and checks.
     """
-    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_json_default)
-    return UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
 
-
-def _json_default(value: Any) -> object:
-    """Convert a value that JSON lacks: a date to ISO 8601, a dataclass to an object, others to
-    text.
-    """
-    if isinstance(value, date):
-        return value.isoformat()
-    if is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
-    return str(value)
-
-
-class ProgressMeter:
-    """Progress bar of one command. Shows nothing if `progress` is None."""
-
-    def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
-        self._progress = progress
-        if progress is not None:
-            self._task = progress.add_task(escape_control_characters(doing), total=total)
+    def __init__(self, bars: Bars | None = None, doing: str = "", total: int | None = None) -> None:
+        self._bars = bars
+        self._resource, self._read = "", 0
+        self.resources: list[ResourceRun] = []
+        self.models: list[BuiltModel] = []
+        self.checks: list[CheckResult] = []
+        if bars is not None:
+            self._task = bars.add_task(escape_control_characters(doing), total=total)
 
     def begin(self, doing: str, total: int | None = None) -> None:
         """Restart the bar at 0 for the next phase, with this description and number of steps."""
-        if self._progress is not None:
-            self._progress.reset(
-                self._task, total=total, description=escape_control_characters(doing)
-            )
+        if self._bars is not None:
+            text = escape_control_characters(doing)
+            self._bars.reset(self._task, total=total, description=text)
 
-    def update(
-        self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
-    ) -> None:
-        """Change the description or the total number of steps, and advance by `steps`."""
-        if self._progress is not None:
-            description = None if doing is None else escape_control_characters(doing)
-            self._progress.update(self._task, description=description, total=total, advance=steps)
+    def update(self, doing: str, *, total: int | None = None, steps: int | None = None) -> None:
+        """Change the description and the total number of steps, and advance by `steps`."""
+        if self._bars is not None:
+            text = escape_control_characters(doing)
+            self._bars.update(self._task, description=text, total=total, advance=steps)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the number of records read, or of rows finished."""
+        name, read, pending = progress.batch or progress.resource, progress.read, progress.pending
+        if progress.waits_until is not None:
+            self.update(f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC")
+        elif progress.until is not None:
+            rows = f"{count_noun(pending, 'row')} unconfirmed"
+            self.update(f"{rows}, searching again at {progress.until:%H:%M:%S} UTC")
+        elif progress.ended is not None:
+            text = f"{name}: {progress.ended.outcome}, {progress.requests} requests"
+            _LOGGER.debug(text, extra={"event": "resource_ended"})
+            self.resources.append(progress.ended)
+        elif name != self._resource:
+            self._resource, self._read = name, 0
+            self.begin(name)
+        else:
+            text = f"{name}: {read} read, {pending} pending, {progress.requests} requests"
+            _LOGGER.debug(text, extra={"event": "resource_progress"})
+            steps, self._read = read - self._read, read
+            text = f"{name}, {progress.requests} requests"
+            self.update(text, total=read + pending, steps=steps)
+
+    def on_build(self, done: BuiltModel | CheckResult, steps: int) -> None:
+        """Advance the bar of models and checks, and keep the model or the result."""
+        from connector.models.runner import CheckResult  # noqa: PLC0415 # most commands build nothing
+
+        if not self.models and not self.checks:
+            self.begin("build models", steps)
+        if isinstance(done, CheckResult):
+            self.checks.append(done)
+            self.update(f"check {done.check.name}", steps=1)
+        else:
+            self.models.append(done)
+            self.update(f"build {done.name}", steps=1)
 
 
 class Terminal:
@@ -89,14 +111,9 @@ class Terminal:
     """
 
     def __init__(
-        self,
-        out: TextIO,
-        err: TextIO,
-        environ: Mapping[str, str],
-        *,
-        is_json: bool = False,
+        self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, is_json: bool = False,
         is_quiet: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.is_json, self.is_quiet = is_json, is_quiet
         # Fields of every JSON line on standard error: the account and the run.
         self.fields: dict[str, object] = {}
@@ -104,39 +121,44 @@ class Terminal:
         self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
         # Adds to an action the places where the settings that it names can be set.
         self.name_places: Callable[[str], str] = str
-        self._environ = environ
-        self._out, self._err = out, err
-        self.has_watcher = _is_interactive(err, environ) and not is_quiet
-        self._has_rich_tables = _is_interactive(out, environ)
+        self._environ, self._out, self._err = environ, out, err
+        self.has_watcher = self._is_interactive(err) and not is_quiet
+
+    def _is_interactive(self, stream: TextIO) -> bool:
+        """Return True for a terminal with control sequences and Unicode, which rich needs."""
+        return stream.isatty() and _is_unicode(stream) and self._environ.get("TERM") != "dumb"
 
     @property
     def columns(self) -> int:
         """Width of the terminal in characters; 100 in a pipe."""
-        if not self._has_rich_tables:
-            return _WIDTH
-        return self._create_console(self._out).width
+        return self._console(self._out).width if self._is_interactive(self._out) else _WIDTH
 
-    def _create_console(self, stream: TextIO) -> Console:
-        """Return a rich console that writes to the stream."""
+    def _console(self, stream: TextIO) -> Console:
+        """Return a rich console that writes to the stream. An empty NO_COLOR counts as unset."""
         from rich.console import Console  # noqa: PLC0415
 
         return Console(
-            file=stream,
-            # An empty NO_COLOR counts as unset: that is the convention's own rule.
-            no_color=bool(self._environ.get("NO_COLOR")),
-            markup=False,
-            emoji=False,
-            highlight=False,
-            _environ=self._environ,
-        )
+            file=stream, no_color=bool(self._environ.get("NO_COLOR")), markup=False, emoji=False,
+            highlight=False, _environ=self._environ,
+        )  # fmt: skip
 
     # -- Standard output ---------------------------------------------------------------------------
 
     def print_object(self, value: object) -> None:
-        """Print the object of `--json` on standard output; without `is_json` print nothing."""
+        """Print the object of `--json` on standard output; without `is_json` print nothing.
+
+        Dates become ISO 8601, dataclasses become objects, and other types become text.
+        """
         if self.is_json:
-            text = to_json(value, is_ascii=not _is_unicode(self._out))
+            is_ascii = not _is_unicode(self._out)
+            text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_json_default)
+            text = UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
             self._write(self._out, f"{text}\n")
+
+    def print_line(self, text: str = "") -> None:
+        """Print one line of data on standard output; with `is_json` print nothing."""
+        if not (self.is_json or self.is_quiet):
+            self._write(self._out, f"{escape_control_characters(text)}\n")
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print a table on standard output; with `is_json` print nothing.
@@ -146,7 +168,7 @@ class Terminal:
         if self.is_json or self.is_quiet:
             return
         cells = [[escape_control_characters(_cell_text(value)) for value in row] for row in rows]
-        if self._has_rich_tables:
+        if self._is_interactive(self._out):
             self._draw_table(columns, cells)
         else:
             lines = ("\t".join(row) for row in (list(columns), *cells))
@@ -162,24 +184,24 @@ class Terminal:
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        console = self._create_console(self._out)
+        console, part, parts = self._console(self._out), [0], list[list[int]]()
         # A column is as wide as its widest cell, with a blank on each side.
-        widths = [max(map(cell_len, each)) + 2 for each in zip(columns, *cells, strict=True)]
-        for part in _split_columns(widths, console.width):
+        widths = [max(map(cell_len, each)) + 3 for each in zip(columns, *cells, strict=True)]
+        for number in range(1, len(columns)):
+            if len(part) > 1 and sum(widths[n] for n in (*part, number)) > console.width:
+                parts.append(part)
+                part = [0]
+            part.append(number)
+        for numbers in (*parts, part):
             # Few lines and no frame, which leaves the most room for cells.
             table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-            for number in part:
-                is_figures = bool(cells) and all(_is_number(row[number]) for row in cells)
-                justify: Literal["left", "right"] = "right" if is_figures else "left"
-                table.add_column(Text(columns[number]), justify=justify, overflow="fold")
+            for n in numbers:
+                is_figures = bool(cells) and all(_is_number(row[n]) for row in cells)
+                justify: Any = "right" if is_figures else "left"
+                table.add_column(Text(columns[n]), justify=justify, overflow="fold")
             for row in cells:
-                table.add_row(*(Text(row[number]) for number in part))
+                table.add_row(*(Text(row[n]) for n in numbers))
             console.print(table)
-
-    def print_line(self, text: str = "") -> None:
-        """Print one line of data on standard output; with `is_json` print nothing."""
-        if not (self.is_json or self.is_quiet):
-            self._write(self._out, f"{escape_control_characters(text)}\n")
 
     # -- Standard error ----------------------------------------------------------------------------
 
@@ -188,29 +210,26 @@ class Terminal:
         JSON line.
         """
         text = self.name_places(text)
-        if self.is_quiet:
-            return
-        if self.form == "json":
+        if not self.is_quiet and self.form == "json":
             self._write_json_line("info", text, more)
-        else:
+        elif not self.is_quiet:
             self._write(self._err, f"{escape_control_characters(text)}\n")
 
-    def warn(self, text: str, **more: object) -> None:
-        """Print a warning on standard error. `more` are additional fields of a JSON line."""
+    def warn(self, text: str) -> None:
+        """Print a warning on standard error."""
         text = end_sentence(self.name_places(text))
         if self.form == "json":
-            self._write_json_line("warning", text, more)
+            self._write_json_line("warning", text, {})
         else:
             self._write_styled_line("Warning:", "yellow", text)
 
     def print_child_line(self, account: str, line: str) -> None:
         """Print a line from standard error of an account's process, with the account's name."""
-        if self.form != "json":
-            self._write(self._err, f"{account}: {escape_control_characters(line)}\n")
-        elif line.startswith("{"):
-            self._write(self._err, f"{escape_control_characters(line)}\n")
-        else:
+        if self.form == "json" and not line.startswith("{"):
             self._write_json_line("error", line, {"account": account})
+        else:
+            name = "" if self.form == "json" else f"{account}: "
+            self._write(self._err, f"{name}{escape_control_characters(line)}\n")
 
     def print_log_record(
         self, level: str, logger: str, text: str, trace: str, fields: Mapping[str, object]
@@ -248,38 +267,36 @@ class Terminal:
         return error.exit_status
 
     def print_errors(
-        self, error: ConnectorError | None, *, publishing_error: ConnectorError | None = None
+        self, error: ConnectorError | None, unpublished: ConnectorError | None = None
     ) -> None:
-        """Print the error that ended a command, and errors of publishing.
+        """Print the error that ended a run, and the error of publishing.
 
         With `is_json` the report's object contains these errors, so no second object is printed.
         """
-        if isinstance(error, Stopped):
-            self.warn(_explain_error(error))
-        elif error is not None and not self.is_json:
+        if error is not None and not isinstance(error, Stopped) and not self.is_json:
             self.print_failure(error)
-        if publishing_error is not None and publishing_error is not error:
-            self.warn(_explain_error(publishing_error))
+        elif isinstance(error, Stopped):
+            self.warn(f"{end_sentence(str(error))} {error.action}")
+        if unpublished is not None and unpublished is not error:
+            self.warn(f"{end_sentence(str(unpublished))} {unpublished.action}")
 
     @contextmanager
-    def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressMeter]:
+    def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressBar]:
         """Show a progress bar until the block ends."""
         if not self.has_watcher or self.form == "json":
-            yield ProgressMeter(None, doing, total)
+            yield ProgressBar()
             return
         from rich import progress  # noqa: PLC0415
 
+        columns = (
+            *(progress.TextColumn("{task.description}", markup=False), progress.BarColumn()),
+            *(progress.MofNCompleteColumn(), progress.TimeElapsedColumn()),
+        )
         with progress.Progress(
-            progress.TextColumn("{task.description}", markup=False),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(),
-            console=self._create_console(self._err),
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        ) as bars:
-            yield ProgressMeter(bars, doing, total)
+            *columns, console=self._console(self._err), transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        ) as bars:  # fmt: skip
+            yield ProgressBar(bars, doing, total)
 
     def _write_json_line(
         self, level: str, text: str, more: Mapping[str, object], logger: str = "connector.cli"
@@ -296,7 +313,11 @@ class Terminal:
         from rich.text import Text  # noqa: PLC0415
 
         line = Text.assemble((prefix, style), " ", escape_control_characters(text))
-        self._create_console(self._err).print(line, soft_wrap=True)
+        self._console(self._err).print(line, soft_wrap=True)
+
+    def write_data(self, text: str) -> None:
+        """Write text on standard output as it is. Raises `ConnectorError`."""
+        self._write(self._out, text)
 
     def _write(self, stream: TextIO, text: str) -> None:
         """Write the text; characters that the encoding lacks become escapes.
@@ -306,7 +327,6 @@ class Terminal:
         Raises:
             ConnectorError: Standard output cannot be written, for example because its disk is full.
         """
-        # A character that the stream's encoding lacks is shown as its number.
         encoding = getattr(stream, "encoding", None) or "utf-8"
         try:
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -343,41 +363,25 @@ def discard_output(stream: TextIO) -> None:
     os.close(null)
 
 
-def _explain_error(error: ConnectorError) -> str:
-    """Return the error and its action as sentences."""
-    return f"{str(error).rstrip().removesuffix('.')}. {error.action}"
-
-
-def _is_interactive(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return True if rich can draw tables and bars: a Unicode terminal with control sequences."""
-    # rich needs a terminal with control sequences and Unicode.
-    return stream.isatty() and _is_unicode(stream) and environ.get("TERM") != "dumb"
+def _json_default(value: Any) -> object:
+    """Convert a value that JSON lacks."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    return str(value)
 
 
 def _is_unicode(stream: TextIO) -> bool:
-    """Return True if the stream can encode any character."""
-    # A stream without an encoding, such as a StringIO, takes any character.
+    """Return True if the stream can encode any character, as one without an encoding can."""
     return (stream.encoding or "utf-8").lower().startswith("utf")
 
 
 def _cell_text(value: object) -> str:
     """Return the text of a table cell: "-" if empty, "yes" or "no" for booleans."""
-    if value is None or value == "":
-        return _EMPTY
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
-
-
-def _split_columns(widths: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the column numbers of each table that fits in the width; column 0 is in every table."""
-    part = [0]
-    for number in range(1, len(widths)):
-        if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > width:
-            yield part
-            part = [0]
-        part.append(number)
-    yield part
+    return "-" if value is None or value == "" else str(value)
 
 
 def _is_number(cell: str) -> bool:
@@ -389,10 +393,6 @@ def shorten(value: object, letters_max: int) -> str:
     """Return a value as text of at most `letters_max` characters; None is "(empty)"."""
     text = "(empty)" if value is None else str(value)
     return text if len(text) <= letters_max else text[: letters_max - 1] + "…"
-
-
-# -- Sentences ------------------------------------------------------------------------------------
-# Sentences that several commands print.
 
 
 def describe_cost(requests: int, seconds: float) -> str:
@@ -407,70 +407,3 @@ def describe_age(age: timedelta) -> str:
         if seconds >= unit_seconds:
             return f"{seconds / unit_seconds:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-
-class UnreadCounts(NamedTuple):
-    """Number of a resource's pending and live records, and True if its first load is complete."""
-
-    pending: int
-    live: int
-    is_loaded: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """Records that are still to be read, and what reading them needs.
-
-    Args:
-        records: Number of records.
-        requests: Estimated number of requests.
-        per_minute: Requests per minute; None if unknown.
-        month_share: Share of the month's quota; None if no quota is set.
-        is_known: False while a list is being read, so that there may be more records.
-    """
-
-    records: int
-    requests: int
-    per_minute: float | None
-    month_share: float | None
-    is_known: bool
-
-    @classmethod
-    def of_resources(
-        cls,
-        waiting: Collection[UnreadCounts],
-        *,
-        month_limit: int | None,
-        is_known: bool,
-        per_minute: float | None = None,
-    ) -> Backlog | None:
-        """Estimate the requests for these resources; None if the collection is empty."""
-        if not waiting:
-            return None
-        requests = sum(
-            # One for each record and two for the scan. Without a finished first load, each page of
-            # the second read needs one more.
-            each.pending + (0 if each.is_loaded else -(-each.live // PER_PAGE_MAX)) + 2
-            for each in waiting
-        )
-        share = requests / month_limit if month_limit else None
-        records = sum(each.pending for each in waiting)
-        return cls(records, requests, per_minute, share, is_known)
-
-    @property
-    def minutes(self) -> float | None:
-        """Minutes that the requests take."""
-        return self.requests / self.per_minute if self.per_minute else None
-
-    def __str__(self) -> str:
-        about = "about" if self.is_known else "at least"
-        records = count_noun(self.records, "record")
-        text = f"Left to read: {records}, with {about} {count_noun(self.requests, 'request')}"
-        if self.month_share is not None:
-            text += f" ({self.month_share:.1%} of the month's quota)"
-        if self.minutes is not None:
-            minutes = self.minutes
-            time = f"about {minutes:,.0f} min" if minutes < 90 else f"about {minutes / 60:,.1f} h"
-            time = time if minutes >= 1 else "less than a minute"
-            text += f", {time} at {self.per_minute:,.0f} requests a minute"
-        return f"{text}."

@@ -15,12 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
 from connector.client.client import Client, Limits
 from connector.errors import (
+    DONE,
+    FAILED,
     ConnectorError,
     Forbidden,
     Misused,
@@ -33,6 +35,7 @@ from connector.errors import (
     file_error,
 )
 from connector.operations.notify import send_test
+from connector.operations.problems import FREE_BYTES_MIN
 from connector.privacy import unfinished_purges
 from connector.pulls.account import (
     RequestTally,
@@ -70,7 +73,10 @@ KNOWN_IDS = 3
 
 _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
 
-State = Literal["ok", "warning", "failed", "not checked"]
+State = Literal["failed", "warning", "not checked", "ok"]
+
+STATES: tuple[State, ...] = get_args(State)
+"""States of a check, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +98,9 @@ class Examination:
     requests: int
 
     @property
-    def has_warnings(self) -> bool:
-        """Return True if a check has a warning."""
-        return any(check.state == "warning" for check in self.checks)
-
-    @property
     def exit_status(self) -> int:
-        """Return 1 if a check failed, else 0."""
-        return 1 if any(check.state == "failed" for check in self.checks) else 0
+        """Return the status of a failure if a check failed."""
+        return FAILED if any(check.state == "failed" for check in self.checks) else DONE
 
     def as_json(self) -> dict[str, Any]:
         """Return the examination as `--json` prints it."""
@@ -226,7 +227,7 @@ def _check_room(folder: Path) -> DoctorCheck:
     needed = max(ROOM_BYTES_MIN, ROOM_SHARE * (work.stat().st_size if work.exists() else 0))
     found = f"{disk.free / 2**20:,.0f} MiB free; a run may need {needed / 2**20:,.0f} MiB"
     action = "Free some space, or move the data folder to a larger disk before the next run."
-    if disk.free < ROOM_BYTES_MIN // 10:
+    if disk.free < FREE_BYTES_MIN:
         return DoctorCheck("", "failed", found, action)
     if disk.free < max(needed, min(disk.total // 20, NEARLY_FULL_BYTES)):
         return _warning(found, action)
@@ -268,10 +269,9 @@ def _check_purges(settings: Settings) -> DoctorCheck:
     """Check that no purge was interrupted or must be repeated after a restore."""
     with Database(settings.folder) as database:
         count = sum(map(len, unfinished_purges(database).values()))
-    if not count:
-        return _ok("no interrupted purges")
     found = f"{count_noun(count, 'person', 'people')} must be purged again"
-    return _warning(found, "Run 'connector pull', then 'connector person purge --apply'.")
+    action = "Run 'connector pull', then 'connector person purge --apply'."
+    return _warning(found, action) if count else _ok("no interrupted purges")
 
 
 def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:

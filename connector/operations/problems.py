@@ -7,10 +7,14 @@ every night is no help if its publication is killed.
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import declaration
@@ -22,6 +26,7 @@ from connector.errors import (
     WarehouseError,
     count_noun,
     end_sentence,
+    file_error,
 )
 from connector.operations.backup import BACKUP
 from connector.pulls.account import check_address, check_folder
@@ -57,6 +62,9 @@ Code = Literal[
 
 FORECAST_SHARE = 1.05
 """Forecast as a share of the quota above which the quota is about to be used up."""
+
+FREE_BYTES_MIN = 20 * 2**20
+"""Free space below which the disk counts as full."""
 
 BACKUP_AGES_MAX = 2
 """Number of usual intervals without a backup after which the last one is too old."""
@@ -166,7 +174,18 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
     except (WarehouseError, SettingsError) as error:
         # A file that another process has open is no problem.
         return state if error.code == "warehouse_busy" else replace(state, error=error)
-    return state
+    return replace(state, error=_disk_error(settings.folder))
+
+
+def _disk_error(folder: Path) -> WarehouseError | None:
+    """Return an error if the disk takes no writes: then no command can record that it failed."""
+    if not folder.is_dir():
+        return None
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return file_error(folder, OSError(errno.EROFS, "the file system is read-only"))
+    if shutil.disk_usage(folder).free < FREE_BYTES_MIN:
+        return file_error(folder, OSError(errno.ENOSPC, ""))
+    return None
 
 
 def find_problems(state: AccountState) -> list[Problem]:

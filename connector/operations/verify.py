@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from connector.catalog import declaration
-from connector.errors import ConnectorError, NotFound, Stopped
+from connector.errors import DONE, PARTIAL, ConnectorError, NotFound
 from connector.pulls.account import RunContext, open_run, select_resources
 from connector.pulls.pull import BATCH_RECORDS_MAX
 from connector.pulls.report import Progress, Watch
@@ -59,8 +59,7 @@ class StreamComparison:
 class VerifyReport:
     """Result of the comparison by stream: a resource, or `content_items/ID` for items.
 
-    `error` is the error that ended it early; the comparison until then is included. `unfinished` is
-    the stream that it interrupted.
+    `error` is the error that ended it early, in the stream `unfinished`.
     """
 
     streams: dict[str, StreamComparison]
@@ -81,10 +80,10 @@ class VerifyReport:
 
     @property
     def exit_status(self) -> int:
-        """Return 0 if equal, 3 with differences, 4 if stopped at a limit, or the error's own."""
+        """Return the status of the error; else if all records are equal."""
         if self.error is not None:
-            return 4 if isinstance(self.error, Stopped) else self.error.exit_status
-        return 0 if self.is_equal else 3
+            return self.error.exit_status
+        return DONE if self.is_equal else PARTIAL
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `--json` prints it."""
@@ -118,20 +117,17 @@ async def verify(
     streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
     unfinished: str | None = None
+    kinds = ((RunContext.streams, _compare_stream), (RunContext.ended_streams, _compare_rows))
     async with open_run(settings, "verify", budget=budget, watch=watch) as context:
         try:
             for name in names:
                 context.watch(Progress(name))
-                for stream in await context.streams(declaration(name)):
-                    found = streams[stream.name] = StreamComparison()
-                    unfinished = stream.name
-                    await _compare_stream(context, stream, found)
-                    unfinished = None
-                for stream in await context.ended_streams(declaration(name)):
-                    found = streams[stream.name] = StreamComparison()
-                    unfinished = stream.name
-                    await _compare_rows(context, stream, found)
-                    unfinished = None
+                for find, compare in kinds:
+                    for stream in await find(context, declaration(name)):
+                        unfinished = stream.name
+                        streams[unfinished] = StreamComparison()
+                        await compare(context, stream, streams[unfinished])
+                        unfinished = None
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests

@@ -219,7 +219,9 @@ def make_folder(folder: Path, action: str | None = None) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         # A folder without write permission would fail much later, with a less helpful error.
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+            is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+            code = errno.EROFS if is_read_only else errno.EACCES
+            raise OSError(code, os.strerror(code), str(folder))
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -91,8 +91,9 @@ def test_doctor_reports_a_nearly_full_disk(
 def test_doctor_shows_each_setting_with_its_origin(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
-        called = call(["doctor"], environ)
+        called, brief = call(["doctor", "--settings"], environ), call(["doctor"], environ)
 
+    assert "billing_day" not in brief.out
     assert ["base_url", sandbox.base_url, "CONNECTOR_BASE_URL"] == called.row("base_url")
     assert ["api_key", "set", "CONNECTOR_API_KEY"] == called.row("api_key")
     assert ["billing_day", "1", "default"] == called.row("billing_day")
@@ -125,7 +126,12 @@ def test_doctor_fails_if_the_address_is_that_of_a_website(tmp_path: Path) -> Non
         sandbox.faults.add(HtmlPage(status=200), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
+        shown = call(["doctor"], variables(sandbox.base_url, tmp_path))
+
     assert (1, "failed") == (called.status, map_check_states(called)["address"])
+    states = [line.split("\t")[1] for line in shown.out.splitlines()]
+    order = ["state", "failed", "warning", "not checked", "ok"]
+    assert ("failed", sorted(states, key=order.index)) == (states[1], states)
 
 
 def test_doctor_warns_of_a_clock_that_differs_from_the_servers(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_pull_stops_at_the_monthly_quota_and_ignore_quota_continues_it(tmp_pat
     assert "Left to read: " in stopped.err
     assert "Run the same command again after 20" in stopped.err
     assert "Error" not in stopped.err
-    assert "12" == resumed.row("candidates")[8]
+    assert "12" == resumed.row("candidates")[7]
 
 
 def test_a_pull_warns_if_its_row_count_differs_from_the_apis_total(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from connector.cli.session import RunProgress
-from connector.cli.terminal import ProgressMeter
+from connector.cli.terminal import ProgressBar
 from connector.models.runner import BuiltModel
 from connector.pulls.report import Progress
 from connector.sandbox.server import Sandbox
@@ -49,33 +48,31 @@ def test_json_log_lines_contain_the_run_and_the_account(pulls: dict[str, Command
     assert any(line["message"].startswith("No changes") and line["requests"] for line in lines)
 
 
-class RecordingMeter(ProgressMeter):
-    """Progress meter that records the completed and total steps of each phase."""
+class RecordingBar(ProgressBar):
+    """Progress bar that records the completed and total steps of each phase."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.phases: list[list[int]] = []
 
     def begin(self, doing: str, total: int | None = None) -> None:
         """Start a phase."""
         self.phases.append([0, total or 0])
 
-    def update(
-        self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
-    ) -> None:
+    def update(self, doing: str, *, total: int | None = None, steps: int | None = None) -> None:
         """Add the steps to the phase; `total` replaces its total."""
         phase = self.phases[-1]
         phase[:] = phase[0] + (steps or 0), phase[1] if total is None else total
 
 
 def test_the_progress_bar_of_each_phase_never_exceeds_its_total() -> None:
-    bar = RecordingMeter()
-    follow = RunProgress(bar)
+    bar = RecordingBar()
     for name, count in (("jobs", 40), ("candidates", 300)):
-        follow(Progress(name))
+        bar(Progress(name))
         for read in range(0, count + 1, 20):
-            follow(Progress(name, read=read, pending=count - read, requests=read))
+            bar(Progress(name, read=read, pending=count - read, requests=read))
     built = BuiltModel("fct_jobs", "marts", "table", 3, 0.1)
     for _ in range(2):
-        follow.on_build(built, 2)
+        bar.on_build(built, 2)
 
     assert [[40, 40], [300, 300], [2, 2]] == bar.phases

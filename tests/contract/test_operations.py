@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,6 +21,7 @@ import pytest
 from tests.contract.kit import (
     COUNTS,
     KEY,
+    START,
     Account,
     Fault,
     Forward,
@@ -107,6 +113,30 @@ def test_a_purge_of_no_person_explains_what_is_missing(account: Account) -> None
     assert (0, True) == (result.status, "Give the ids of deleted people" in result.err)
     result = account.run("person", "purge", "--deleted-before", "24m", "--apply")
     assert (0, True) == (result.status, "deleted no person before" in result.err)
+
+
+def test_a_purge_whose_values_cannot_be_written_removes_nothing(account: Account) -> None:
+    (id, *_) = account.server.ids("candidates")
+    account.server.api("DELETE", f"/candidates/{id}")
+    account.pull()
+    words = ("person", "purge", id, "--apply", "--csv")
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", START, *words]
+        environ = {**os.environ, **account.environ}
+        ran = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, env=environ, text=True, check=False
+        )
+    assert (1, True) == (ran.returncode, "standard output cannot be written" in ran.stderr)
+    purged = account.run(*words)
+    assert 0 == purged.status, purged.text
+    assert f"{id},email," in purged.out
+
+
+def test_a_full_disk_is_a_problem(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    account.pull()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20, total=2**40))
+    (found,) = account.run("status", "--check", "--json").json["accounts"][0]["problems"]
+    assert ("unusable", "disk_full") == (found["code"], found["cause"])
 
 
 def test_a_folder_of_another_address_is_refused(account: Account) -> None:

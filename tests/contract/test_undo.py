@@ -103,6 +103,18 @@ def test_the_undone_file_can_be_pushed_again(account: Account) -> None:
     assert 1 == account.server.emails().count("ann1@people.example")
 
 
+def test_an_undo_names_the_other_batch_of_the_same_import(account: Account) -> None:
+    names = ("a.csv", "a.report.csv", "b.csv")
+    files = [account.csv(name, [candidate(number)]) for number, name in enumerate(names, 71)]
+    first, second, third = (
+        account.push("candidates", file, "--mode", "create").batch for file in files
+    )
+    assert f"connector undo {first}" in account.run("undo", second).text
+    assert "another batch" not in account.run("undo", third).text
+    account.run("undo", first, "--apply")
+    assert "another batch" not in account.run("undo", second).text
+
+
 @pytest.mark.parametrize("batch", ["last", "20260101T000000Z-000000", "../x"])
 def test_an_unknown_batch_is_wrong_usage(account: Account, batch: str) -> None:
     assert account.run("undo", batch, "--apply").status in (1, 2)

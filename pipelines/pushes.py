@@ -43,7 +43,8 @@ OP = "push_file"
 """Name of its only step."""
 
 PROBLEMS_SHOWN_MAX = 100
-"""Maximum number of problems in the run's table; the report has all of them."""
+"""Maximum number of problems in the run's table, which has the first rows of each kind; the report
+has all of them."""
 
 _IN_THE_REPORT = "Unknown problem: see this row in the report."
 _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "message", "fix")))
@@ -298,9 +299,9 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         "problems": report.summary.codes.total(),
     }
     problems = [
-        _problem_row(row.number, problem.code, problem.column)
-        for row in report.summary.first_problem_rows
-        for problem in row.problems
+        _problem_row(number, problem.code, problem.column)
+        for group in report.summary.problems.values()
+        for number, problem in group.examples
     ]
     if problems:
         metadata["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)

@@ -153,7 +153,7 @@ def measure_pulls(folder: Path, share: int, costs: Costs) -> None:
         for number in range(ROUNDS):
             change_candidates(url, number, size)
             costs[f"pull of {CHANGED} changes"].append(run(connector("pull"), data, url))
-        costs[f"pull of {CHANGED} changes: script"] += costs[f"{[*costs][0]}: script"]
+        costs[f"pull of {CHANGED} changes: script"] += costs[f"{next(iter(costs))}: script"]
 
 
 def measure_pushes(folder: Path, share: int, costs: Costs) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.records import program, simulations, tables
+from tests.records import outcomes, program, simulations, tables
 from tests.records.record import Record, find_differences, read_record, write_record
 
 
@@ -29,6 +29,10 @@ RECORDS: Mapping[str, Callable[[Path, int], Mapping[str, Record]]] = {
     "pushes": lambda _, processes: {"pushes": simulations.record_pushes(processes)},
     "demo": lambda folder, _: _record_demo(folder),
     "sandbox": lambda folder, _: {"sandbox-tables": tables.record_sandbox(folder)},
+    "cells": lambda *_: {"cells": outcomes.record_cells()},
+    "rows": lambda folder, _: {"rows": outcomes.record_rows(folder)},
+    "nightly": lambda folder, _: {"nightly": outcomes.record_nightly(folder)},
+    "removal": lambda folder, _: {"removal": outcomes.record_removal(folder)},
 }
 """Functions that make records, each in an empty folder and with a number of processes."""
 

@@ -12,6 +12,7 @@ import csv
 import json
 import sqlite3
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -108,5 +109,6 @@ def copy(old: str, new: str) -> None:
 
 
 if __name__ == "__main__":
+    scripts: dict[str, Callable[..., None]]
     scripts = {"pull": pull, "push": push, "check": check, "copy": copy}
     scripts[sys.argv[1]](*sys.argv[2:])

@@ -71,6 +71,14 @@ def test_requests_of_other_websites_are_refused(ann: User, headers: dict[str, st
     assert 1 == opened.show()["version"]
 
 
+def test_only_the_proxys_address_names_the_user(sandbox: Sandbox, tmp_path: Path) -> None:
+    with (
+        serve(sandbox, tmp_path, "X-User", "10.1.1.1") as server,
+        User(server, **{"X-User": "Ann"}) as liar,
+    ):
+        liar.get("/api/start", 403)
+
+
 def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         serve(sandbox, tmp_path, "X-User", "127.0.0.1") as server,

@@ -15,7 +15,6 @@ import duckdb
 import pytest
 
 from connector.cli import COMMANDS
-from connector.cli.demo import COUNTS as DEMO_COUNTS
 from connector.sandbox.server import Sandbox
 from tests.readme.sessions import parse_session, read_code_blocks
 from tests.repository import ROOT
@@ -157,13 +156,6 @@ def test_every_session_of_the_readme_is_tested() -> None:
     assert OWN_ACCOUNT + 1 == len(blocks) == len(read_code_blocks("console", README))
 
 
-def test_the_demo_is_announced_with_its_number_of_records() -> None:
-    (commands, expected) = parse_session(read_code_blocks("console", README)[DEMO])
-
-    assert ["make demo", "source .venv/bin/activate"] == commands
-    assert f"Pulling {sum(DEMO_COUNTS.values()):,} sample records as Dagster assets." in expected
-
-
 def test_the_architecture_page_names_every_package() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
     named = set(re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", page))
@@ -172,11 +164,3 @@ def test_the_architecture_page_names_every_package() -> None:
 
     assert set() == rooms - named
     assert all((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file() for room in named), named
-
-
-def test_pages_for_analysts_name_the_packages_to_install() -> None:
-    # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
-    questions = (ROOT / "docs" / "QUERIES.md").read_text(encoding="utf-8")
-    for page in (README, questions):
-        (sentence,) = re.findall(r"In Python, install ([^(:.]+)", page)
-        assert ["duckdb", "pandas", "pytz"] == re.findall(r"`(\w+)`", sentence)

@@ -20,7 +20,6 @@ zoned as (
 )
 
 select
-    -- columns of bookings: written by `make generate`
     id as booking_id, booking_type, title, description, candidate_id, job_id, company_id,
     lead_id, start_datetime, end_datetime, all_day, interview_type, interview_location,
     interview_panel, meeting_link, meeting_platform, meeting_id, meeting_password,
@@ -28,7 +27,6 @@ select
     ir35_status, offer_accepted_date, annual_salary, placement_fee, notice_period_days,
     probation_period_months, status, contact_name, contact_email, contact_phone, location,
     requirements, internal_notes, assigned_to, timezone, cancellation_reason,
-    -- end of columns of bookings
     coalesce(start_datetime <= as_of_at, false) as has_begun,
     -- A rescheduled meeting with a time in the past did not take place.
     case

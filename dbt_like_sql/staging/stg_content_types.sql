@@ -7,9 +7,7 @@ source as (
 )
 
 select
-    -- columns of content_types: written by `make generate`
     id as content_type_id, name, slug, description, icon, is_system, is_active,
-    -- end of columns of content_types
     created_at, updated_at,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,

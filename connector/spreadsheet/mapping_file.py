@@ -23,7 +23,7 @@ from pydantic import (
 from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
 from connector.errors import Misused, end_sentence, file_error
-from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
+from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
 from connector.spreadsheet.texts import REGIONS, is_timezone
 
@@ -67,7 +67,7 @@ _Text = Annotated[str, BeforeValidator(_as_text)]
 
 
 _CHECKS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "date_format": (date_order, FORMAT_ALLOWED),
+    "date_format": (ORDERS.__contains__, "dmy, mdy or ymd"),
     "timezone": (is_timezone, "a name such as Europe/London"),
     "region": (REGIONS.__contains__, "a country code such as GB"),
     "day_hours": (parse_hours, HOURS_ALLOWED),

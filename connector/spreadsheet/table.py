@@ -35,7 +35,7 @@ from connector.spreadsheet.problems import (
     problem_of,
     text_of,
 )
-from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unescape_cell
+from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
@@ -334,7 +334,7 @@ def _build_row(
     own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
     if count > own:
         record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
-        own_cells = _restore_report_cells(own_cells, kinds, own)
+        own_cells = _restore_report_cells(own_cells, kinds)
     width = len(own_cells)
     missing = max(0, own - width)
     own_cells.extend([""] * missing)
@@ -359,21 +359,13 @@ def _build_row(
     )
 
 
-def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -> list[Cell]:
-    """Return the cells of the input from those of a report; may add flaws.
-
-    `own` is the number of the input's columns.
-    """
-    while cells and cells[-1] == MISSING:
-        cells.pop()
+def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
+    """Return the cells of the input from those of a report; may add flaws."""
     for index, cell in enumerate(cells):
         if not isinstance(cell, str) or index in flaws:
             continue
-        if cell == EMPTY and index >= own:
-            cells[index] = ""
-        elif cell.startswith(NOT_CALCULATED):
+        cells[index] = unescape_cell(cell)
+        if cell.startswith(NOT_CALCULATED):
             cells[index] = cell.removeprefix(NOT_CALCULATED)
             flaws[index] = Flaw("formula_without_value", cell.removeprefix(NOT_CALCULATED))
-        else:
-            cells[index] = unescape_cell(cell)
     return cells

@@ -425,21 +425,13 @@ def _repair_text(text: str) -> str:
 # number of apostrophes, including zero, and unmarked if it is a hazard after at least one.
 
 
-MISSING = "(missing)"
-"""Marks a cell that was missing in a row, unlike an empty cell."""
-
-EMPTY = "(empty)"
-"""Marks an empty cell after the last heading: a row that is too wide by invisible cells is still
-too wide.
-"""
-
 NOT_CALCULATED = "(not calculated) "
 """Precedes a formula whose value the workbook does not contain."""
 
 # Some programs drop blanks and invisible marks before the sign, or its full-width form.
 _HAZARD = (
     r"(?:[\t\r\n\0]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]"
-    r"|\(not calculated\) |\((?:missing|empty)\)\Z)"
+    r"|\(not calculated\) )"
 )
 _PERHAPS_MARKED = re.compile(rf"'*{_HAZARD}").match
 _MARKED = re.compile(rf"'+{_HAZARD}").match
@@ -453,7 +445,7 @@ def escape_cell(text: str) -> str:
 
 def escape_workbook_cell(text: str) -> str:
     """Return the text for a text cell in a report; `unescape_cell` restores the original."""
-    if _MARKED(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
+    if _MARKED(text) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text
 
@@ -464,7 +456,5 @@ def unescape_cell(text: str) -> str:
 
 
 def is_hazard(text: str) -> bool:
-    """Return True if a spreadsheet program might run the text, or if it is one of a report's
-    marks.
-    """
+    """Return True if a spreadsheet program might run the text, or if it is a report's mark."""
     return _HAZARDOUS(text) is not None

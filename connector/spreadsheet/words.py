@@ -47,8 +47,8 @@ TITLES, DEGREES, PARTICLES = _SETS["titles"], _SETS["degrees"], _SETS["particles
 LEGAL_FORMS = _SETS["legal_forms"]
 """Words of a company's name that two spellings of it may differ in."""
 
-TEMPLATE: Mapping[str, Mapping[str, str]] = _DATA["template"]
-"""Texts of templates: what each kind or format of a field takes, and examples."""
+RULES: Mapping[str, str] = _DATA["rules"]
+"""What a template says about a column, by the kind or format of its field."""
 
 WHOLE_NAMES, OTHER_HEADINGS = _SETS["whole_names"], _SETS["headings"]
 """Normalized headings of a column with first and last name, and usual ones that fit no field."""

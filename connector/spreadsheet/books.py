@@ -338,19 +338,22 @@ def _ods_value(cell: ElementTree.Element) -> _Read:
 
 def _ods_number(value: float, unit: str, text: str) -> _Read:
     """Return a number with its unit, or a flaw if the cell shows something else."""
+    if is_too_large(value):
+        return as_typed(value)
+    if not text:
+        return PartlyVisibleCell(value, "", ";;;")
     figure, meanings = (
         as_typed(round(value * 100, 10) if unit == "%" else value),
         number_meanings(text),
     )
-    if isinstance(figure, str) or is_too_large(value):
-        return figure
-    if not text:
-        return PartlyVisibleCell(value, "", ";;;")
+    assert not isinstance(figure, str)
     if meanings is None:
         return Flaw("unusual_format", f"{value:g}, shown as {text}")
     if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text
-    is_exact = any(abs(each - figure) < 1e-9 for each in meanings.values.values())
+    is_exact = any(
+        min(abs(each - figure), abs(each - value)) < 1e-9 for each in meanings.values.values()
+    )
     if is_exact and not unit:
         return figure
     form = "0.00%" if unit == "%" else "0.00"
@@ -374,6 +377,7 @@ _LITERAL = re.compile(
 """Text in a number format, a unit, a color, or a blank as wide as a sign."""
 
 _PLACES = re.compile(r"[-( ]*[#0?][#0?, ]*(?:\.([#0?]*))?[-) ]*").fullmatch
+_MASK = re.compile(r"(?=.*0.*0)[0 \-+()/]*").fullmatch
 _DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
 
 
@@ -436,8 +440,9 @@ def _show_number(number: float, number_format: str) -> Cell | None:
         return PartlyVisibleCell(number, "", number_format)
     if len(sections) > 1 and number < 0 and not {*"-("} & {*whole}:
         return None
-    if not unit and re.fullmatch("00+", codes) and number >= 0 and number == int(number):
-        return str(int(number)).zfill(len(codes))
+    mask = re.sub(r'["\\]', "", whole)
+    if _MASK(mask) and number >= 0 and number == int(number):
+        return _fill_mask(int(number), mask)
     places = _PLACES(codes)
     is_thousands = codes.rstrip(")- ").endswith(",")
     if not (codes.lower() == "general" or (places and not is_thousands)):
@@ -450,6 +455,14 @@ def _show_number(number: float, number_format: str) -> Cell | None:
     if places is not None and abs(round(value, decimals) - value) > 1e-9 * max(1.0, abs(value)):
         shown = f"{value:.{decimals}f}{'%' if unit == '%' else ''}"
     return Amount(value, unit_of(unit) or unit, number_format, shown) if unit or shown else number
+
+
+def _fill_mask(number: int, mask: str) -> str:
+    """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
+    count = mask.count("0")
+    digits = str(number).zfill(count)
+    rest = iter(digits[len(digits) - count :])
+    return digits[: len(digits) - count] + re.sub("0", lambda _: next(rest), mask)
 
 
 def _show_date(cell: date | time, number_format: str) -> Cell | None:

@@ -164,15 +164,9 @@ def load_map(path: Path) -> SavedMap:
 
 def _invalid_error(path: Path, error: ValidationError) -> Misused:
     """Return the error for the first invalid key of a mapping."""
-    # A column may be a text or a table: the error of the table names its key.
-    errors = error.errors()
-    tables = [each for each in errors if "_Column" in each["loc"] and len(each["loc"]) > 3]
-    first = (tables or errors)[0]
+    # A column may be a text or a table: the error of the table, which comes last, names its key.
+    first = error.errors()[-1]
     place = ".".join(str(each) for each in first["loc"] if each not in ("str", "_Column"))
-    if first["type"] == "extra_forbidden":
-        keys = _Column.model_fields if "columns" in first["loc"] else _Document.model_fields
-        message = f"the mapping {path} has an unknown key: {place}"
-        return Misused(message, action=f"Use one of: {', '.join(keys)}.")
     received = "missing" if first["type"] == "missing" else repr(first["input"])
     text = first["msg"].removeprefix("Value error, ")
     return Misused(f"the mapping {path}: {place} is {received}", action=end_sentence(text))

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count, zip_longest
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -248,14 +248,10 @@ def report_path(table: Spreadsheet) -> Path:
 def pair_rows(table: Spreadsheet, results: Iterable[Row]) -> Iterator[RowWithResult]:
     """Yield each row of the table that is not blank, with its result.
 
-    Raises `ReportRefused` if the results are not those of the rows, in their order.
+    Raises `ValueError` if their numbers differ.
     """
     rows = (row for row in table.rows() if not row.is_left_out)
-    for row, result in zip_longest(rows, results):
-        if row is None or result is None or row.number != result.number:
-            found, wanted = (each.number if each else "no row" for each in (result, row))
-            raise ReportRefused(f"{table.path}: a result of {found} belongs to {wanted}")
-        yield row, result
+    return zip(rows, results, strict=True)
 
 
 def write_report(path: Path, table: Spreadsheet, rows: Iterable[RowWithResult]) -> None:

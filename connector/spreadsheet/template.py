@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, RequiredWhen
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
 from connector.spreadsheet.headings import name_columns
@@ -110,8 +109,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 
 def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
-    """Yield the sentences on the expected value and on the rules of the API."""
-    may_create = target.mode in ("create", "upsert")
+    """Yield the sentences on the expected value."""
     if target.mode == "convert":
         yield "Fill in id or email."
     elif _is_required(target, column):
@@ -128,11 +126,3 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
         )
     else:
         yield RULES[column.field.kind.value]
-    for rule in target.resource.rules:
-        match rule:
-            case RequiredWhen(fields, on, values) if column.key in fields and may_create:
-                yield f"Required when {on} is {' or '.join(values)}."
-            case AtLeastOneOf(fields) if column.key in fields and may_create:
-                yield f"At least one of {', '.join(fields)} is required."
-            case AcceptedWhen(field, on, values) if field == column.key:
-                yield f"Allowed only if {on} is {', '.join(values)}."

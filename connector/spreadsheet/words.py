@@ -10,6 +10,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from functools import lru_cache
 from importlib.resources import files
 
@@ -193,18 +194,10 @@ def is_typing_error(text: str, name: str) -> bool:
         return False
     one, other = text.replace(" ", ""), name.replace(" ", "")
     limit = 1 if min(len(one), len(other)) <= _SHORT_WORD else 2
-    return abs(len(one) - len(other)) <= limit and _edit_distance(one, other) <= limit
+    return abs(len(one) - len(other)) <= limit and _count_differences(one, other) <= limit
 
 
-def _edit_distance(one: str, other: str) -> int:
-    """Return the number of letters to insert, delete, replace or swap in one for the other."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                cost = min(cost, earlier[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+def _count_differences(one: str, other: str) -> int:
+    """Return the number of letters of the longer text that are not in order in the other one."""
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return max(len(one), len(other)) - sum(each.size for each in blocks)

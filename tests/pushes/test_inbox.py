@@ -341,7 +341,7 @@ def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
         "encoding": '"cp1252"',
         "delimiter": '"semicolon"',
         "header_row": "2",
-        "date_format": '"DD/MM/YYYY"',
+        "date_format": '"dmy"',
         "decimal": '"comma"',
         "region": '"GB"',
         "day_hours": '"09:00-17:30"',

@@ -203,8 +203,6 @@ def _print_restored(terminal: Terminal, done: backups.RestoreResult) -> None:
     )
     for path in done.waiting:
         terminal.warn(f"{path} was in the inbox. To push it, copy it to the inbox again")
-    if not done.is_published:
-        terminal.warn("the published file has columns that the settings mask, and was left out")
     terminal.say("Run 'connector pull' to bring the copy up to date.")
     if done.purges:
         terminal.say("Then run 'connector person purge --apply' to repeat later purges.")

@@ -71,7 +71,7 @@ def test_reading_commands_print_the_documented_json_fields(
     check_fields(command, option, call([*words.split(), "--json"], pulled_environ | more).object)
 
 
-@pytest.mark.parametrize("words", ["pull nothing", "restore nowhere.tar --check"])
+@pytest.mark.parametrize("words", ["pull nothing", "restore nowhere.zip --check"])
 def test_a_failed_command_prints_its_error_as_json(
     pulled_environ: dict[str, str], words: str
 ) -> None:

@@ -11,9 +11,9 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import DONE, PARTIAL, ConnectorError, Misused, count_noun
+from connector.errors import DONE, PARTIAL, ConnectorError, count_noun
 from connector.operations import backup as backups
-from connector.operations.doctor import STATES, DoctorCheck, Examination, confirm_move, diagnose
+from connector.operations.doctor import STATES, DoctorCheck, Examination, diagnose
 from connector.pulls.report import explain
 from connector.settings import UNNAMED, Settings
 from connector.state.quota import format_moment
@@ -28,33 +28,22 @@ from connector.state.quota import format_moment
         "connector doctor --all --strict",
         "connector doctor --send-test",
         "connector doctor --settings",
-        "connector doctor --accept-move",
     ),
 )
 @options.flag("--settings shows_settings", "Also show each setting with its origin.")
 @options.flag("--send-test sends_test", "Send a test message to notify_urls.")
-@options.flag(
-    "--accept-move accepts_move",
-    "Accept that the workspace of the loaded records has moved to the configured base_url.",
-)
 @options.flag("--strict is_strict", "Exit with status 3 if a check has a warning.")
 @options.all_accounts
 def doctor(
-    session: Session, *, shows_settings: bool, sends_test: bool, accepts_move: bool,
-    is_strict: bool, is_for_all: bool,
-) -> int:  # fmt: skip
+    session: Session, *, shows_settings: bool, sends_test: bool, is_strict: bool, is_for_all: bool
+) -> int:
     """Check settings, data folder, API key, limits, backups and notifications.
 
-    Sends one request per scope, and up to three more to find a loaded record in the workspace.
-    Shows failed checks first, and the API key only as "set". Repairs nothing: each problem has the
-    command or the step that repairs it. With --all, it prints one line per account, and one per
-    problem.
+    Sends one request per scope. Shows failed checks first, and the API key only as "set". Repairs
+    nothing: each problem has the command or the step that repairs it. With --all, it prints one
+    line per account, and one per problem.
     """
     terminal = session.terminal
-    if accepts_move:
-        if is_for_all:
-            raise Misused("--accept-move and --all are both given", action="Choose --account.")
-        terminal.say(f"{asyncio.run(confirm_move(session.load()))}.")
 
     def examine(settings: Settings) -> Examination:
         with terminal.progress(f"examine {settings.account or ''}".rstrip()):

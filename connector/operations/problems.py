@@ -29,7 +29,7 @@ from connector.errors import (
     file_error,
 )
 from connector.operations.backup import BACKUP
-from connector.pulls.account import check_address, check_folder
+from connector.pulls.account import check_account
 from connector.pulls.report import can_retry, next_action
 from connector.settings import Settings
 from connector.settings.values import Age
@@ -166,9 +166,7 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                     backups=latest_backups(database),
                 )
             if state.holder is None and not state.is_work_lost:
-                identity = check_folder(database, warehouse)
-                if identity is not None and settings.base_url is not None:
-                    check_address(identity, settings.base_url, warehouse)
+                check_account(settings)
         if warehouse.published.exists():
             state = replace(state, verified=read_verified_times(warehouse.published))
     except (WarehouseError, SettingsError) as error:

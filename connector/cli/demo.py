@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import click
 
-from connector.cli import options
 from connector.cli.pull import COLUMNS, HEADINGS
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
@@ -159,14 +158,14 @@ def _folder_errors(folder: Path) -> Iterator[None]:
     if_interrupted="The sandbox is stopped too.",
     is_for_account=False,
 )
-@options.option(
+@click.option(
     "--data-dir",
-    "Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
     type=click.Path(path_type=Path),
     default=FOLDER_DEFAULT,
     show_default=True,
+    help="Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
 )
-@options.flag("--keep", "Keep the sandbox running until you press Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep the sandbox running until you press Ctrl-C.")
 def demo(session: Session, *, data_dir: Path, keep: bool) -> None:
     """Run the whole pipeline on a sample agency.
 

@@ -207,10 +207,12 @@ def _published(folder: Path) -> Path:
     ),
 )
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@options.flag(
-    "--write writes",
-    "Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for each"
-    " missing value. Existing rows are kept.",
+@click.option(
+    "--write",
+    "writes",
+    is_flag=True,
+    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for"
+    " each missing value. Existing rows are kept.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> None:
     """List values in the data that are missing in the seeds.
@@ -270,37 +272,42 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
     ),
     if_interrupted="The published file is unchanged.",
 )
-@options.option(
+@click.option(
     "--parquet",
-    "Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces an"
-    " earlier export.",
     metavar="TARGET",
+    help="Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces"
+    " an earlier export.",
 )
-@options.option(
+@click.option(
     "--schema",
-    "Schema to export with --parquet. Repeatable. [default: all]",
     multiple=True,
     metavar="NAME",
+    help="Schema to export with --parquet. Repeatable. [default: all]",
 )
-@options.file("--xlsx", "Also export each --table to a sheet of this workbook. Replaces the file.")
-@options.option(
+@click.option(
+    "--xlsx",
+    type=options.FILE,
+    metavar="FILE",
+    help="Also export each --table to a sheet of this workbook. Replaces the file.",
+)
+@click.option(
     "--table",
-    "Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
     multiple=True,
     metavar="SCHEMA.TABLE",
+    help="Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
 )
-@options.option(
+@click.option(
     "--personal",
-    "Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
-    " publish_personal]",
     type=click.Choice(get_args(Treatment)),
+    help="Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
+    " publish_personal]",
 )
-@options.option(
+@click.option(
     "--without",
-    "Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
-    " file. Repeatable. [default: setting publish_without]",
     multiple=True,
     metavar="NAME",
+    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
+    " file. Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session, *, parquet: str | None, schema: tuple[str, ...], xlsx: Path | None,
@@ -374,16 +381,21 @@ def _warn_shortened(terminal: Terminal, sheets: Sequence[Sheet]) -> None:
     examples=("connector report --open", "connector report --period 2026-Q3"),
     if_interrupted="No report was written.",
 )
-@options.file("--out", f"Path of the report. [default: {REPORT_FILE} next to the published file]")
-@options.option(
+@click.option(
+    "--out",
+    type=options.FILE,
+    metavar="FILE",
+    help=f"Path of the report. [default: {REPORT_FILE} next to the published file]",
+)
+@click.option(
     "--period",
-    "Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or year,"
-    " for example last-quarter.",
     default=PERIOD_DEFAULT,
     show_default=True,
     metavar="PERIOD",
+    help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or"
+    " year, for example last-quarter.",
 )
-@options.flag("--open opens", "Open the report in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 def report(session: Session, *, out: Path | None, period: str, opens: bool) -> None:
     """Write a report for an agency's director from the published file.
 

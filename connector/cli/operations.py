@@ -30,9 +30,13 @@ from connector.state.quota import format_moment
         "connector doctor --settings",
     ),
 )
-@options.flag("--settings shows_settings", "Also show each setting with its origin.")
-@options.flag("--send-test sends_test", "Send a test message to notify_urls.")
-@options.flag("--strict is_strict", "Exit with status 3 if a check has a warning.")
+@click.option(
+    "--settings", "shows_settings", is_flag=True, help="Also show each setting with its origin."
+)
+@click.option("--send-test", "sends_test", is_flag=True, help="Send a test message to notify_urls.")
+@click.option(
+    "--strict", "is_strict", is_flag=True, help="Exit with status 3 if a check has a warning."
+)
 @options.all_accounts
 def doctor(
     session: Session, *, shows_settings: bool, sends_test: bool, is_strict: bool, is_for_all: bool
@@ -99,9 +103,12 @@ def doctor(
     ),
     if_interrupted="No backup was made. The next backup removes the incomplete file.",
 )
-@options.path_argument("to", "TO", file_okay=False)
-@options.number(
-    "--keep", "Number of backups to keep. Older backups of the account in TO are deleted."
+@click.argument("to", type=click.Path(path_type=Path, file_okay=False), metavar="TO")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of backups to keep. Older backups of the account in TO are deleted.",
 )
 @options.all_accounts
 def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) -> int:
@@ -148,13 +155,13 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     ),
     if_interrupted="Run the same command again. Until then no command uses the folder.",
 )
-@options.path_argument("source", "FROM")
-@options.flag("--check checks", "Only check that the backup is complete.")
-@options.option(
+@click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
+@click.option("--check", "checks", is_flag=True, help="Only check that the backup is complete.")
+@click.option(
     "--former",
-    "Former folder of the account. The next 'person purge' repeats its later purges.",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
+    help="Former folder of the account. The next 'person purge' repeats its later purges.",
 )
 def restore(session: Session, *, source: Path, checks: bool, former: Path | None) -> int:
     """Restore an account's folder, which must be empty, from the backup FROM.

@@ -56,11 +56,23 @@ Examined = tuple[ConfiguredAccount, AccountState | None, list[Problem]]
         "connector status --all --prometheus /var/lib/node_exporter/connector.prom",
     ),
 )
-@options.flag(
-    "--check", "Print one line per account, and exit with status 1 if an account has a problem."
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Print one line per account, and exit with status 1 if an account has a problem.",
 )
-@options.flag("--notify notifies", "Send a message if the problems changed since the last message.")
-@options.file("--prometheus", "Also write gauges for Prometheus to FILE.")
+@click.option(
+    "--notify",
+    "notifies",
+    is_flag=True,
+    help="Send a message if the problems changed since the last message.",
+)
+@click.option(
+    "--prometheus",
+    type=options.FILE,
+    metavar="FILE",
+    help="Also write gauges for Prometheus to FILE.",
+)
 @options.all_accounts
 def status(
     session: Session, *, check: bool, notifies: bool, prometheus: Path | None, is_for_all: bool

@@ -463,7 +463,7 @@ class ModelError(ConnectorError):
         "model_twice": "Rename one of the two.",
         "models_circular": "Remove one of the ref() calls between these models.",
         "seed_invalid": (
-            "Correct the named line of the csv file, then run 'connector models build'."
+            "Correct the named line of the csv file, then run 'connector publish'."
         ),
     }
 
@@ -489,7 +489,7 @@ class ReferenceUnknown(ModelError):
 class ModelFailed(ModelError):
     """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 
-    action = "Correct the SQL at the named line, then run 'connector models build'."
+    action = "Correct the SQL at the named line, then run 'connector publish'."
     exit_status = FAILED
 
 

@@ -44,7 +44,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "undo": {"": "outcome batch applied rows counts requests seconds error unpublished"},
     "models list": {"": "models undeclared"},
-    "models build": {"": "models checks undeclared"},
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
     "publish": {

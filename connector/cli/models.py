@@ -14,7 +14,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import DONE, FAILED, ConnectorError, Misused, count_noun
+from connector.errors import DONE, FAILED, Misused, count_noun
 from connector.models.exports import Sheet, export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
 from connector.models.project import Project
@@ -33,7 +33,6 @@ from connector.warehouse.user_query import require_published
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
-BUILT = ("name", "schema", "kind", "rows", "seconds")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
 _CHECK_FIELDS = ("name", "model", "column", "kind", "severity", "about")
@@ -44,7 +43,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, and write seed files.
+    """List and test the models, and write seed files. 'connector publish' builds them.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -79,43 +78,7 @@ def _report_checks(terminal: Terminal, checks: Sequence[CheckResult]) -> list[di
     ]
 
 
-# -- Build, list and test --------------------------------------------------------------------------
-
-
-@models.command(
-    "build",
-    cls=Command,
-    examples=("connector models build",),
-    if_interrupted="The published file is unchanged.",
-)
-def build_models(session: Session) -> int:
-    """Build all models, check them, and publish recruitment.duckdb.
-
-    Prints each model with its rows and seconds. If a check of severity error fails, nothing is
-    published and the exit status is 1.
-    """
-    settings, terminal, failure = session.load(), session.terminal, None
-    project = load_account_project(settings)
-    if settings.models == "off":
-        origin = settings.origin("models")
-        terminal.warn(f"models are off (set in {origin}), so the file is published without marts")
-    with terminal.progress("build") as bar:
-        try:
-            check_account(settings)
-            run_publish(settings, watch=bar.on_build)
-        except ConnectorError as error:  # A refused build has results too.
-            failure = error
-    rows = [(e.name, e.schema, e.kind, e.rows, f"{e.seconds:.2f}") for e in bar.models]
-    terminal.print_table(BUILT, rows)
-    checks = _report_checks(terminal, bar.checks)
-    if failure is not None:
-        return terminal.print_failure(failure)
-    undeclared = _report_undeclared(terminal, project)
-    objects = [dict(zip(BUILT, row, strict=True)) for row in rows]
-    terminal.print_object({"models": objects, "checks": checks, "undeclared": undeclared})
-    made = f"{count_noun(len(rows), 'model')}, {count_noun(len(checks), 'check')}"
-    terminal.say(f"Published {Warehouse(settings.folder).published} ({made}).")
-    return DONE
+# -- List and test -------------------------------------------------------------------------------
 
 
 @models.command(

@@ -209,8 +209,11 @@ def _print_state(terminal: Terminal, warehouse: Warehouse, state: AccountState) 
     terminal.print_table(RESOURCE_COLUMNS, rows)
     terminal.print_line()
     shown = [
-        (e.run_id, e.command, format_moment(e.started_at), e.outcome, e.seconds, e.requests)
-        for e in runs
+        (
+            *(each.run_id, each.command, format_moment(each.started_at), each.outcome),
+            *(None if each.seconds is None else f"{each.seconds:.1f}", each.requests),
+        )
+        for each in runs
     ]
     terminal.print_table(RUN_COLUMNS, shown)
     terminal.print_line()

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from http.client import responses
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal
@@ -493,7 +494,8 @@ def _without_api_text(message: str | None) -> str:
     request, _, answer = text.partition(" was answered ")
     # The target of a redirect is not part of the API's words.
     if answer[:3].isdecimal() and not answer.startswith("3"):
-        text = f"{request} was answered {answer[:3]}"
+        phrase = responses.get(int(answer[:3]), "")
+        text = f"{request} was answered {answer[:3]} {phrase}".rstrip()
     if text.partition(" ")[0].isalpha():
         text = f"{text[:1].upper()}{text[1:]}"
     return text if text.endswith(("?", "!")) or not text else end_sentence(text)

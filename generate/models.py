@@ -1,21 +1,17 @@
-"""The staging views of `dbt_like_sql`, their descriptions, and queries that name each resource.
+"""What `dbt_like_sql` has for each resource: a staging view, descriptions, and parts of queries.
 
-A view passes on every column that its landing table has. A query over all resources is written for
-jobs alone: the first select of its block is repeated for each of the others.
+A query over all resources is written for jobs alone: the first select of its block is repeated for
+each of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from connector.catalog import CATALOG
-from connector.catalog.content import ContentTypeField
-from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration
 from generate.files import (
-    COMMAND,
     ROOT,
-    BlockMissing,
     Texts,
     block_content,
     block_names,
@@ -28,40 +24,14 @@ _FOLDER = "dbt_like_sql"
 _STAGING = f"{_FOLDER}/staging"
 _PART = ("content_type_fields", "stg_content_type_fields")
 """The landing table of a content type's fields, and its view."""
-_LAST = ("created_at", "updated_at")
-"""Fields that a view passes on behind the columns of its own."""
-
 
 # -- Views -----------------------------------------------------------------------------------------
 
 
 def staging_views() -> Texts:
-    """Return the SQL of each resource's staging view, with all columns of its landing table."""
-    texts = {_view_path(each.view): _view_sql(each) for each in CATALOG.values()}
-    fields = ContentTypeField.fields_declared.values()
-    part = [
-        *_select_expressions(fields, "content_type_field"),
-        "_content_type_id as content_type_id",
-    ]
-    texts[_view_path(_PART[1])] = _fill_columns(_view_path(_PART[1]), _PART[0], part)
-    return texts
-
-
-def _view_path(view: str) -> str:
-    """Return the path of a staging view's SQL file."""
-    return f"{_STAGING}/{view}.sql"
-
-
-def _view_sql(resource: Declaration) -> str:
-    """Return the SQL of a resource's staging view: the existing file, with current columns."""
-    fields = [each for each in resource.detail_fields if each.name not in _LAST]
-    columns = list(_select_expressions(fields, _id_prefix(resource)))
-    if resource.parent:
-        parent = _id_prefix(CATALOG[resource.parent])
-        columns.insert(1, f"_{parent}_id as {parent}_id")
-    return _fill_columns(
-        _view_path(resource.view), resource.name, columns, _view_template(resource)
-    )
+    """Return the SQL of the staging view of each resource that has none."""
+    paths = {f"{_STAGING}/{each.view}.sql": each for each in CATALOG.values()}
+    return {p: _view_sql(each) for p, each in paths.items() if not (ROOT / p).exists()}
 
 
 def _id_prefix(resource: Declaration) -> str:
@@ -69,30 +39,8 @@ def _id_prefix(resource: Declaration) -> str:
     return resource.singular.replace(" ", "_")
 
 
-def _select_expressions(fields: Iterable[Field], key: str) -> Iterator[str]:
-    """Yield the SELECT expression of each field; `id` gets the prefix `key`."""
-    for each in fields:
-        if each.kind is not Kind.ARRAY:
-            yield f"id as {key}_id" if each.name == "id" else each.name
-
-
-def _fill_columns(path: str, name: str, columns: list[str], new: str = "") -> str:
-    """Return the view's SQL with these columns. `new` is the SQL of a view without a file.
-
-    Raises `BlockMissing` if the file was written by hand.
-    """
-    text = read_or_empty(path) or new
-    try:
-        return replace_block(text, f"columns of {name}", wrap_list(columns, "    ") + ",\n")
-    except BlockMissing:
-        raise BlockMissing(
-            f"{path} is written by hand: give the resource a view of another name on its page,"
-            f' for example view="stg_api_{name}"'
-        ) from None
-
-
-def _view_template(resource: Declaration) -> str:
-    """Return the SQL of a new staging view, with an empty block for its columns."""
+def _view_sql(resource: Declaration) -> str:
+    """Return the SQL of a new staging view, which passes on every field of its landing table."""
     return f"""{{{{ config(materialized='view') }}}}
 
 with
@@ -102,8 +50,8 @@ source as (
 )
 
 select
-    -- columns of {resource.name}: written by `{COMMAND}`
-    -- end of columns of {resource.name}
+    id as {_id_prefix(resource)}_id,
+    * exclude (id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id),
     created_at, updated_at,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,

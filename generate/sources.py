@@ -8,7 +8,6 @@ from generate import behaviours, codes, commands, data_page, models, personal_da
 from generate.files import Texts
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
-    # First: it refuses a view's name that is taken, and then nothing is written at all.
     models.staging_views,
     models.yaml_descriptions,
     models.queries_per_resource,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -381,11 +380,9 @@ def report(session: Session, *, out: Path | None, period: str, opens: bool) -> N
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
-    page = write_report(
-        Warehouse(settings.folder).published, path, written_at=datetime.now(UTC),
-        account=settings.account, period=period,
-    )  # fmt: skip
-    terminal.print_object({"file": path, **page.as_json()})
+    published = Warehouse(settings.folder).published
+    write_report(published, path, account=settings.account, period=period)
+    terminal.print_object({"file": path})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started. Open the report by hand")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import ModelError, ReferenceUnknown, UnknownName
-from tests.models.small import FCT_JOBS, FILES, SmallProject
+from tests.models.small import FCT_JOBS, SmallProject
 from tests.support.errors import has_code
 
 

@@ -7,8 +7,10 @@ source as (
 )
 
 select
-    id as content_item_id, _content_type_id as content_type_id, title, slug, status,
-    published_at, fields,
+    id as content_item_id, _content_type_id as content_type_id,
+    * exclude (
+        id, _content_type_id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id
+    ),
     created_at, updated_at,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,

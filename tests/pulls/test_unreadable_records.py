@@ -86,7 +86,7 @@ def test_a_record_unreadable_in_a_second_pull_is_reported_with_other_advice(tmp_
         third = call(["pull", "candidates", "jobs"], environ)
         after = call(["status", "--json"], environ).object["problems"]
 
-    reason = "answered with the number Infinity in 'current_salary', which no column can hold"
+    reason = "answered with the number Infinity, which no column can hold"
     assert (3, 3, 0) == (first.status, second.status, third.status)
     failed = {"id": id, "error_code": "unreadable_answer", "error": reason}
     assert [{**failed, "failed_runs": 1}] == once

@@ -29,11 +29,11 @@ def test_the_push_command_and_the_push_job_have_the_same_options() -> None:
 
 def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
     options = PushOptions(
-        "create", date_format="DD/MM/YYYY", decimal="comma", content_type="news", resend=True
+        "create", date_format="dmy", decimal="comma", content_type="news", resend=True
     )
     file_to_push = options.push_file("jobs", tmp_path / "x.csv")
     assert file_to_push.saved is not None
-    assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == file_to_push.saved.options
+    assert CellOptions(date_format="dmy", decimal=",") == file_to_push.saved.options
     assert (None, "news") == (
         file_to_push.parent,
         options.push_file("content_items", tmp_path).parent,

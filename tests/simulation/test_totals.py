@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from connector.catalog.resource import Page, Resource
+from connector.pulls.ports import PullResult
+from connector.pulls.pull import TOO_FEW
+from connector.warehouse.stream import DeletionProof, Outcome
 from tests.simulation.checkers import check_commit, find_differences
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import ORDINARY, PullScenario
@@ -39,6 +43,41 @@ def test_pulls_with_totals_off_by_one_are_exact(records: int, total_offset: int)
     assert ended.pulled is not None
     if total_offset >= 0:
         assert ended.pulled.is_proven
+
+
+def test_records_that_are_counted_and_never_listed_are_named_at_every_pull() -> None:
+    """The server removes records after it has cut the list into pages. The other records are
+    loaded, also changes of several pages, but the copy is not verified.
+    """
+    mirror = Mirror(PullWorld(0, replace(_QUIET, records=45)))
+    mirror.pull()
+    world, list_page, read_detail = mirror.world, mirror.world.list_page, mirror.world.read_detail
+    hidden = set(sorted(world.server.created_at)[::9])
+
+    def read_shown(record: str) -> Outcome:
+        return DeletionProof(world.server_now()) if record in hidden else read_detail(record)
+
+    def hide(page: int, sort: str | None, order: str) -> Page[Resource]:
+        shown = list_page(page, sort, order)
+        return replace(shown, items=tuple(e for e in shown.items if e.id not in hidden))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(world, "list_page", hide)
+        patched.setattr(world, "read_detail", read_shown)
+        for changed in (0, 3, 38):
+            seen = sorted(world.server.created_at.keys() - hidden)[:changed]
+            world.server.change(seen, {"notes": f"change {changed}"}, world.server_now())
+            world.pass_time(3600)
+            ended = mirror.pull()
+            assert ended.pulled == PullResult(False, f"{TOO_FEW}: {len(hidden)} more", 45)
+            details = world.server.all_details()
+            live = {id: row.raw for id, row in mirror.rows.items() if not row.is_deleted}
+            assert live == {id: raw for id, raw in details.items() if id not in hidden}
+    world.pass_time(3600)
+    ended = mirror.pull()
+    assert ended.pulled is not None
+    assert ended.pulled.is_proven
+    assert {} == find_differences(mirror)
 
 
 @pytest.mark.slow

@@ -212,23 +212,6 @@ def test_an_unreadable_list_is_judged_by_other_responses_of_the_run(tmp_path: Pa
 # -- Redirects -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_relative", first_fast([False, True]))
-def test_a_redirect_that_only_adds_a_slash_is_reported_as_such(
-    tmp_path: Path, *, is_relative: bool
-) -> None:
-    with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path / "data")
-        base = "" if is_relative else sandbox.base_url
-        sandbox.faults.add(Redirect(f"{base}/api/v1/jobs/?page=1", 301), times=None)
-        called = call(["pull", "jobs"], environ)
-        status = call(["status"], environ)
-
-    assert "redirected_to_slash" in called.out + called.err
-    for each in (called, status):
-        assert "paths without a slash" in each.out + each.err
-        assert "CONNECTOR_BASE_URL is correct" in each.out + each.err
-
-
 def test_a_redirect_to_another_server_suggests_its_address(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")

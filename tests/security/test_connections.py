@@ -232,8 +232,8 @@ def test_no_other_proxy_is_used_and_none_for_unencrypted_requests(
             for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
                 monkeypatch.setenv(name, proxy.address)
                 monkeypatch.setenv(name.lower(), proxy.address)
-            for options in ({}, {"proxy": proxy.address}):
-                async with make_client(peer.base_url, **options) as client:
+            for address in (None, proxy.address):
+                async with make_client(peer.base_url, proxy=address) as client:
                     await client.detail("jobs", "5d1c")
             assert ([], 2) == (proxy.asked, len(peer.requests))
 

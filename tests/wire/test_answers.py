@@ -46,6 +46,7 @@ RECORD = {
     "created_at": "2026-01-05T08:00:00Z",
 }
 PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
+NO_COUNTS: tuple[Any, ...] = (-1, 1.5, "many", True, [], 10**400, "1_0")
 
 
 def make_response(document: Any, status: int = 200) -> Response:
@@ -80,7 +81,7 @@ def page_of(data: Any, **pagination: Any) -> dict[str, Any]:
         *([], {}, {"data": []}, {"data": [], "pagination": []}),
         *map(page_of, (None, {}, [None], [{"title": "A"}], [{"id": 5}], [{"id": ""}])),
         *(page_of([], **{name: None}) for name in PAGES),
-        *(page_of([], total=value) for value in (-1, 1.5, "many", True, [], 10**400, "1_0")),
+        *(page_of([], total=value) for value in NO_COUNTS),
         page_of([], per_page=0),
         page_of([RECORD] * 3, per_page=2),
         *(page_of([RECORD], page=n, total_pages=m) for n, m in ((1, 2), (3, 3), (1, 9), (3, 2))),

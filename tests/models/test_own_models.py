@@ -58,7 +58,7 @@ models:
 def load_own_project(agency: PublishingAccount, settings: Settings) -> Project:
     """Load the account's three models and those in its folder `my_models`."""
     own = agency.folder / "my_models"
-    return load_project(agency.project_folder, own=own, own_schema=settings.models_schema)
+    return load_project(agency.project_folder, own=own)
 
 
 @pytest.fixture
@@ -140,16 +140,6 @@ def test_an_own_audit_warns_or_blocks_by_its_severity(own_agency: PublishingAcco
     write_models(own_agency, stages_are_known_sql=audit.format(config=""))
     with pytest.raises(PublishingRefused, match="stages_are_known"):
         own_agency.publish()
-
-
-def test_models_schema_renames_the_schema_of_own_models(own_agency: PublishingAccount) -> None:
-    write_models(own_agency, people_sql=PEOPLE)
-
-    publish(own_agency.settings(CONNECTOR_MODELS_SCHEMA="acme"))
-
-    assert ["candidate_id", "status", "note", "label"] == list_columns(own_agency.published_file)[
-        "acme.people"
-    ]
 
 
 @pytest.mark.parametrize("personal", ["drop", "hash"])

@@ -441,7 +441,7 @@ def _show_number(number: float, number_format: str) -> Cell | None:
     if len(sections) > 1 and number < 0 and not {*"-("} & {*whole}:
         return None
     mask = re.sub(r'["\\]', "", whole)
-    if _MASK(mask) and number >= 0 and number == int(number):
+    if not unit and _MASK(mask) and number >= 0 and number == int(number):
         return _fill_mask(int(number), mask)
     places = _PLACES(codes)
     is_thousands = codes.rstrip(")- ").endswith(",")

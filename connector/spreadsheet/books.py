@@ -102,7 +102,8 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
             message = f"{path} is encrypted with a password"
             raise SpreadsheetError(message, code="password_protected") from error
         raise SpreadsheetError(
-            f"{path} cannot be read: {type(error).__name__}", code="damaged_spreadsheet"
+            f"{path} cannot be read, because a part of the workbook is missing or damaged",
+            code="damaged_spreadsheet",
         ) from error
 
 

@@ -55,7 +55,9 @@ def _read_email(text: str) -> str:
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each.strip("'/|") for each in near}.values())
-    if len(found) == 1:
+    if len(found) > 1:
+        raise CellError("several_emails", fix=f"Keep one address, for example {found[0]}")
+    if found:
         before, _, behind = bare.partition(found[0])
         rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
         # A sign that cannot be in an address must not be next to one: a..b@x, .a@x and a@x.-y.

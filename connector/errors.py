@@ -465,9 +465,9 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "model_twice": "Rename one of the two.",
-        "models_circular": "Remove one of the ref() calls between these models.",
-        "seed_invalid": ("Correct the named line of the csv file, then run 'connector publish'."),
+        "seed_invalid": (
+            "Correct the named line of the csv file, then run 'connector models build'."
+        )
     }
 
     def __init__(

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple
@@ -221,7 +220,7 @@ def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) ->
     answers = [(each, query(published, each.sql)) for each in QUESTIONS]
     report: Path | None = folder / REPORT_FILE
     try:
-        write_report(published, folder / REPORT_FILE, written_at=datetime.now(UTC))
+        write_report(published, folder / REPORT_FILE)
     except ConnectorError as error:  # the package that draws charts is optional
         terminal.warn(f"{error}. {error.action}")
         report = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,12 +14,12 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import DONE, FAILED, Misused, count_noun
-from connector.models.exports import Sheet, export, write_workbook
+from connector.models.exports import export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
 from connector.models.project import Project
 from connector.models.publish import load_account_project
 from connector.models.publish import publish as run_publish
-from connector.models.runner import CheckResult, describe, read_columns, run_check
+from connector.models.runner import CheckResult, describe, run_check
 from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.pulls.account import check_account
 from connector.report.page import REPORT_FILE, write_report
@@ -35,7 +34,7 @@ from connector.warehouse.warehouse import Warehouse
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
-_CHECK_FIELDS = ("name", "model", "column", "kind", "severity", "about")
+_CHECK_FIELDS = ("name", "model", "severity", "about")
 _MEGABYTE = 1_000_000
 
 selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
@@ -136,9 +135,8 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
         file, project = _published(settings.folder), load_account_project(settings)
         checks = project.checks_of(project.selected(select))
         with open_read_only(file) as connection:
-            columns = read_columns(connection, project)
             for check in checks:
-                bar.on_build(run_check(connection, check, columns), len(checks))
+                bar.on_build(run_check(connection, check), len(checks))
     failed = [each for each in bar.checks if each.failing]
     rows = [
         (e.check.name, e.check.model, e.check.severity, e.failing, ", ".join(e.examples))
@@ -298,7 +296,6 @@ def publish(
         values["xlsx"] = {"file": xlsx, "sheets": sheets}
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         written.append(f"Wrote {xlsx}: {rows}.")
-        _warn_shortened(terminal, sheets)
     _report_checks(terminal, done.built.warnings)
     if settings.models == "on":
         _report_undeclared(terminal, load_account_project(settings))
@@ -324,16 +321,6 @@ def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
             f"--xlsx is {path}: it must be the name of an .xlsx file in a folder that exists",
             action="For example: --xlsx placements.xlsx.",
         )
-
-
-def _warn_shortened(terminal: Terminal, sheets: Sequence[Sheet]) -> None:
-    """Warn about texts that were too long for a cell."""
-    for each in sheets:
-        for column, number in each.shortened.items():
-            terminal.warn(
-                f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
-                " a cell. They are shortened, and end with their full length."
-            )
 
 
 # -- Report ----------------------------------------------------------------------------------------
@@ -368,11 +355,9 @@ def report(session: Session, *, out: Path | None, period: str, opens: bool) -> N
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
-    page = write_report(
-        Warehouse(settings.folder).published, path, written_at=datetime.now(UTC),
-        account=settings.account, period=period,
-    )  # fmt: skip
-    terminal.print_object({"file": path, **page.as_json()})
+    published = Warehouse(settings.folder).published
+    write_report(published, path, account=settings.account, period=period)
+    terminal.print_object({"file": path})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started. Open the report by hand")

@@ -266,7 +266,7 @@ def _pull_failed(s: AccountState) -> Problem | None:
             )
         results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
         same = [each for each in results if each.error_code == last.error_code]
-        actions = map(next_action, same or [last.error_code])
+        actions = [*map(next_action, same)] or [next_action(last.error_code)]
         return _from_error("pull_failed", f"{times} failed", since, last, actions)
     return _pull_incomplete(s)
 

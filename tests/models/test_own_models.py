@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from connector.models.mask import find_undeclared
 from connector.models.project import Project, load_project
 from connector.models.publish import load_account_project, publish
 from connector.sandbox.server import Sandbox
-from connector.settings import Settings, load_settings
+from connector.settings import Settings
 from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from tests.models.agency import PublishingAccount, list_columns
 from tests.repository import ROOT
@@ -126,20 +125,6 @@ def test_the_schema_file_of_own_models_adds_comments_and_checks(
     with pytest.raises(PublishingRefused, match="unique_people_candidate_id"):
         own_agency.publish()
     assert [{"n": 1}] == own_agency.query("SELECT count(*) AS n FROM own.people")
-
-
-def test_an_own_audit_warns_or_blocks_by_its_severity(own_agency: PublishingAccount) -> None:
-    audit = "-- audit: stages_are_known\n-- No candidate is new.\n{config}\nselect candidate_id"
-    audit += " from {{{{ ref('dim_people') }}}} where status = 'new_lead'\n"
-    write_models(
-        own_agency, stages_are_known_sql=audit.format(config="{{ config(severity='warn') }}")
-    )
-
-    assert "stages_are_known" in own_agency.publish().publication.failed_checks
-
-    write_models(own_agency, stages_are_known_sql=audit.format(config=""))
-    with pytest.raises(PublishingRefused, match="stages_are_known"):
-        own_agency.publish()
 
 
 def test_models_schema_renames_the_schema_of_own_models(own_agency: PublishingAccount) -> None:
@@ -250,7 +235,6 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         ModelFailed,
         r"people\.sql:2: people cannot be built: .*stauts",
     ),
-    "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelError, "fct_jobs is also"),
     "no name of a table": ("My Mart.sql", PEOPLE, ModelError, "is not a valid table name"),
 }
 
@@ -272,22 +256,6 @@ def test_a_missing_models_folder_is_rejected(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match=r"models_folder is .*nowhere.*a folder that exists"):
         load_account_project(settings)
-
-
-# -- Settings --------------------------------------------------------------------------------------
-
-
-def read_settings(folder: Path, text: str, **flags: Any) -> Any:
-    """Load settings from a connector.toml with this text, and from command-line options."""
-    (folder / "connector.toml").write_text(text, encoding="utf-8")
-    return load_settings(flags, {}, folder)
-
-
-def test_an_account_can_have_its_own_models_folder(tmp_path: Path) -> None:
-    text = '[models]\nfolder = "all"\n[accounts.a.models]\nfolder = "of_a"\n[accounts.b]\n'
-
-    assert tmp_path / "of_a" == read_settings(tmp_path, text, account="a").models_folder
-    assert tmp_path / "all" == read_settings(tmp_path, text, account="b").models_folder
 
 
 # -- Commands and documents ------------------------------------------------------------------------

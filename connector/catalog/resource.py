@@ -104,39 +104,37 @@ class Page(Generic[I_co]):
 
     @property
     def is_full(self) -> bool:
-        """Return True if the page has `per_page` items, so that the list may continue."""
+        """Return True if the page has `per_page` items."""
         return len(self.items) >= self.per_page
+
+    @property
+    def is_end(self) -> bool:
+        """Return True if the items show that the list ends here, whatever its total is."""
+        ends_by_total = self.page * self.per_page >= self.total
+        return not self.items or (not self.is_full and ends_by_total)
+
+    @property
+    def is_short(self) -> bool:
+        """Return True if items are missing on the page, because more follow by the total."""
+        return not self.is_full and not self.is_end
 
     @property
     def is_last(self) -> bool:
         """Return True if no page follows, by the number of items and the total of this response."""
-        return self.ends_list(0)
+        return self.is_end or (self.is_full and self.page * self.per_page >= self.total)
 
-    def ends_list(self, total_error: int) -> bool:
-        """Return True if no page follows in a list of `total` plus `total_error` records."""
-        return not self.is_full or self.page * self.per_page >= self.record_count(total_error)
-
-    def record_count(self, total_error: int = 0) -> int:
-        """Return the number of records in the list.
-
-        If the page is not full, the list ends here and its rows are counted. Otherwise the result
-        is `total` plus `total_error`. An error that results in fewer records than the pages show is
-        outdated and ignored.
-        """
-        if not self.is_full:
-            return (self.page - 1) * self.per_page + len(self.items)
-        count = self.total + total_error
-        return count if count >= self.page * self.per_page else self.total
+    def record_count(self) -> int:
+        """Return the number of records in the list: the rows up to its end, or else its total."""
+        return (self.page - 1) * self.per_page + len(self.items) if self.is_end else self.total
 
     @property
     def total_error(self) -> int | None:
         """Number of records in the list minus the reported `total`; None if the page does not show
         it.
 
-        A full page does not show the end of the list. An empty page does not show how many rows
-        precede it.
+        Only the end of a list shows it. An empty page does not show how many rows precede it.
         """
-        if self.is_full or (not self.items and self.page > 1):
+        if not self.is_end or (not self.items and self.page > 1):
             return None
         return self.record_count() - self.total
 

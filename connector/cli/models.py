@@ -13,7 +13,7 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import DONE, FAILED, ConnectorError, Misused, count_noun
+from connector.errors import DONE, FAILED, Misused, count_noun
 from connector.models.exports import export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
 from connector.models.project import Project
@@ -32,7 +32,6 @@ from connector.warehouse.user_query import require_published
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
-BUILT = ("name", "schema", "kind", "rows", "seconds")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
 _CHECK_FIELDS = ("name", "model", "severity", "about")
@@ -43,7 +42,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, and write seed files.
+    """List and test the models, and write seed files. 'connector publish' builds them.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -78,43 +77,7 @@ def _report_checks(terminal: Terminal, checks: Sequence[CheckResult]) -> list[di
     ]
 
 
-# -- Build, list and test --------------------------------------------------------------------------
-
-
-@models.command(
-    "build",
-    cls=Command,
-    examples=("connector models build",),
-    if_interrupted="The published file is unchanged.",
-)
-def build_models(session: Session) -> int:
-    """Build all models, check them, and publish recruitment.duckdb.
-
-    Prints each model with its rows and seconds. If a check of severity error fails, nothing is
-    published and the exit status is 1.
-    """
-    settings, terminal, failure = session.load(), session.terminal, None
-    project = load_account_project(settings)
-    if settings.models == "off":
-        origin = settings.origin("models")
-        terminal.warn(f"models are off (set in {origin}), so the file is published without marts")
-    with terminal.progress("build") as bar:
-        try:
-            check_account(settings)
-            run_publish(settings, watch=bar.on_build)
-        except ConnectorError as error:  # A refused build has results too.
-            failure = error
-    rows = [(e.name, e.schema, e.kind, e.rows, f"{e.seconds:.2f}") for e in bar.models]
-    terminal.print_table(BUILT, rows)
-    checks = _report_checks(terminal, bar.checks)
-    if failure is not None:
-        return terminal.print_failure(failure)
-    undeclared = _report_undeclared(terminal, project)
-    objects = [dict(zip(BUILT, row, strict=True)) for row in rows]
-    terminal.print_object({"models": objects, "checks": checks, "undeclared": undeclared})
-    made = f"{count_noun(len(rows), 'model')}, {count_noun(len(checks), 'check')}"
-    terminal.say(f"Published {Warehouse(settings.folder).published} ({made}).")
-    return DONE
+# -- List and test -------------------------------------------------------------------------------
 
 
 @models.command(
@@ -205,10 +168,12 @@ def _published(folder: Path) -> Path:
     ),
 )
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@options.flag(
-    "--write writes",
-    "Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for each"
-    " missing value. Existing rows are kept.",
+@click.option(
+    "--write",
+    "writes",
+    is_flag=True,
+    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for"
+    " each missing value. Existing rows are kept.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> None:
     """List values in the data that are missing in the seeds.
@@ -268,37 +233,42 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
     ),
     if_interrupted="The published file is unchanged.",
 )
-@options.option(
+@click.option(
     "--parquet",
-    "Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces an"
-    " earlier export.",
     metavar="TARGET",
+    help="Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces"
+    " an earlier export.",
 )
-@options.option(
+@click.option(
     "--schema",
-    "Schema to export with --parquet. Repeatable. [default: all]",
     multiple=True,
     metavar="NAME",
+    help="Schema to export with --parquet. Repeatable. [default: all]",
 )
-@options.file("--xlsx", "Also export each --table to a sheet of this workbook. Replaces the file.")
-@options.option(
+@click.option(
+    "--xlsx",
+    type=options.FILE,
+    metavar="FILE",
+    help="Also export each --table to a sheet of this workbook. Replaces the file.",
+)
+@click.option(
     "--table",
-    "Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
     multiple=True,
     metavar="SCHEMA.TABLE",
+    help="Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
 )
-@options.option(
+@click.option(
     "--personal",
-    "Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
-    " publish_personal]",
     type=click.Choice(get_args(Treatment)),
+    help="Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
+    " publish_personal]",
 )
-@options.option(
+@click.option(
     "--without",
-    "Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
-    " file. Repeatable. [default: setting publish_without]",
     multiple=True,
     metavar="NAME",
+    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
+    " file. Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session, *, parquet: str | None, schema: tuple[str, ...], xlsx: Path | None,
@@ -361,16 +331,21 @@ def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
     examples=("connector report --open", "connector report --period 2026-Q3"),
     if_interrupted="No report was written.",
 )
-@options.file("--out", f"Path of the report. [default: {REPORT_FILE} next to the published file]")
-@options.option(
+@click.option(
+    "--out",
+    type=options.FILE,
+    metavar="FILE",
+    help=f"Path of the report. [default: {REPORT_FILE} next to the published file]",
+)
+@click.option(
     "--period",
-    "Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or year,"
-    " for example last-quarter.",
     default=PERIOD_DEFAULT,
     show_default=True,
     metavar="PERIOD",
+    help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or"
+    " year, for example last-quarter.",
 )
-@options.flag("--open opens", "Open the report in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 def report(session: Session, *, out: Path | None, period: str, opens: bool) -> None:
     """Write a report for an agency's director from the published file.
 

@@ -97,6 +97,7 @@ class Pull:
         refused: Reason why deletions are held; nothing is loaded afterwards.
         gone: Proofs of deletions that are not committed yet.
         unread: Reason by id for details that could not be read.
+        hidden: Number of records that the API counts and no page shows.
         reads: `updated_at` of each detail read in this scan, and the number of the request.
         step: Number of requests so far.
         is_open: True while pages may set the start of a pass, the next R.
@@ -113,6 +114,7 @@ class Pull:
     refused: str | None = None
     gone: dict[str, DeletionProof] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    hidden: int = 0
     reads: dict[str, tuple[datetime | None, int]] = field(default_factory=dict)
     step: int = 0
     is_open: bool = False
@@ -243,7 +245,7 @@ async def list_page(pull: Pull, number: int, sort: str | None, order: Order) -> 
     if pull.is_open:
         pull.mark = with_pass_start(page, pull.mark)
     shown, times = (sort, order, number == 1, *(item.id for item in page.items)), 0
-    if number > 1 and page.is_full and shown == pull.shown[0]:
+    if number > 1 and not page.is_end and shown == pull.shown[0]:
         times = pull.shown[1] + 1
     pull.shown, pull.total, pull.served_at = (shown, times), page.total, page.timestamp
     if times >= SAME_PAGES_MAX:
@@ -313,7 +315,8 @@ class Listing:
     """One read of the list by `updated_at`: distinct items in order, and where they were shown.
 
     Attributes:
-        rank: Position of each item when it was shown last.
+        rank: Number of items that preceded each one when it was shown last.
+        number: Number of the page that showed it last.
         step: Number of the request that showed it last.
         boundary: Index in `order` of the first record that is certainly unchanged.
         has_shifted: True if the total or the page size changed between two pages.
@@ -322,7 +325,9 @@ class Listing:
     def __init__(self) -> None:
         self.pages: list[Page[Resource]] = []
         self.order: list[Resource] = []
+        self.shown = 0
         self.rank: dict[str, int] = {}
+        self.number: dict[str, int] = {}
         self.step: dict[str, int] = {}
         self.rows: dict[str, LandedRow] = {}
         self.states: dict[int, str] = {}
@@ -333,6 +338,11 @@ class Listing:
     def last(self) -> Page[Resource]:
         """Page that was listed last."""
         return self.pages[-1]
+
+    @property
+    def count(self) -> int:
+        """Number of records in the list: the items up to its end, or else its total."""
+        return self.shown if self.last.is_end else self.last.total
 
     @property
     def closing(self) -> Resource | None:
@@ -348,9 +358,11 @@ class Listing:
         self.pages.append(page)
         fresh = {item.id: item for item in page.items if item.id not in self.rank}
         self.order += fresh.values()
-        self.rank |= {e.id: (page.page - 1) * page.per_page + n for n, e in enumerate(page.items)}
+        self.rank |= {each.id: rank for rank, each in enumerate(page.items, self.shown)}
+        self.number |= dict.fromkeys((each.id for each in page.items), page.page)
         self.step |= dict.fromkeys((each.id for each in page.items), pull.step)
         self.rows |= await pull.copy.rows_of(fresh.keys())
+        self.shown += len(page.items)
 
 
 class Scan:
@@ -443,7 +455,7 @@ class Scan:
     def continues(self) -> bool:
         """Return True if a page follows. Only a total that was right before shows the end."""
         last = self.listing.last
-        return last.is_full and not (self.pull.mark.is_total_exact and last.is_last)
+        return not (last.is_end or (self.pull.mark.is_total_exact and last.is_last))
 
     def predict(self, changed: int) -> int:
         """Return the first index from which all rows are unchanged and in the order of the list.
@@ -517,7 +529,7 @@ class Scan:
         self.above |= dict.fromkeys(each.id for each in listing.order[:boundary])
         if len(listing.pages) == 1:
             return False
-        need = listing.last.record_count()
+        need = listing.count
         if boundary < len(listing.order):
             need = listing.rank[listing.order[boundary].id]
         return listing.has_shifted or len(self.above.keys() - self.pull.gone.keys()) < need
@@ -537,7 +549,7 @@ class Scan:
                           and id not in pull.gone and pull.read_step(id) < last_step])  # fmt: skip
         clean = (listing.rank[item.id] for item in listing.order
                  if (at := self.date_of(item)) is not None and at <= self.floor)  # fmt: skip
-        need, until = min(clean, default=last.record_count()), last.timestamp - SECOND
+        need, until = min(clean, default=listing.count), last.timestamp - SECOND
 
         def was_above(id: str) -> bool:
             if id in listing.rank:
@@ -553,8 +565,7 @@ class Scan:
         alive -= pull.gone.keys()
         if unread := unread & pull.unread.keys():
             shown = set[str]()
-            ranks = (listing.rank[id] for id in unread & listing.rank.keys())
-            for number in sorted({rank // last.per_page + 1 for rank in ranks}):
+            for number in sorted({listing.number[id] for id in unread & listing.rank.keys()}):
                 page = await list_page(pull, number, "updated_at", "desc")
                 shown |= {item.id for item in page.items}
             alive -= unread - shown
@@ -566,7 +577,7 @@ class Scan:
         """Return True if the list does not lack suspiciously many loaded records."""
         pull, listing = self.pull, self.listing
         unknown = len(listing.order) - sum(not row.is_deleted for row in listing.rows.values())
-        missing = pull.known + unknown - listing.last.record_count()
+        missing = pull.known + unknown - listing.count
         if missing <= 0:
             return True
         last = listing.rows.get(listing.order[-1].id) if listing.last.is_full else None
@@ -747,7 +758,7 @@ class Search:
                 min(unread, key=lambda n: abs(2 * n - low.page - high.page))
             )
             base, items = (page.page - 1) * page.per_page, page.items
-            if not page.is_full:
+            if page.is_end:
                 rank = base + len(items) if items else min(base, high.rank)
                 high = Cut(page.page + bool(items), rank, None)
             cuts = [Cut(page.page, base + n, items[n].created_at) for n in range(1, len(items))
@@ -787,9 +798,9 @@ async def audit(pull: Pull, listing: Listing, gone: int) -> str | None:
     """
     unlisted = pull.unread.keys() - listing.rank.keys()
     strangers = unlisted - (await pull.copy.rows_of(unlisted)).keys()
-    if strangers or not pull.mark.is_total_exact:
+    if strangers or not pull.mark.is_total_exact or any(page.is_short for page in listing.pages):
         return await compare_all(pull)  # A wrong total could hide a deletion.
-    total = max(0, listing.last.record_count() - gone)
+    total = max(0, listing.count - gone)
     if await pull.copy.count() == total:
         return None
     pull.api.purpose, search = "sweep", Search(pull)
@@ -828,9 +839,15 @@ class Sweep:
         self.is_sorted = True
 
     @property
+    def missing(self) -> int:
+        """Number of rows that short pages do not show."""
+        latest = {page.page: page for page in self.pages}
+        return sum(page.per_page - len(page.items) for page in latest.values() if page.is_short)
+
+    @property
     def count(self) -> int:
-        """Number of records, by the rows of the last page."""
-        return self.pages[-1].record_count()
+        """Number of records, by the rows of the last page and of short ones before it."""
+        return self.pages[-1].record_count() - self.missing
 
     @property
     def is_steady(self) -> bool:
@@ -954,6 +971,8 @@ async def compare_all(pull: Pull, *, reads_all: bool = False) -> str | None:
             return pull.refused
         live = len(await swept.live())
         if live >= swept.count and await swept.has_seen_all():
+            last = swept.pages[-1]
+            pull.hidden = last.total - live if swept.missing and last.items else 0
             await check_total(pull, swept, live)
             return None
     return TOO_FEW
@@ -973,8 +992,10 @@ async def check_total(pull: Pull, swept: Sweep, live: int) -> None:
         pull.mark = replace(pull.mark, is_total_exact=not unseen and newest.total == live)
         await pull.copy.commit(Commit(items=unseen, bookmark=pull.mark))
         await drain(pull)
+    if swept.missing:
+        pull.mark = replace(pull.mark, is_total_exact=False)
     detail = f"the list contains {live} records, but its total is {swept.pages[-1].total}"
-    is_wrong = swept.is_steady and not pull.mark.is_total_exact
+    is_wrong = swept.is_steady and not pull.mark.is_total_exact and not pull.hidden
     await pull.save(*(Event("total_off", detail),) * is_wrong)
 
 
@@ -1061,6 +1082,8 @@ async def run(
         return PullResult(False, pull.refused, pull.total, HELD)
     if reason is None and pull.mark.deletions:
         await pull.save(deletions=0)
+    if reason is None and pull.hidden:
+        reason = f"{TOO_FEW}: {pull.hidden} more"
     return PullResult(reason is None, reason, pull.total)
 
 

@@ -166,7 +166,8 @@ _UNPROVEN = "Run the same command again. It continues from here, so no record is
 _UNREADABLE = ConnectorError.codes["record_unreadable"]
 _UNREPEATED = {
     UNSORTED: "Contact the platform's support. Until then every pull reads the whole list.",
-    TOO_FEW: "Contact the platform's support: some records are counted and not listed.",
+    TOO_FEW: "Ask the platform's support which records are counted and not listed. Another pull"
+    " does not change this.",
     ONLY_THESE: "Run 'connector pull' without ids to verify all records.",
     NOT_READ: f"Run the same command again. If it fails again: {_UNREADABLE}",
     "the API has no record": "Check the ids: the API has no records with these ids.",

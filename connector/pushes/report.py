@@ -96,7 +96,7 @@ class PushReport:
     summary: Summary
     seconds: float
     file: Path | None = None
-    batch: BatchReport | None = None
+    batch: BatchReport[Row] | None = None
     pulled: PullReport | None = None
     error: ConnectorError | None = None
     unpublished: ConnectorError | None = None

@@ -272,7 +272,7 @@ class AccountSimulation(SandboxAccount):
             raise BrokenPromise(
                 "push", f"{rows} rows were pushed, and {report.counts} are accounted for"
             )
-        if report.error is not None or report.batch is None or report.batch.error is not None:
+        if report.error is not None or not report.batch:
             raise BrokenPromise("push", f"a push ended with {report.as_json()}")
         self._log(f"pushed: {report.counts}")
 

@@ -140,9 +140,7 @@ class Accounts:
             explain(each.error) for each in found if each.name and each.error and each not in named
         )
         try:
-            common = load_settings(
-                {}, account.environ_without_account, account.folder, checks_all_accounts=False
-            )
+            common = load_settings({}, account.environ_without_account, account.folder)
         except ConnectorError:
             common = cls.unconfigured().common
         return cls(named, common, nameless=nameless)

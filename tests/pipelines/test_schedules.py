@@ -14,7 +14,7 @@ from dagster._core.definitions.schedule_definition import ScheduleExecutionData 
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import ADDRESS, define_everywhere
-from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
+from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING
 from pipelines.schedules import create_schedules
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
@@ -164,16 +164,6 @@ def test_runs_are_requested_only_for_accounts_without_a_running_pull(
     assert ["acme"] == find_requested_accounts(made, nightly, instance)
 
 
-def test_an_account_runs_in_the_night_that_skips_its_hour(
-    account: Account, instance: dg.DagsterInstance
-) -> None:
-    """Clocks in New York skip from 02:00 to 03:00 on 8 March 2026."""
-    skipped_hour = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
-    name = "nightly_pull_schedule_america_new_york"
-
-    assert ["umbrella"] == find_requested_accounts(define(account), name, instance, skipped_hour)
-
-
 def test_the_schedule_of_all_accounts_skips_while_its_run_is_active(
     account: Account, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,14 +178,6 @@ def test_the_schedule_of_all_accounts_skips_while_its_run_is_active(
     assert f"Run {going.run_id} is already queued or running." == find_requested_accounts(
         made, nightly, instance
     )
-
-
-def test_the_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInstance) -> None:
-    config = {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}
-    tick = evaluate_tick(definitions, "weekly_verification_schedule", instance)
-
-    assert config == definitions.resolve_job_def(WEEKLY).run_config
-    assert [config] == [each.run_config for each in tick.run_requests or ()]
 
 
 def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from connector.errors import Misused, SpreadsheetChanged, SpreadsheetError, WarehouseError
+from connector.errors import Misused, SpreadsheetChanged, SpreadsheetError
 from connector.pushes import inbox as inboxes
 from connector.pushes.inbox import (
     KEYS,
@@ -29,8 +29,6 @@ from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.preview import PushFile
 from connector.pushes.report import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from tests.spreadsheet.corpus.cases import HEAD, person_cells
-from tests.spreadsheet.corpus.files import make_ods, make_old_workbook
 from tests.support.agency import settings_at, settings_of
 from tests.support.errors import has_code
 
@@ -139,21 +137,6 @@ def test_a_pushed_file_is_archived_with_its_report(
     assert 2 == len(sandbox.store.records("candidates"))
 
 
-def test_ods_and_xls_workbooks_in_the_inbox_are_pushed(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox
-) -> None:
-    (inbox / "people.ods").write_bytes(make_ods([HEAD, person_cells(0)]))
-    firms = inbox.parent / "companies"
-    firms.mkdir()
-    (firms / "old.xls").write_bytes(make_old_workbook())
-    done = [push_inbox_file(sandbox, tmp_path, each) for each in scan_twice(tmp_path).waiting]
-
-    assert [2, 1] == [each.report.counts["created"] for each in done]
-    assert [".ods", ".report.xlsx"] == [
-        name.partition("-")[2][8:] for name in list_names(inbox / "done")
-    ]
-
-
 def test_archived_files_are_not_overwritten(
     tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,19 +218,6 @@ def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
     assert hashlib.sha256(more.encode()).hexdigest() == again.digest
 
 
-def test_a_linked_done_folder_is_rejected_and_the_file_stays(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
-
-    with pytest.raises(WarehouseError, match="is not a folder"):
-        push_and_act(monkeypatch, sandbox, tmp_path, lambda: (inbox / "done").symlink_to(elsewhere))
-
-    assert ([], GOOD) == (list_names(elsewhere), (inbox / "people.csv").read_text(encoding="utf-8"))
-
-
 # -- Entries that are not read ---------------------------------------------------------------------
 
 
@@ -308,30 +278,6 @@ def test_a_path_outside_the_inbox_is_not_claimed(
     assert before == read_tree(tmp_path)
 
 
-@pytest.mark.parametrize("which", ["inbox", "candidates", "done", "rejected"])
-def test_a_linked_inbox_folder_is_refused(tmp_path: Path, which: str) -> None:
-    real = tmp_path / "data" / "inbox" / "candidates"
-    link = {"inbox": real.parent, "candidates": real}.get(which, real / which)
-    elsewhere = tmp_path / "elsewhere"
-    link.parent.mkdir(parents=True)
-    (elsewhere / "candidates").mkdir(parents=True)
-    for each in (elsewhere, elsewhere / "candidates"):
-        (each / "people.csv").write_text(GOOD, encoding="utf-8")
-    link.symlink_to(elsewhere, target_is_directory=True)
-    if which in ("done", "rejected"):
-        (real / "people.csv").write_text(GOOD, encoding="utf-8")
-    before = read_tree(tmp_path)
-
-    look = scan_twice(tmp_path)
-    digest = hashlib.sha256(GOOD.encode()).hexdigest()
-    with pytest.raises(Misused, match="is not a folder"):
-        preview_file(tmp_path, "candidates", "people.csv", digest)
-
-    assert [] == look.waiting
-    assert "is not a folder" in look.refused[0]
-    assert before == read_tree(tmp_path)
-
-
 def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
     file, folder = inbox / "people.csv", tmp_path / "data"
     file.write_text(GOOD, encoding="utf-8")
@@ -348,24 +294,6 @@ def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
     assert [[], [], []] == [first.waiting, second.waiting, third.waiting]
     (found,) = fourth.waiting
     assert hashlib.sha256(file.read_bytes()).hexdigest() == found.digest
-
-
-def test_a_file_that_changed_after_the_scan_is_not_claimed(tmp_path: Path, inbox: Path) -> None:
-    file = inbox / "people.csv"
-    file.write_text(GOOD, encoding="utf-8")
-    (found,) = scan_twice(tmp_path).waiting
-    file.write_text(BAD, encoding="utf-8")
-    with pytest.raises(SpreadsheetChanged):
-        preview_file(tmp_path, "candidates", "people.csv", found.digest)
-    file.unlink()
-    with pytest.raises(SpreadsheetChanged):
-        preview_file(tmp_path, "candidates", "people.csv", found.digest)
-
-
-def test_a_missing_inbox_and_an_unknown_folder_are_reported(tmp_path: Path) -> None:
-    assert "does not exist. Create it" in scan_twice(tmp_path).refused[0]
-    (tmp_path / "data" / "inbox" / "people").mkdir(parents=True)
-    assert "is not a folder of a resource" in scan_twice(tmp_path).refused[0]
 
 
 # -- push.toml -------------------------------------------------------------------------------------
@@ -399,24 +327,6 @@ def test_an_invalid_push_toml_stops_the_files_of_its_folder(
     assert reason in look.refused[-1]
 
 
-def test_push_toml_sets_the_push_options_of_its_folder(tmp_path: Path, inbox: Path) -> None:
-    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
-    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
-    orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmapping = "ours.toml"\n'
-    (inbox / "push.toml").write_text(orders, encoding="utf-8")
-    firms = inbox.parent / "companies"
-    firms.mkdir()
-    (firms / "firms.csv").write_text("name\nAcme\n", encoding="utf-8")
-
-    firm, person = scan_twice(tmp_path).waiting
-
-    assert ("companies", {"mode": "create"}) == (firm.resource, firm.options)
-    mapping = str(inbox / "ours.toml")
-    assert {"mode": "upsert", "match": ("email",), "apply": True, "mapping_file": mapping} == {
-        **person.options
-    }
-
-
 def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
     (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
     values = {
@@ -429,7 +339,7 @@ def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
         "encoding": '"cp1252"',
         "delimiter": '"semicolon"',
         "header_row": "2",
-        "date_format": '"DD/MM/YYYY"',
+        "date_format": '"dmy"',
         "decimal": '"comma"',
         "region": '"GB"',
         "day_hours": '"09:00-17:30"',

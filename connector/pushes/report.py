@@ -20,7 +20,7 @@ from connector.errors import ConnectorError, UnknownName
 from connector.pulls.report import PullReport, Watch
 from connector.pushes.mappings import remember
 from connector.pushes.preview import Preview, PushFile, preview
-from connector.pushes.run import BatchReport, publish_results, send
+from connector.pushes.run import BatchReport, Report, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.report import Summary, report_path, write_report
@@ -74,7 +74,7 @@ class PushRunOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushReport(BatchReport[Row]):
+class PushReport(Report[Row]):
     """Result of the push of one file.
 
     The rows are those of the preview if nothing was sent; then `batch` is empty. `error` may be
@@ -273,7 +273,7 @@ class _FilePush:
         self,
         shown: Preview,
         rows: Sequence[Row],
-        done: BatchReport[Row] | None = None,
+        done: BatchReport | None = None,
         *,
         pulled: PullReport | None = None,
         error: ConnectorError | None = None,

@@ -70,7 +70,7 @@ R = TypeVar("R", bound=_Ended)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReport(Generic[R]):
+class Report(Generic[R]):
     """Result of one run of a batch.
 
     Attributes:
@@ -125,6 +125,10 @@ class BatchReport(Generic[R]):
         }
 
 
+BatchReport = Report[Row]
+"""Report on a batch of a push."""
+
+
 # -- Commands --------------------------------------------------------------------------------------
 
 
@@ -140,7 +144,7 @@ async def send(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
-) -> BatchReport[Row]:
+) -> BatchReport:
     """Send the plan's rows, and return a report with the outcome of each row.
 
     If the same file was pushed with the same policy and not finished, its batch continues. `budget`
@@ -183,7 +187,7 @@ async def resolve(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
-) -> BatchReport[Row]:
+) -> BatchReport:
     """Carry out a decision on unconfirmed rows, publish the results, and report on their batch.
 
     A declared record is read first. Raises what `send` raises, and:
@@ -254,7 +258,7 @@ async def publish_results(settings: Settings) -> ConnectorError | None:
 # -- Batch -----------------------------------------------------------------------------------------
 
 
-async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> BatchReport[Row]:
+async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> BatchReport:
     """Send or look up the rows, record the end of the run, and report."""
     started, context = time.monotonic(), session.context
     await _run_rows(session, batch, rows)

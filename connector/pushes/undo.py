@@ -33,7 +33,7 @@ from connector.pushes.row import (
     answer_from_error,
     declined_problems,
 )
-from connector.pushes.run import BatchReport, Queue, publish_results, run_all
+from connector.pushes.run import Queue, Report, publish_results, run_all
 from connector.pushes.session import Session
 from connector.settings import Settings
 from connector.state.database import Database
@@ -111,7 +111,7 @@ class UndoneRow:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoReport(BatchReport[UndoneRow]):
+class UndoReport(Report[UndoneRow]):
     """Result of an undo or of its preview, with every row of the batch."""
 
     def as_json(self) -> dict[str, Any]:

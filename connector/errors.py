@@ -453,9 +453,7 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": (
-            "Correct the named line of the csv file, then run 'connector models build'."
-        )
+        "seed_invalid": ("Correct the named line of the csv file, then run 'connector publish'.")
     }
 
     def __init__(

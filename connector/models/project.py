@@ -211,7 +211,8 @@ def _read_schema_file(path: Path) -> _SchemaFile:
                 place = place[step]
             except (KeyError, IndexError, TypeError):
                 break
-        message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {place!r}")
+        given = "a mapping or list" if isinstance(place, dict | list) else repr(place)
+        message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {given}")
         if first["type"] == "extra_forbidden":
             message = "is not a key of this entry"
         keys = ".".join(str(step) for step in first["loc"])

@@ -675,11 +675,11 @@ class Imports:
         report = await push(
             self.settings, file, options, watch=run.update, on_wait=run.tell, table=table
         )
-        error = report.error or (report.batch.error if report.batch is not None else None)
+        error = report.error
         noted = describe(error) if error is not None else None
         if report.is_held_back:
             noted = ["Nothing was sent because a question is open.", "Check the table again."]
-        self._end(id, report.batch.batch if report.batch else None, noted)
+        self._end(id, report.batch or None, noted)
 
     def _end(self, id: str, batch: str | None, error: list[str] | None) -> None:
         """Save the end of a push or an undo."""

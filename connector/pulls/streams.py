@@ -162,13 +162,7 @@ class StreamCopy:
             context.warehouse.commit, stream, commit, run_id, at
         )
         if events:
-            context.runs.add_events(
-                events,  # type: ignore[arg-type] # The protocol has fields that can be set.
-                at,
-                run_id=run_id,
-                resource=name,
-                parent=stream.parent,
-            )
+            context.runs.add_events(events, at, run_id=run_id, resource=name, parent=stream.parent)
         self._on_commit(commit, counts)
 
     async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:

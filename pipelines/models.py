@@ -106,7 +106,7 @@ def model_assets(accounts: Accounts) -> tuple[dg.AssetsDefinition, list[dg.Asset
             ) from None
         except ConnectorError as error:
             raise to_failure(error, context) from None
-        columns, shown = _columns_by_table(done.file), {published: metadata}
+        columns, shown = _columns_by_table(done.file), dict[dg.AssetKey, dict[str, Any]]()
         for model in done.built.models:
             if model.name in keys:
                 table = f"{model.schema}.{model.name}"
@@ -116,7 +116,8 @@ def model_assets(accounts: Accounts) -> tuple[dg.AssetsDefinition, list[dg.Asset
                     "dagster/row_count": model.rows,
                     "seconds": round(model.seconds, 3),
                 }
-        for key, about in shown.items():
+        # The published file is last: Dagster wants assets in the order of their dependencies.
+        for key, about in (*shown.items(), (published, metadata)):
             if key in context.selected_asset_keys:
                 yield dg.MaterializeResult(asset_key=key, metadata=about)
         if published not in context.selected_asset_keys:

@@ -182,9 +182,11 @@ def reason_to_skip(
         holder = None  # the run reports the error
     if holder is not None:
         return f"The account is in use: {holder}."
-    for run in runs_under_way(instance, name):
-        last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
-        is_silent = not last or time.time() - last[0].timestamp > SILENT_SECONDS
+    for record in runs_under_way(instance, name):
+        run = record.dagster_run
+        events = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+        last = max([record.create_timestamp.timestamp(), *(each.timestamp for each in events)])
+        is_silent = time.time() - last > SILENT_SECONDS
         if run.status is dg.DagsterRunStatus.QUEUED or not is_silent:
             return f"Run {run.run_id} is already queued or running."
         instance.report_run_failed(
@@ -194,11 +196,12 @@ def reason_to_skip(
 
 
 def runs_under_way(
-    instance: dg.DagsterInstance, name: str | None = None
-) -> Iterator[dg.DagsterRun]:
+    instance: dg.DagsterInstance, name: str | None
+) -> Iterator[dg.RunRecord]:
     """Yield the account's queued and running pulls (None: those without a partition)."""
-    for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
+        run = record.dagster_run
         picked = {key.path[-2] for key in run.asset_selection or () if len(key.path) > 1}
         is_pull = run.job_name in KINDS or LANDING in picked
         if is_pull and run.tags.get(PARTITION_TAG) == name:
-            yield run
+            yield record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -11,11 +12,10 @@ import pytest
 from connector.sandbox.server import Sandbox
 from pipelines.accounts import Account, Accounts
 from pipelines.definitions import define, definitions
-from pipelines.graph import KEYS, PUBLISHED
-from pipelines.jobs import INTRADAY, NIGHTLY
 from pipelines.pushes import NAME as PUSH
+from pipelines.schedules import INTRADAY, NIGHTLY
 from pipelines.sensors import create_inbox_sensor
-from tests.pipelines.running import COUNTS, UNNAMED, read_failure_reason
+from tests.pipelines.running import COUNTS, KEYS, PUBLISHED, UNNAMED, read_failure_reason
 from tests.support.agency import differences
 
 ACCOUNTS = """
@@ -79,7 +79,6 @@ def test_each_account_is_a_partition_of_every_asset(tmp_path: Path) -> None:
     for each in (*found, *checks, *jobs):
         assert each is not None
         assert list(NAMES) == list(each.get_partition_keys())
-    assert {None} == {each.op.pool for each in made.assets or () if isinstance(each, ASSETS)}
 
 
 ASSETS = dg.AssetsDefinition
@@ -88,7 +87,7 @@ ASSETS = dg.AssetsDefinition
 def test_assets_have_no_partitions_without_named_accounts() -> None:
     assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
     assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (NIGHTLY, PUSH)]
-    assert (None, "api") == (UNNAMED.partitions, UNNAMED.pool)
+    assert UNNAMED.partitions is None
 
 
 @pytest.mark.slow
@@ -193,4 +192,13 @@ def test_invalid_account_names_are_not_partitions(tmp_path: Path) -> None:
     accounts = Accounts.read(Account(environ={}, cwd=tmp_path))
 
     assert ("acme",) == accounts.names
-    assert ["'A...B'", "'Globex'"] == [each.split()[2] for each in accounts.nameless]
+
+
+def test_assets_have_a_freshness_policy_of_the_shortest_age(tmp_path: Path) -> None:
+    text = 'max_age = "26h"\n[accounts.acme]\n[accounts.globex]\nmax_age = "2h"\n'
+    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
+    made = define(Account(environ={}, cwd=tmp_path))
+    policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
+    expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
+
+    assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}

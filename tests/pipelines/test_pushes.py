@@ -12,12 +12,18 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from pipelines import jobs, sensors
+from pipelines import sensors
 from pipelines.accounts import Account
 from pipelines.definitions import definitions
-from pipelines.graph import API_KEYS, INBOX_KEYS
-from pipelines.pushes import NAME, push_from_query_asset
-from tests.pipelines.running import KEY, UNNAMED, inbox_sensor, make_account, read_failure_reason
+from pipelines.pushes import NAME
+from tests.pipelines.running import (
+    API_KEYS,
+    INBOX_KEYS,
+    KEY,
+    inbox_sensor,
+    make_account,
+    read_failure_reason,
+)
 from tests.pipelines.test_secrecy import find_files_with
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
@@ -164,7 +170,7 @@ def test_invalid_push_configuration_fails_with_a_message(
     assert [] == sandbox.log
 
 
-def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
+def test_a_job_pushes_the_rows_of_a_query(
     sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
     (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
@@ -174,11 +180,10 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
     here = make_account(sandbox.base_url, data_folder)
     config = {"resource": "candidates", "mode": "create", "apply": True, "pull": False}
     results = [
-        dg.materialize(
-            [push_from_query_asset(UNNAMED)],
+        definitions.resolve_job_def("push_from_query").execute_in_process(
             instance=instance,
             resources={"account": here},
-            run_config={"ops": {"push_from_query": {"config": {**config, "query": query}}}},
+            run_config={"ops": {"push_query": {"config": {**config, "query": query}}}},
             raise_on_error=False,
         )
         for query in (
@@ -187,16 +192,13 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
             "from nobody",
         )
     ]
-    pushed, empty = (
-        result.asset_materializations_for_node("push_from_query")[0].metadata
-        for result in results[:2]
-    )
+    pushed = read_output_metadata(results[0])
 
-    assert {"rows/created": 1, "rows": 1}.items() <= {n: v.value for n, v in pushed.items()}.items()
+    assert {"rows/created": 1, "rows": 1}.items() <= pushed.items()
     assert ["annabel@example.com"] == [
         each["email"] for each in sandbox.store.records("candidates").values()
     ]
-    assert {"rows": 0} == {name: value.value for name, value in empty.items()}
+    assert results[1].success
     assert "failed at line 1, column 6: Table with name nobody" in read_failure_reason(results[2])
     assert [] == [
         e for e in PERSONAL if e in "".join(read_stored_run(instance, r) for r in results)
@@ -207,9 +209,6 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
         if each.event_type is dg.DagsterEventType.ASSET_OBSERVATION
     }
     assert {API_KEYS["candidates"]} == observed
-    for name in jobs.PULLING:
-        selected = definitions.resolve_job_def(name).asset_layer.selected_asset_keys
-        assert dg.AssetKey("push_from_query") not in selected
 
 
 def test_the_inbox_sensor_is_stopped_and_works_without_settings(

@@ -129,7 +129,7 @@ class Accounts:
     @cached_property
     def partitions(self) -> dg.StaticPartitionsDefinition | None:
         """One partition per named account; None if no account is named."""
-        return dg.StaticPartitionsDefinition(self.names) if self.named else None
+        return dg.StaticPartitionsDefinition([*self.names]) if self.named else None
 
     @cached_property
     def project(self) -> Project:

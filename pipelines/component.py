@@ -1,6 +1,6 @@
 """Component and resource for the projects of other teams in the same Dagster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,14 @@ class RecruitmentConnectorComponent(dg.Component, dg.Model, dg.Resolvable):
         folder: Folder of connector.toml. Default: the working folder of Dagster.
     """
 
-    key_prefix: list[str] = []
+    key_prefix: Sequence[str] = ()
     schedules: bool = True
     folder: str | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the configured accounts."""
         folder = None if self.folder is None else (context.path / self.folder).resolve()
-        return define(
-            Account(cwd=folder), key_prefix=self.key_prefix, schedules=self.schedules
-        )
+        return define(Account(cwd=folder), key_prefix=self.key_prefix, schedules=self.schedules)
 
 
 class PublishedFile(dg.ConfigurableResource):  # type: ignore[misc] # Dagster's is untyped

@@ -20,10 +20,7 @@ from pipelines.sensors import create_inbox_sensor, failure_notify_sensor, notify
 
 
 def define(
-    account: Account | None = None,
-    *,
-    key_prefix: str | Sequence[str] = (),
-    schedules: bool = True,
+    account: Account | None = None, *, key_prefix: str | Sequence[str] = (), schedules: bool = True
 ) -> dg.Definitions:
     """Return the assets and jobs of the configured accounts, for `dagster.Definitions.merge`.
 

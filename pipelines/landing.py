@@ -202,11 +202,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
 
 
 async def _pull(
-    settings: Settings,
-    names: Sequence[str],
-    options: PullOptions,
-    watch: Any,
-    log: logging.Logger,
+    settings: Settings, names: Sequence[str], options: PullOptions, watch: Any, log: logging.Logger
 ) -> PullReport:
     """Pull the resources, then search for the records of unconfirmed rows of pushes."""
     report = await pull(
@@ -239,9 +235,7 @@ def _failure_reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
 # -- What Dagster shows: counts and times, no personal data ----------------------------------------
 
 
-def _check_result(
-    key: dg.AssetKey, result: ResourceRun, report: PullReport
-) -> dg.AssetCheckResult:
+def _check_result(key: dg.AssetKey, result: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
     """Return the comparison of the number of rows; an unknown total fails the check.
 
     A difference is only a warning if the pull was verified: the API changed during the pull then.
@@ -259,9 +253,7 @@ def _check_result(
     )
 
 
-def _pull_metadata(
-    result: ResourceRun, report: PullReport, warehouse: Warehouse
-) -> dict[str, Any]:
+def _pull_metadata(result: ResourceRun, report: PullReport, warehouse: Warehouse) -> dict[str, Any]:
     """Return counts and times of a resource's pull; `waited_seconds` covers the whole run."""
     counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
     metadata = {name: getattr(result, name) for name in (*counts, "outcome", "message")}

@@ -23,7 +23,7 @@ from connector.pushes.inbox import DeliveryResult, deliver
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.preview import PushFile
 from connector.pushes.query import file_from_query
-from connector.pushes.report import ORDER, PushReport, PushRunOptions
+from connector.pushes.report import ORDER, PushRunOptions
 from connector.spreadsheet.problems import PROBLEMS
 from pipelines.accounts import (
     ACCOUNT_TAG,

@@ -89,7 +89,7 @@ def _job_config(accounts: Accounts, job: str) -> Any:
         return config
 
     @dg.static_partitioned_config(
-        list(accounts.names), tags_for_partition_key_fn=lambda name: {ACCOUNT_TAG: name}
+        [*accounts.names], tags_for_partition_key_fn=lambda name: {ACCOUNT_TAG: name}
     )
     def partitioned(partition_key: str) -> Mapping[str, Any]:
         return config
@@ -99,7 +99,7 @@ def _job_config(accounts: Accounts, job: str) -> Any:
 
 def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
     """Yield one schedule per job and time zone, without those that are off."""
-    for job, (setting, about) in KINDS.items():
+    for job, (setting, _) in KINDS.items():
         zones: dict[str, dict[str | None, str]] = defaultdict(dict)
         for name, settings in accounts.settings.items():
             if (cron := getattr(settings, setting)) != OFF:
@@ -108,19 +108,16 @@ def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
             suffix = "" if zone == accounts.common.time_zone else f"_{zone.lower()}"
             # Dagster allows letters, digits and underscores in a name.
             name = f"{job}_schedule" + "".join(c if c.isalnum() else "_" for c in suffix)
-            yield _create_schedule(name, job, about, zone, crons, accounts.problem)
+            yield _create_schedule(name, job, zone, crons, accounts.problem)
 
 
 def _create_schedule(
-    name: str,
-    job: str,
-    about: str,
-    zone: str,
-    crons: Mapping[str | None, str],
-    problem: str | None,
+    name: str, job: str, zone: str, crons: Mapping[str | None, str], problem: str | None
 ) -> dg.ScheduleDefinition:
     """Return the schedule of a job for the accounts in `crons`, which have the same time zone."""
-    times = "; ".join(f"`{cron}`" + (f" for {name}" if name else "") for name, cron in crons.items())
+    times = "; ".join(
+        f"`{cron}`" + (f" for {name}" if name else "") for name, cron in crons.items()
+    )
 
     @dg.schedule(
         name=name,
@@ -128,7 +125,7 @@ def _create_schedule(
         cron_schedule=list(dict.fromkeys(crons.values())),
         execution_timezone=zone,
         default_status=dg.DefaultScheduleStatus.STOPPED,
-        description=f"{about} Times ({zone}): {times}. Skips an account that is in use.",
+        description=f"{KINDS[job][1]} Times ({zone}): {times}. Skips an account that is in use.",
     )
     def scheduled(
         context: dg.ScheduleEvaluationContext, account: dg.ResourceParam[Account]
@@ -138,7 +135,7 @@ def _create_schedule(
             return dg.SkipReason(problem)
         at, requests, reasons = context.scheduled_execution_time, [], []
         for each, cron in crons.items():
-            if not _is_due(cron, zone, at):
+            if len({*crons.values()}) > 1 and not _is_due(cron, zone, at):
                 continue
             if reason := reason_to_skip(context.instance, account, each):
                 reasons.append(f"{each}: {reason}" if each else reason)
@@ -168,9 +165,7 @@ def _is_due(cron: str, zone: str, at: datetime) -> bool:
     return following is not None and following.start == at
 
 
-def reason_to_skip(
-    instance: dg.DagsterInstance, account: Account, name: str | None
-) -> str | None:
+def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | None) -> str | None:
     """Return why the account's pull cannot start now; None if it can.
 
     The account's lock decides, which the system releases when a process is killed. A run that
@@ -195,9 +190,7 @@ def reason_to_skip(
     return None
 
 
-def runs_under_way(
-    instance: dg.DagsterInstance, name: str | None
-) -> Iterator[dg.RunRecord]:
+def runs_under_way(instance: dg.DagsterInstance, name: str | None) -> Iterator[dg.RunRecord]:
     """Yield the account's queued and running pulls (None: those without a partition)."""
     for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
         run = record.dagster_run

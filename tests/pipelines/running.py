@@ -13,9 +13,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipelines.accounts import Account, Accounts
 from connector.catalog import CATALOG
 from connector.pushes.report import ORDER
+from pipelines.accounts import Account, Accounts
 from pipelines.landing import landing_assets
 from pipelines.models import model_assets
 from pipelines.sensors import create_inbox_sensor

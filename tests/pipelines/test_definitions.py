@@ -9,8 +9,8 @@ import sys
 import dagster as dg
 
 from connector.catalog import CATALOG
-from pipelines.definitions import definitions
 from pipelines.accounts import LANDING
+from pipelines.definitions import definitions
 from pipelines.schedules import NIGHTLY
 from tests.pipelines.running import API_KEYS, INBOX_KEYS, KEYS, PUBLISHED
 from tests.repository import ROOT

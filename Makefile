@@ -22,7 +22,7 @@ BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test contract test-all simulate records check lock bom audit generate
+.PHONY: help install referee readers demo test contract test-all simulate records check lock bom audit
 .PHONY: bench site clean
 
 help:  ## list these commands
@@ -140,10 +140,6 @@ audit:  ## list locked packages with known vulnerabilities (uses the network)
 	$(VENV)-audit/bin/python -m pip install --disable-pip-version-check --quiet '$(AUDIT_TOOL)'
 	$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes \
 	  $(foreach each,base $(EXTRAS),--requirement $(LOCKS)/$(each).txt)
-
-# A new field is one line of a module of connector/catalog; a new resource is one module.
-generate: install  ## write the views and audits that follow from the catalog
-	$(BIN)/python -m generate
 
 # Takes about 12 minutes on two idle cores.
 bench: install  ## measure time and memory against scripts, for docs/SCALE.md

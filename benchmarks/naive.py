@@ -2,7 +2,8 @@
 
 `python -m benchmarks.naive pull URL KEY FILE` reads all candidates in eight threads with httpx and
 inserts them into a DuckDB file. `push URL KEY CSV` creates a candidate for each row with httpx, and
-keeps each answer in a SQLite file.
+keeps each answer in a SQLite file. `check CSV` makes the checks of a preview with pandas, and `copy
+OLD NEW` copies a DuckDB file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import json
 import sqlite3
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -83,5 +85,30 @@ def push(base_url: str, key: str, file: str) -> None:
                 )
 
 
+def check(file: str) -> None:
+    """Make the checks of a preview for whole columns, and write the invalid rows to a file."""
+    import pandas as pd  # noqa: PLC0415
+
+    rows = pd.read_csv(file, dtype=str, keep_default_na=False)
+    invalid = (rows["first_name"].str.strip() == "") | (rows["last_name"].str.strip() == "")
+    invalid |= ~rows["email"].str.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+    invalid |= ~rows["employment_type"].str.lower().isin(["permanent", "contractor", "interim"])
+    invalid |= rows["email"].str.lower().duplicated()
+    assert invalid.sum() == -(-len(rows) // 100)
+    rows[invalid].to_csv(f"{file}.invalid", index=False)
+
+
+def copy(old: str, new: str) -> None:
+    """Copy all tables of a DuckDB file."""
+    import duckdb  # noqa: PLC0415
+
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{old}' AS old (READ_ONLY)")
+        connection.execute(f"ATTACH '{new}' AS new")
+        connection.execute("COPY FROM DATABASE old TO new")
+
+
 if __name__ == "__main__":
-    {"pull": pull, "push": push}[sys.argv[1]](*sys.argv[2:])
+    scripts: dict[str, Callable[..., None]]
+    scripts = {"pull": pull, "push": push, "check": check, "copy": copy}
+    scripts[sys.argv[1]](*sys.argv[2:])

@@ -242,6 +242,11 @@ class TryAgain(ConnectorError):
 class RateLimited(TryAgain):
     """429 after all retries, or the wait for the rate limit would be longer than allowed."""
 
+    action = (
+        "Another program may use the same API key: run the command again when it has ended. Loaded"
+        " records are kept."
+    )
+
     def __init__(self, where: str, *, reset_in_seconds: float | None, is_sent: bool = True) -> None:
         self.where, self.reset_in_seconds = where, reset_in_seconds
         when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
@@ -460,11 +465,9 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "model_twice": "Rename one of the two.",
-        "models_circular": "Remove one of the ref() calls between these models.",
         "seed_invalid": (
             "Correct the named line of the csv file, then run 'connector models build'."
-        ),
+        )
     }
 
     def __init__(
@@ -489,7 +492,7 @@ class ReferenceUnknown(ModelError):
 class ModelFailed(ModelError):
     """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 
-    action = "Correct the SQL at the named line, then run 'connector models build'."
+    action = "Correct the SQL at the named line, then run 'connector publish'."
     exit_status = FAILED
 
 

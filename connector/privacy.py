@@ -649,7 +649,7 @@ class _Purge:
         if page.exists():
             try:
                 account = self._settings.account
-                write_report(published, page, written_at=self._at, account=account)
+                write_report(published, page, account=account)
             except WarehouseError as error:
                 if error.code != "marts_missing":
                     raise

@@ -44,7 +44,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "undo": {"": "outcome batch applied rows counts requests seconds error unpublished"},
     "models list": {"": "models undeclared"},
-    "models build": {"": "models checks undeclared"},
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
     "publish": {
@@ -56,12 +55,12 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "person purge": {"": "ids applied rows files places not_searched backups"},
     "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},
     "restore": {
-        "": "made_at version files waiting purges published",
-        "--check": "whole made_at account version work state files format digest",
+        "": "made_at version files waiting purges",
+        "--check": "whole made_at account version files format",
     },
     "status": {
-        "": "folder resources runs problems is_lost? published? unpublished?"
-        " left? month? limit_per_minute? running?",
+        "": "folder resources runs problems is_lost? published? left? month? limit_per_minute?"
+        " running?",
         "--all": "accounts exit_status?",
         "--check": "ok at accounts",
     },

@@ -110,7 +110,7 @@ class Accounts:
         # A name with other characters is no partition, and its settings are invalid.
         named = tuple(each for each in found if re.fullmatch(r"[a-z0-9_-]+", each.name or ""))
         try:
-            common = load_settings({}, environ, account.folder, checks_all_accounts=False)
+            common = load_settings({}, environ, account.folder)
         except ConnectorError:
             return cls(named, prefix=tuple(prefix))
         return cls(named, common, prefix=tuple(prefix))

@@ -306,8 +306,6 @@ def _warnings(result: DeliveryResult) -> Iterator[str]:
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
-    if result.has_changed:
-        yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
 # -- What Dagster shows ----------------------------------------------------------------------------

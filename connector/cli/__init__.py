@@ -31,7 +31,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "undo": "Undo a push, except for records that changed since.",
     },
     "Analytics": {
-        "models": "List, build and test the models, write seed files, and add your own models.",
+        "models": "List and test the models, and write seed files.",
         "publish": "Build the models, check them, and publish recruitment.duckdb.",
         "report": "Write a report for an agency's director from the published file.",
     },

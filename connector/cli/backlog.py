@@ -20,19 +20,16 @@ class UnreadCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Records that are still to be read, and the estimated requests and minutes.
+    """Records that are still to be read, and the estimated requests.
 
     Args:
         month_share: Share of the month's quota; None if no quota is set.
-        per_minute: Requests per minute; None if unknown.
         is_known: False while a list is being read, so that there may be more records.
     """
 
     records: int
     requests: int
-    minutes: float | None
     month_share: float | None
-    per_minute: float | None
     is_known: bool
 
     def __str__(self) -> str:
@@ -41,26 +38,20 @@ class Backlog:
         text += f" {count_noun(self.requests, 'request')}"
         if self.month_share is not None:
             text += f" ({self.month_share:.1%} of the month's quota)"
-        if self.minutes is not None:
-            hours = f"about {self.minutes / 60:,.1f} h"
-            time = f"about {self.minutes:,.0f} min" if self.minutes < 90 else hours
-            time = time if self.minutes >= 1 else "less than a minute"
-            text += f", {time} at {self.per_minute:,.0f} requests a minute"
         return f"{text}."
 
 
 def estimate_backlog(
-    waiting: Collection[UnreadCounts], *, month_limit: int | None, is_known: bool,
-    per_minute: float | None = None,
-) -> Backlog | None:  # fmt: skip
+    waiting: Collection[UnreadCounts], *, month_limit: int | None, is_known: bool
+) -> Backlog | None:
     """Estimate the requests for these resources; None if the collection is empty."""
+    if not waiting:
+        return None
     # One for each record and two for the scan. Without a finished first load, each page of the
     # second read needs one more.
     requests = sum(
         each.pending + (0 if each.is_loaded else -(-each.live // PER_PAGE_MAX)) + 2
         for each in waiting
     )
-    minutes = requests / per_minute if per_minute else None
     share = requests / month_limit if month_limit else None
-    records = sum(each.pending for each in waiting)
-    return Backlog(records, requests, minutes, share, per_minute, is_known) if waiting else None
+    return Backlog(sum(each.pending for each in waiting), requests, share, is_known)

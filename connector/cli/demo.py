@@ -5,24 +5,20 @@ It needs no account and no network, and stops everything that it started.
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple
 
 import click
 
-from connector.cli import options
 from connector.cli.pull import COLUMNS, HEADINGS
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
@@ -35,10 +31,6 @@ from connector.settings.folders import DAGSTER_FOLDER, SEEDS_FOLDER
 from connector.warehouse.publish import own_publication
 from connector.warehouse.user_query import query
 from connector.warehouse.warehouse import Warehouse
-
-# -- Sandbox ---------------------------------------------------------------------------------------
-# Run as a module, this file serves the sandbox. It serves until its standard input ends, so that it
-# never outlives the process that started it.
 
 COUNTS = {
     "jobs": 100,
@@ -66,10 +58,10 @@ _LEAD_STATUSES = ("New,open", "Contacted,open", "Qualified,open", "Won,won", "Lo
 RATE_LIMIT = 60_000
 """Requests a minute: high enough that the demo never waits."""
 
+FOLDER_DEFAULT = Path("demo-data")
+
 MARKER = ".made-by-connector-demo"
 """File that marks a folder of the demo. Other folders are never replaced."""
-
-_STOP_SECONDS_MAX = 10
 
 
 class Question(NamedTuple):
@@ -159,76 +151,20 @@ def _folder_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def sandbox_environment(base_url: str, folder: Path) -> Mapping[str, str]:
-    """Return the environment variables that connect the connector to the sandbox and the folder."""
-    return {
-        ENVIRONMENT["base_url"]: base_url,
-        ENVIRONMENT["api_key"]: KEY_DEFAULT,
-        ENVIRONMENT["data_dir"]: str(folder.absolute()),
-    }
-
-
-@contextmanager
-def run_sandbox() -> Iterator[str]:
-    """Run the sandbox in a separate process until the block ends, and yield its address.
-
-    Raises `ConnectorError` if the sandbox does not start.
-    """
-    process = subprocess.Popen(  # noqa: S603 # this interpreter, and a module of our own
-        [sys.executable, "-m", __name__, json.dumps(COUNTS)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            ready, _, base_url = process.stdout.readline().strip().partition(" ")
-            if ready != "ready":
-                raise ConnectorError("the sandbox did not start")
-            yield base_url
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                process.wait(_STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def serve_sandbox(counts: Mapping[str, int]) -> None:
-    """Serve a sandbox with these numbers of records until standard input ends."""
-    # Ctrl-C reaches every process of the terminal. This one ends when its parent closes the input.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Sandbox(counts=counts, rate_limit=RATE_LIMIT) as sandbox:
-        sys.stdout.write(f"ready {sandbox.base_url}\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-
-
-if __name__ == "__main__":
-    serve_sandbox(json.loads(sys.argv[1]))
-
-
-# -- Demo ------------------------------------------------------------------------------------------
-
-FOLDER_DEFAULT = Path("demo-data")
-
-
 @click.command(
     cls=Command,
     examples=("connector demo", "connector demo --keep"),
     if_interrupted="The sandbox is stopped too.",
     is_for_account=False,
 )
-@options.option(
+@click.option(
     "--data-dir",
-    "Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
     type=click.Path(path_type=Path),
     default=FOLDER_DEFAULT,
     show_default=True,
+    help="Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
 )
-@options.flag("--keep", "Keep the sandbox running until you press Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep the sandbox running until you press Ctrl-C.")
 def demo(session: Session, *, data_dir: Path, keep: bool) -> None:
     """Run the whole pipeline on a sample agency.
 
@@ -247,15 +183,19 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> None:
     create_demo_folder(data_dir)
     write_seeds(data_dir / SEEDS_FOLDER)
     terminal.say("Starting the sandbox and Dagster (takes a few seconds).")
-    with run_sandbox() as base_url:
-        variables = sandbox_environment(base_url, data_dir)
+    with Sandbox(counts=COUNTS, rate_limit=RATE_LIMIT) as sandbox:
+        variables = {
+            ENVIRONMENT["base_url"]: sandbox.base_url,
+            ENVIRONMENT["api_key"]: KEY_DEFAULT,
+            ENVIRONMENT["data_dir"]: str(data_dir.absolute()),
+        }
         _run_demo(terminal, variables, data_dir)
         for heading, commands in _next_steps(data_dir, variables if keep else {}).items():
             terminal.print_line()
             for line in (heading, *(f"  {command}" for command in commands)):
                 terminal.print_line(line)
         if keep:
-            _wait_for_interrupt(terminal, base_url)
+            _wait_for_interrupt(terminal, sandbox.base_url)
 
 
 def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> None:
@@ -280,7 +220,7 @@ def _run_demo(terminal: Terminal, variables: Mapping[str, str], folder: Path) ->
     answers = [(each, query(published, each.sql)) for each in QUESTIONS]
     report: Path | None = folder / REPORT_FILE
     try:
-        write_report(published, folder / REPORT_FILE, written_at=datetime.now(UTC))
+        write_report(published, folder / REPORT_FILE)
     except ConnectorError as error:  # the package that draws charts is optional
         terminal.warn(f"{error}. {error.action}")
         report = None
@@ -316,7 +256,7 @@ def _next_steps(folder: Path, sandbox: Mapping[str, str]) -> dict[str, tuple[str
     """Return the next steps: commands to type, by heading."""
     file, home = Warehouse(folder).published, folder.absolute() / DAGSTER_FOLDER
     sql = "from marts.data_quality"
-    ask = f"import duckdb; duckdb.connect('{file}', read_only=True).sql('{sql}').show()"
+    ask = f'import duckdb; duckdb.connect("{file}", read_only=True).sql("{sql}").show()'
     variables = {**sandbox, "DAGSTER_HOME": str(home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     # Outside the project's folder, Dagster needs the module to load.
@@ -326,17 +266,12 @@ def _next_steps(folder: Path, sandbox: Mapping[str, str]) -> dict[str, tuple[str
         "Show the run and its assets in Dagster, at http://127.0.0.1:3000:": (
             f"{settings} {_program_path('dagster')} dev{module}",
         ),
-        "Query the published file:": (f"{_program_path('python')} -c {_shell_quote(ask)}",),
+        "Query the published file:": (f"{_program_path('python')} -c {shlex.quote(ask)}",),
         "Connect your own account. Save its API key in a file (chmod 600):": (
             "export CONNECTOR_BASE_URL=https://acme.example CONNECTOR_API_KEY_FILE=acme.key",
             f"{connector} doctor && {connector} pull",
         ),
     }
-
-
-def _shell_quote(text: str) -> str:
-    """Return the text as one shell word, in double quotes where that is safe."""
-    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def _program_path(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,13 +13,13 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import DONE, FAILED, ConnectorError, Misused, count_noun
-from connector.models.exports import Sheet, export, write_workbook
+from connector.errors import DONE, FAILED, Misused, count_noun
+from connector.models.exports import export, write_workbook
 from connector.models.mask import UndeclaredColumn, find_undeclared
 from connector.models.project import Project
 from connector.models.publish import load_account_project
 from connector.models.publish import publish as run_publish
-from connector.models.runner import CheckResult, describe, read_columns, run_check
+from connector.models.runner import CheckResult, describe, run_check
 from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
 from connector.pulls.account import check_account
 from connector.report.page import REPORT_FILE, write_report
@@ -33,10 +32,9 @@ from connector.warehouse.user_query import require_published
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
-BUILT = ("name", "schema", "kind", "rows", "seconds")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
-_CHECK_FIELDS = ("name", "model", "column", "kind", "severity", "about")
+_CHECK_FIELDS = ("name", "model", "severity", "about")
 _MEGABYTE = 1_000_000
 
 selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
@@ -44,7 +42,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, and write seed files.
+    """List and test the models, and write seed files. 'connector publish' builds them.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -79,43 +77,7 @@ def _report_checks(terminal: Terminal, checks: Sequence[CheckResult]) -> list[di
     ]
 
 
-# -- Build, list and test --------------------------------------------------------------------------
-
-
-@models.command(
-    "build",
-    cls=Command,
-    examples=("connector models build",),
-    if_interrupted="The published file is unchanged.",
-)
-def build_models(session: Session) -> int:
-    """Build all models, check them, and publish recruitment.duckdb.
-
-    Prints each model with its rows and seconds. If a check of severity error fails, nothing is
-    published and the exit status is 1.
-    """
-    settings, terminal, failure = session.load(), session.terminal, None
-    project = load_account_project(settings)
-    if settings.models == "off":
-        origin = settings.origin("models")
-        terminal.warn(f"models are off (set in {origin}), so the file is published without marts")
-    with terminal.progress("build") as bar:
-        try:
-            check_account(settings)
-            run_publish(settings, watch=bar.on_build)
-        except ConnectorError as error:  # A refused build has results too.
-            failure = error
-    rows = [(e.name, e.schema, e.kind, e.rows, f"{e.seconds:.2f}") for e in bar.models]
-    terminal.print_table(BUILT, rows)
-    checks = _report_checks(terminal, bar.checks)
-    if failure is not None:
-        return terminal.print_failure(failure)
-    undeclared = _report_undeclared(terminal, project)
-    objects = [dict(zip(BUILT, row, strict=True)) for row in rows]
-    terminal.print_object({"models": objects, "checks": checks, "undeclared": undeclared})
-    made = f"{count_noun(len(rows), 'model')}, {count_noun(len(checks), 'check')}"
-    terminal.say(f"Published {Warehouse(settings.folder).published} ({made}).")
-    return DONE
+# -- List and test -------------------------------------------------------------------------------
 
 
 @models.command(
@@ -173,9 +135,8 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
         file, project = _published(settings.folder), load_account_project(settings)
         checks = project.checks_of(project.selected(select))
         with open_read_only(file) as connection:
-            columns = read_columns(connection, project)
             for check in checks:
-                bar.on_build(run_check(connection, check, columns), len(checks))
+                bar.on_build(run_check(connection, check), len(checks))
     failed = [each for each in bar.checks if each.failing]
     rows = [
         (e.check.name, e.check.model, e.check.severity, e.failing, ", ".join(e.examples))
@@ -207,10 +168,12 @@ def _published(folder: Path) -> Path:
     ),
 )
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@options.flag(
-    "--write writes",
-    "Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for each"
-    " missing value. Existing rows are kept.",
+@click.option(
+    "--write",
+    "writes",
+    is_flag=True,
+    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for"
+    " each missing value. Existing rows are kept.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> None:
     """List values in the data that are missing in the seeds.
@@ -270,37 +233,42 @@ def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
     ),
     if_interrupted="The published file is unchanged.",
 )
-@options.option(
+@click.option(
     "--parquet",
-    "Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces an"
-    " earlier export.",
     metavar="TARGET",
+    help="Also export the tables as Parquet files, to a folder or to s3://BUCKET/PREFIX. Replaces"
+    " an earlier export.",
 )
-@options.option(
+@click.option(
     "--schema",
-    "Schema to export with --parquet. Repeatable. [default: all]",
     multiple=True,
     metavar="NAME",
+    help="Schema to export with --parquet. Repeatable. [default: all]",
 )
-@options.file("--xlsx", "Also export each --table to a sheet of this workbook. Replaces the file.")
-@options.option(
+@click.option(
+    "--xlsx",
+    type=options.FILE,
+    metavar="FILE",
+    help="Also export each --table to a sheet of this workbook. Replaces the file.",
+)
+@click.option(
     "--table",
-    "Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
     multiple=True,
     metavar="SCHEMA.TABLE",
+    help="Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
 )
-@options.option(
+@click.option(
     "--personal",
-    "Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
-    " publish_personal]",
     type=click.Choice(get_args(Treatment)),
+    help="Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
+    " publish_personal]",
 )
-@options.option(
+@click.option(
     "--without",
-    "Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
-    " file. Repeatable. [default: setting publish_without]",
     multiple=True,
     metavar="NAME",
+    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
+    " file. Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session, *, parquet: str | None, schema: tuple[str, ...], xlsx: Path | None,
@@ -328,7 +296,6 @@ def publish(
         values["xlsx"] = {"file": xlsx, "sheets": sheets}
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         written.append(f"Wrote {xlsx}: {rows}.")
-        _warn_shortened(terminal, sheets)
     _report_checks(terminal, done.built.warnings)
     if settings.models == "on":
         _report_undeclared(terminal, load_account_project(settings))
@@ -356,16 +323,6 @@ def _check_workbook_options(path: Path | None, tables: tuple[str, ...]) -> None:
         )
 
 
-def _warn_shortened(terminal: Terminal, sheets: Sequence[Sheet]) -> None:
-    """Warn about texts that were too long for a cell."""
-    for each in sheets:
-        for column, number in each.shortened.items():
-            terminal.warn(
-                f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
-                " a cell. They are shortened, and end with their full length."
-            )
-
-
 # -- Report ----------------------------------------------------------------------------------------
 
 
@@ -374,16 +331,21 @@ def _warn_shortened(terminal: Terminal, sheets: Sequence[Sheet]) -> None:
     examples=("connector report --open", "connector report --period 2026-Q3"),
     if_interrupted="No report was written.",
 )
-@options.file("--out", f"Path of the report. [default: {REPORT_FILE} next to the published file]")
-@options.option(
+@click.option(
+    "--out",
+    type=options.FILE,
+    metavar="FILE",
+    help=f"Path of the report. [default: {REPORT_FILE} next to the published file]",
+)
+@click.option(
     "--period",
-    "Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or year,"
-    " for example last-quarter.",
     default=PERIOD_DEFAULT,
     show_default=True,
     metavar="PERIOD",
+    help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or"
+    " year, for example last-quarter.",
 )
-@options.flag("--open opens", "Open the report in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 def report(session: Session, *, out: Path | None, period: str, opens: bool) -> None:
     """Write a report for an agency's director from the published file.
 
@@ -393,11 +355,9 @@ def report(session: Session, *, out: Path | None, period: str, opens: bool) -> N
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
-    page = write_report(
-        Warehouse(settings.folder).published, path, written_at=datetime.now(UTC),
-        account=settings.account, period=period,
-    )  # fmt: skip
-    terminal.print_object({"file": path, **page.as_json()})
+    published = Warehouse(settings.folder).published
+    write_report(published, path, account=settings.account, period=period)
+    terminal.print_object({"file": path})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started. Open the report by hand")

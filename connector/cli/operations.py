@@ -11,9 +11,9 @@ import click
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import DONE, PARTIAL, ConnectorError, Misused, count_noun
+from connector.errors import DONE, PARTIAL, ConnectorError, count_noun
 from connector.operations import backup as backups
-from connector.operations.doctor import STATES, DoctorCheck, Examination, confirm_move, diagnose
+from connector.operations.doctor import STATES, DoctorCheck, Examination, diagnose
 from connector.pulls.report import explain
 from connector.settings import UNNAMED, Settings
 from connector.state.quota import format_moment
@@ -28,33 +28,26 @@ from connector.state.quota import format_moment
         "connector doctor --all --strict",
         "connector doctor --send-test",
         "connector doctor --settings",
-        "connector doctor --accept-move",
     ),
 )
-@options.flag("--settings shows_settings", "Also show each setting with its origin.")
-@options.flag("--send-test sends_test", "Send a test message to notify_urls.")
-@options.flag(
-    "--accept-move accepts_move",
-    "Accept that the workspace of the loaded records has moved to the configured base_url.",
+@click.option(
+    "--settings", "shows_settings", is_flag=True, help="Also show each setting with its origin."
 )
-@options.flag("--strict is_strict", "Exit with status 3 if a check has a warning.")
+@click.option("--send-test", "sends_test", is_flag=True, help="Send a test message to notify_urls.")
+@click.option(
+    "--strict", "is_strict", is_flag=True, help="Exit with status 3 if a check has a warning."
+)
 @options.all_accounts
 def doctor(
-    session: Session, *, shows_settings: bool, sends_test: bool, accepts_move: bool,
-    is_strict: bool, is_for_all: bool,
-) -> int:  # fmt: skip
+    session: Session, *, shows_settings: bool, sends_test: bool, is_strict: bool, is_for_all: bool
+) -> int:
     """Check settings, data folder, API key, limits, backups and notifications.
 
-    Sends one request per scope, and up to three more to find a loaded record in the workspace.
-    Shows failed checks first, and the API key only as "set". Repairs nothing: each problem has the
-    command or the step that repairs it. With --all, it prints one line per account, and one per
-    problem.
+    Sends one request per scope. Shows failed checks first, and the API key only as "set". Repairs
+    nothing: each problem has the command or the step that repairs it. With --all, it prints one
+    line per account, and one per problem.
     """
     terminal = session.terminal
-    if accepts_move:
-        if is_for_all:
-            raise Misused("--accept-move and --all are both given", action="Choose --account.")
-        terminal.say(f"{asyncio.run(confirm_move(session.load()))}.")
 
     def examine(settings: Settings) -> Examination:
         with terminal.progress(f"examine {settings.account or ''}".rstrip()):
@@ -110,9 +103,12 @@ def doctor(
     ),
     if_interrupted="No backup was made. The next backup removes the incomplete file.",
 )
-@options.path_argument("to", "TO", file_okay=False)
-@options.number(
-    "--keep", "Number of backups to keep. Older backups of the account in TO are deleted."
+@click.argument("to", type=click.Path(path_type=Path, file_okay=False), metavar="TO")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of backups to keep. Older backups of the account in TO are deleted.",
 )
 @options.all_accounts
 def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) -> int:
@@ -159,13 +155,13 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     ),
     if_interrupted="Run the same command again. Until then no command uses the folder.",
 )
-@options.path_argument("source", "FROM")
-@options.flag("--check checks", "Only check that the backup is complete.")
-@options.option(
+@click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
+@click.option("--check", "checks", is_flag=True, help="Only check that the backup is complete.")
+@click.option(
     "--former",
-    "Former folder of the account. The next 'person purge' repeats its later purges.",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
+    help="Former folder of the account. The next 'person purge' repeats its later purges.",
 )
 def restore(session: Session, *, source: Path, checks: bool, former: Path | None) -> int:
     """Restore an account's folder, which must be empty, from the backup FROM.
@@ -203,8 +199,6 @@ def _print_restored(terminal: Terminal, done: backups.RestoreResult) -> None:
     )
     for path in done.waiting:
         terminal.warn(f"{path} was in the inbox. To push it, copy it to the inbox again")
-    if not done.is_published:
-        terminal.warn("the published file has columns that the settings mask, and was left out")
     terminal.say("Run 'connector pull' to bring the copy up to date.")
     if done.purges:
         terminal.say("Then run 'connector person purge --apply' to repeat later purges.")

@@ -9,7 +9,6 @@ import socket
 import click
 import uvicorn
 
-from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused
 from connector.page.access import Access, Rules
@@ -30,18 +29,23 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
     ),
     if_interrupted="No import is lost. Start the page again to continue.",
 )
-@options.option("--host", "Address to listen on.", default="127.0.0.1", show_default=True)
-@options.number(
-    "--port", "Port to listen on; 0 picks a free one.", least=0, default=8080, show_default=True
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(min=0),
+    default=8080,
+    show_default=True,
+    metavar="N",
+    help="Port to listen on; 0 picks a free one.",
 )
-@options.option(
-    "--address", "Public address of the page, if it differs from host and port.", metavar="URL"
+@click.option(
+    "--address", metavar="URL", help="Public address of the page, if it differs from host and port."
 )
-@options.option(
-    "--proxy-user", "Header in which the reverse proxy names the user.", metavar="HEADER"
+@click.option(
+    "--proxy-user", metavar="HEADER", help="Header in which the reverse proxy names the user."
 )
-@options.option(
-    "--proxy-from", "IP address of the reverse proxy that signs users in.", metavar="ADDRESS"
+@click.option(
+    "--proxy-from", metavar="ADDRESS", help="IP address of the reverse proxy that signs users in."
 )
 def page(
     session: Session, *, host: str, port: int, address: str | None, proxy_user: str | None,

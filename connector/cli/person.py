@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 import click
 
 from connector import privacy
-from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import Misused, count_noun
@@ -58,13 +57,21 @@ def find(session: Session, *, text: str) -> None:
     if_interrupted="Run the same command again to complete the purge.",
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@options.option(
-    "--deleted-before age",
-    "Purge the people whom the platform deleted longer ago, for example 90d, 24m or 2y.",
+@click.option(
+    "--deleted-before",
+    "age",
     metavar="AGE",
+    help="Purge the people whom the platform deleted longer ago, for example 90d, 24m or 2y.",
 )
-@options.flag("--csv writes_csv", "Print the removed values as csv on standard output.")
-@options.flag("--apply applies", "Purge the people. Default: only report what would be removed.")
+@click.option(
+    "--csv", "writes_csv", is_flag=True, help="Print the removed values as csv on standard output."
+)
+@click.option(
+    "--apply",
+    "applies",
+    is_flag=True,
+    help="Purge the people. Default: only report what would be removed.",
+)
 def purge(
     session: Session, *, ids: tuple[str, ...], age: str | None, writes_csv: bool, applies: bool
 ) -> int:

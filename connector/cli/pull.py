@@ -80,42 +80,56 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 )
 @options.resources
 @options.budget
-@options.flag(
-    "--plan plans",
-    "Only estimate the requests and minutes, with one request for each resource and as many changes"
-    " as in the last pull. Loads nothing.",
+@click.option(
+    "--plan",
+    "plans",
+    is_flag=True,
+    help="Only estimate the requests and minutes, with one request for each resource and as many"
+    " changes as in the last pull. Loads nothing.",
 )
-@options.flag("--full is_full", "Read every record again.")
-@options.flag(
-    "--sweep sweeps",
-    "Compare every list page with the local copy, with one request per hundred records, and read"
-    " records that differ. Finds differences that cancel out in the number of records.",
+@click.option("--full", "is_full", is_flag=True, help="Read every record again.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    is_flag=True,
+    help="Compare every list page with the local copy, with one request per hundred records, and"
+    " read records that differ. Finds differences that cancel out in the number of records.",
 )
-@options.number(
-    "--reverify verification_requests",
-    "Number of records to read again. The ones with the oldest read time are first.",
-    least=0,
+@click.option(
+    "--reverify",
+    "verification_requests",
+    type=click.IntRange(min=0),
     default=0,
+    metavar="N",
+    help="Number of records to read again. The ones with the oldest read time are first.",
 )
-@options.option(
+@click.option(
     "--ids",
-    "Read only these records of one RESOURCE.",
     type=options.comma_separated,
     default="",
     metavar="ID,...",
+    help="Read only these records of one RESOURCE.",
 )
-@options.flag(
-    "--accept-deletes accepts_deletes", "Accept all deletions, even a suspiciously large number."
+@click.option(
+    "--accept-deletes",
+    "accepts_deletes",
+    is_flag=True,
+    help="Accept all deletions, even a suspiciously large number.",
 )
 @options.ignore_quota
-@options.flag(
-    "--all is_for_all", "Pull all configured accounts, the least recently verified first."
+@click.option(
+    "--all",
+    "is_for_all",
+    is_flag=True,
+    help="Pull all configured accounts, the least recently verified first.",
 )
-@options.number(
+@click.option(
     "--parallel",
-    "Number of accounts to pull at the same time (with --all).",
+    type=click.IntRange(min=1),
     default=4,
     show_default=True,
+    metavar="N",
+    help="Number of accounts to pull at the same time (with --all).",
 )
 def pull(
     session: Session, *, is_for_all: bool, parallel: int, resources: tuple[str, ...],

@@ -72,7 +72,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
             if name == "set_values":
                 given |= {"multiple": True, "default": ()}
             flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-            command = options.option(f"{flag} {name}", option.about, **given | more)(command)
+            command = click.option(flag, name, help=option.about, **given | more)(command)
         return command
 
     return decorate
@@ -95,39 +95,50 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @click.argument("resource")
 @click.argument("file", required=False)
 @add_push_options("mode", "match")
-@options.flag("--apply applies", "Send the rows. Default: preview only.")
-@options.option(
+@click.option("--apply", "applies", is_flag=True, help="Send the rows. Default: preview only.")
+@click.option(
     "--query",
-    "Take the rows from a query of the published file instead of FILE: SQL, or the path of a .sql"
-    " or .parquet file.",
     metavar="SQL",
+    help="Take the rows from a query of the published file instead of FILE: SQL, or the path of a"
+    " .sql or .parquet file.",
 )
-@options.flag(
-    "--clear-nulls clears_nulls",
-    "Empty the fields that are null in the result of --query. Default: nulls change nothing.",
+@click.option(
+    "--clear-nulls",
+    "clears_nulls",
+    is_flag=True,
+    help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
 )
 @add_push_options("mapping_file")
-@options.file(
-    "--save-mapping", "Write the column mapping to a file, for editing and for --mapping."
+@click.option(
+    "--save-mapping",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write the column mapping to a file, for editing and for --mapping.",
 )
 @add_push_options(
     *("set_values", "ignore", "accept_warnings", "accept", "content_type", "sheet", "header_row"),
     *("encoding", "delimiter", "date_format", "decimal", "region", "day_hours", "clear"),
     *("overwrite", "resend"),
 )
-@options.flag("--no-pull", "Compare with the local copy without pulling first.")
-@options.flag(
+@click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
+@click.option(
     "--no-wait",
-    "If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
+    is_flag=True,
+    help="If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
 )
-@options.option(
+@click.option(
     "--report",
-    "Rows in the report of a preview: only rows with problems, or all.",
     type=click.Choice(get_args(ReportRows)),
     default="problems",
     show_default=True,
+    help="Rows in the report of a preview: only rows with problems, or all.",
 )
-@options.file("--output", "Path of the report. [default: next to the file]")
+@click.option(
+    "--output",
+    type=options.FILE,
+    metavar="FILE",
+    help="Path of the report. [default: next to the file]",
+)
 @options.budget
 @options.ignore_quota
 def push(session: Session, *, save_mapping: Path | None, **given: Any) -> int:
@@ -405,7 +416,12 @@ def _preview_sentence(preview: Preview) -> str:
     ),
 )
 @click.argument("resource")
-@options.file("--out", "File to write, .csv or .xlsx. [default: RESOURCE.xlsx]")
+@click.option(
+    "--out",
+    type=options.FILE,
+    metavar="FILE",
+    help="File to write, .csv or .xlsx. [default: RESOURCE.xlsx]",
+)
 @add_push_options("mode", required=False, default="create", show_default=True)
 @add_push_options("match", "content_type")
 def template(

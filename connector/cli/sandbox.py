@@ -52,7 +52,9 @@ def _add_count_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the option `--RESOURCE N` for each resource: the number of its sample records."""
     for name in reversed(tuple(CATALOG)):
         about = f"Number of {name.replace('_', ' ')}; {COUNTS_DEFAULT[name]} if not given."
-        command = options.number(f"--{name.replace('_', '-')}", about, least=0)(command)
+        command = click.option(
+            f"--{name.replace('_', '-')}", type=click.IntRange(min=0), metavar="N", help=about
+        )(command)
     return command
 
 
@@ -85,38 +87,56 @@ def _serve_until_signal(sandbox: Sandbox) -> None:
     short_help="Serve a local copy of the API with sample data.",
     epilog=f"Behaviours (NAME = VALUES, the default first):\n\n{_behaviour_help()}",
 )
-@options.option("--host", "Address to listen on.", default="127.0.0.1", show_default=True)
-@options.number(
-    "--port", "Port to listen on; 0 picks a free one.", least=0, default=8000, show_default=True
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(min=0),
+    default=8000,
+    show_default=True,
+    metavar="N",
+    help="Port to listen on; 0 picks a free one.",
 )
-@options.option("--seed", "Random seed of the sample records.", default=7, show_default=True)
+@click.option("--seed", default=7, show_default=True, help="Random seed of the sample records.")
 @_add_count_options
-@options.number("--rate-limit", "Requests per minute. [default: no limit in practice]")
-@options.number("--monthly-limit", "Requests per calendar month. [default: no limit]")
-@options.option(
+@click.option(
+    "--rate-limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Requests per minute. [default: no limit in practice]",
+)
+@click.option(
+    "--monthly-limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Requests per calendar month. [default: no limit]",
+)
+@click.option(
     "--api-key",
-    "API key to accept, with its scopes (all scopes by default). Repeatable. [default:"
-    f" {KEY_DEFAULT}]",
     multiple=True,
     metavar="TOKEN[=SCOPE,SCOPE]",
+    help="API key to accept, with its scopes (all scopes by default). Repeatable. [default:"
+    f" {KEY_DEFAULT}]",
 )
-@options.option(
+@click.option(
     "--fault",
-    "Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'. Limit it with"
-    " method, path, probability, nth (only the nth matching request) and times (a number or always,"
-    " 1 by default). Repeatable. The page on the sandbox explains the names:"
-    f" {', '.join(KINDS)}.",
     multiple=True,
     metavar="'NAME PART=VALUE ...'",
+    help="Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'. Limit it"
+    " with method, path, probability, nth (only the nth matching request) and times (a number or"
+    " always, 1 by default). Repeatable. The page on the sandbox explains the names:"
+    f" {', '.join(KINDS)}.",
 )
-@options.file(
-    "--data", "File in which the records are stored. A file with records is used as it is."
+@click.option(
+    "--data",
+    type=options.FILE,
+    metavar="FILE",
+    help="File in which the records are stored. A file with records is used as it is.",
 )
-@options.option(
+@click.option(
     "--behaviour",
-    "Behaviour that the API documentation leaves open; see below. Repeatable.",
     multiple=True,
     metavar="NAME=VALUE",
+    help="Behaviour that the API documentation leaves open; see below. Repeatable.",
 )
 def sandbox(
     *, host: str, port: int, seed: int, rate_limit: int | None, monthly_limit: int | None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,14 @@ from connector.operations.problems import (
     read_state,
     settings_problem,
 )
-from connector.pulls.report import explain, explain_together
+from connector.pulls.report import explain
 from connector.settings import ConfiguredAccount, Settings
 from connector.state.database import Database
 from connector.state.quota import QuotaStatus, format_moment
-from connector.state.runs import Publication, ResourceRun, Run, Runs
+from connector.state.runs import Run, Runs
 from connector.warehouse.publish import own_publication
 from connector.warehouse.queries import ResourceState
-from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
+from connector.warehouse.warehouse import Warehouse
 
 RESOURCE_COLUMNS = (
     *("resource", "live", "summary only", "deleted", "pending", "API total", "verified until"),
@@ -41,152 +41,10 @@ RESOURCE_COLUMNS = (
 )
 RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests")
 ACCOUNT_COLUMNS = ("account", "verified until", "last run", "outcome", "requests", "of", "problems")
-RUNS_SHOWN = PUBLICATIONS_SHOWN = 5
+RUNS_SHOWN = 5
 
-RATE_REQUESTS_MIN = 50
-"""Runs with fewer requests are too short to measure the requests per minute."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccountStatus:
-    """Status of one account.
-
-    Attributes:
-        state: State of the files.
-        resources: Rows of each resource; while another process uses the account, those of the
-            latest runs and of the run in progress.
-        not_started: Resources that the last run did not reach.
-        published: Description in the published file; None if it has none.
-        published_at: Time of the published file; None if nothing is published.
-    """
-
-    warehouse: Warehouse
-    state: AccountState
-    problems: list[Problem]
-    resources: tuple[ResourceState, ...]
-    not_started: frozenset[str]
-    published: Publication | None
-    published_at: datetime | None
-
-    @classmethod
-    def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
-        """Read the account's state. Raises `WarehouseError`.
-
-        Missing tables and columns of the work file are added.
-        """
-        state = read_state(settings, now)
-        with Database(settings.folder) as database:
-            runs = Runs(database) if database.exists else None
-            unreached = runs.not_started() if runs is not None else frozenset()
-            latest = state.health.runs[:1] if state.holder is not None else ()
-            progress = runs.progress_of(latest[0].run_id) if runs is not None and latest else None
-        if state.holder is None:
-            # Raises if another program made the file, and changes nothing if it is up to date.
-            warehouse.prepare()
-            resources = warehouse.status()
-        else:
-            known = {name: _state_after(run) for name, (_, run) in state.health.resources.items()}
-            if progress is not None:
-                name, live, pending = progress
-                before = known.get(name, ResourceState(name, 0, None, None, 0))
-                known[name] = replace(before, live=live, pending=pending)
-            resources = tuple(known[name] for name in CATALOG if name in known)
-        path, at = warehouse.published, None
-        if path.exists():
-            at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        published, problems = own_publication(path), find_problems(state)
-        return cls(warehouse, state, problems, resources, unreached, published, at)
-
-    @property
-    def results(self) -> Mapping[str, ResourceRun]:
-        """Result of the latest run of each resource."""
-        return {name: result for name, (_, result) in self.state.health.resources.items()}
-
-    @property
-    def runs(self) -> Sequence[Run]:
-        """Latest runs with an outcome: "running", or "interrupted" without a process."""
-        latest, running = self.state.health.runs[:RUNS_SHOWN], self.state.running
-        names = {True: "running", False: "interrupted"}
-        return [replace(e, outcome=e.outcome or names[e.run_id in running]) for e in latest]
-
-    @property
-    def failed_publication(self) -> Publication | None:
-        """The latest attempt to publish if it failed; else None."""
-        latest = self.state.health.publications[:PUBLICATIONS_SHOWN]
-        ended = [e for e in latest if e.outcome in ("published", "refused", "failed")]
-        return ended[0] if ended and ended[0].outcome != "published" else None
-
-    @property
-    def unread(self) -> Backlog | None:
-        """The records still to be read; None if all are read."""
-        waiting = [each for each in self.resources if each.pending or each.is_listing]
-        quota = self.state.quota
-        rate: float | None = quota.limit_per_minute if quota is not None else None
-        for run in reversed(self.runs):  # A measured rate is better than the API's limit.
-            if (run.requests or 0) >= RATE_REQUESTS_MIN and run.seconds:
-                rate = (run.requests or 0) / run.seconds * 60
-        return estimate_backlog(
-            [UnreadCounts(each.pending, each.live, each.proven_at is not None) for each in waiting],
-            month_limit=quota.month.limit if quota is not None else None,
-            is_known=not any(each.is_listing for each in waiting),
-            per_minute=rate,
-        )
-
-    def as_json(self) -> dict[str, object]:
-        """Return the JSON object of `connector status --json` without problems."""
-        at, now, quota = self.published_at, self.state.now, self.state.quota
-        holder = self.state.holder
-        return {
-            "folder": self.warehouse.folder,
-            "published": {
-                "path": self.warehouse.published,
-                "published_at": at,
-                "age_seconds": None if at is None else (now - at).total_seconds(),
-                **({} if self.published is None else asdict(self.published)),
-            },
-            "unpublished": self.failed_publication,
-            "resources": {
-                each.resource: {**asdict(each), "last": self.results.get(each.resource)}
-                for each in self.resources
-            },
-            "runs": self.runs,
-            "left": self.unread,
-            "running": None if holder is None else asdict(holder),
-            **({} if quota is None else _quota_json(quota)),
-        }
-
-
-def _state_after(result: ResourceRun) -> ResourceState:
-    """Return what is known about a resource without its rows: the result of its latest run."""
-    return ResourceState(
-        resource=result.resource,
-        live=result.live,
-        listed_only=None,
-        deleted=None,
-        pending=result.pending,
-        proven_at=result.bookmark_after,
-        lateness_seconds=result.lateness_seconds,
-        oldest_read_at=result.oldest_read_at,
-    )
-
-
-def _quota_json(usage: QuotaStatus) -> dict[str, object]:
-    """Return the JSON fields `month` and `limit_per_minute`."""
-    month = usage.month
-    return {
-        "month": {
-            "begins": month.period.begins,
-            "ends": month.period.ends,
-            "used": month.used,
-            "limit": month.limit,
-            "reserve": month.reserve,
-            "left_for_pulls": month.requests_left(keeps_reserve=True),
-            "usual_day": usage.usual_day,
-            "forecast": usage.forecast,
-            "spent_until": None if usage.exhaustion is None else usage.exhaustion.until,
-        },
-        "limit_per_minute": usage.limit_per_minute,
-    }
+Examined = tuple[ConfiguredAccount, AccountState | None, list[Problem]]
+"""Account, state of its files (None if its settings are invalid), and its problems."""
 
 
 @click.command(
@@ -198,11 +56,23 @@ def _quota_json(usage: QuotaStatus) -> dict[str, object]:
         "connector status --all --prometheus /var/lib/node_exporter/connector.prom",
     ),
 )
-@options.flag(
-    "--check", "Print one line per account, and exit with status 1 if an account has a problem."
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Print one line per account, and exit with status 1 if an account has a problem.",
 )
-@options.flag("--notify notifies", "Send a message if the problems changed since the last message.")
-@options.file("--prometheus", "Also write gauges for Prometheus to FILE.")
+@click.option(
+    "--notify",
+    "notifies",
+    is_flag=True,
+    help="Send a message if the problems changed since the last message.",
+)
+@click.option(
+    "--prometheus",
+    type=options.FILE,
+    metavar="FILE",
+    help="Also write gauges for Prometheus to FILE.",
+)
 @options.all_accounts
 def status(
     session: Session, *, check: bool, notifies: bool, prometheus: Path | None, is_for_all: bool
@@ -231,10 +101,6 @@ def status(
         return max(exit_status, _print_summaries(terminal, accounts))
     _print_account(session, now)
     return exit_status
-
-
-Examined = tuple[ConfiguredAccount, AccountState | None, list[Problem]]
-"""Account, state of its files (None if its settings are invalid), and its problems."""
 
 
 def _examine(account: ConfiguredAccount, now: datetime) -> Examined:
@@ -289,19 +155,17 @@ def _write_gauges(path: Path, examined: Sequence[Examined]) -> None:
 def _print_account(session: Session, now: datetime) -> None:
     """Print the state and the problems of one account."""
     settings, terminal = session.load(), session.terminal
-    warehouse = Warehouse(settings.folder)
-    found = AccountStatus.read(settings, warehouse, now) if warehouse.exists else None
-    problems = find_problems(read_state(settings, now)) if found is None else found.problems
-    nothing = {"folder": settings.folder, "resources": {}, "runs": [], "is_lost": warehouse.is_lost}
-    values = nothing if found is None else found.as_json()
-    terminal.print_object(values | {"problems": [each.as_json() for each in problems]})
-    if found is None and warehouse.is_lost:
-        terminal.warn(f"{LOST}. {LOST_ACTION}")
-        return
-    if found is None:
+    warehouse, state = Warehouse(settings.folder), read_state(settings, now)
+    problems = find_problems(state)
+    values: dict[str, Any] = {"folder": settings.folder, "resources": {}, "runs": []}
+    values |= {"is_lost": warehouse.is_lost}
+    if warehouse.exists:
+        values = _print_state(terminal, warehouse, state)
+        if state.holder is None and not problems and not values["left"]:
+            terminal.say("Up to date: no problem was found, and all records are loaded.")
+    elif not warehouse.is_lost:
         terminal.say(f"{settings.folder} contains no records yet. {_first_step(settings)}")
-    elif not terminal.is_json:
-        _print_status(terminal, found)
+    terminal.print_object(values | {"problems": [each.as_json() for each in problems]})
     for each in problems:
         terminal.print_line()
         for line in describe_problem(each):
@@ -322,65 +186,108 @@ def _first_step(settings: Settings) -> str:
     return f"Run '{command}'."
 
 
-def _print_status(terminal: Terminal, found: AccountStatus) -> None:
-    """Print the resources, the last runs, the published file, the quota and the next steps."""
-    terminal.print_table(RESOURCE_COLUMNS, [_resource_row(e, found) for e in found.resources])
-    for line in explain_together([each for each in found.results.values() if each.message]):
-        terminal.warn(line)
+def _print_state(terminal: Terminal, warehouse: Warehouse, state: AccountState) -> dict[str, Any]:
+    """Print resources, runs, the published file and the quota; return the values for `--json`.
+
+    Raises a `WarehouseError` if the work file cannot be read.
+    """
+    results = {name: result for name, (_, result) in state.health.resources.items()}
+    names = {True: "running", False: "interrupted"}
+    runs: list[Run] = [
+        replace(each, outcome=each.outcome or names[each.run_id in state.running])
+        for each in state.health.runs[:RUNS_SHOWN]
+    ]
+    resources = _read_resources(warehouse, state)
+    left = _estimate_left(state, resources)
+    rows = []
+    for each in resources:
+        last, oldest = results.get(each.resource), each.oldest_read_at
+        counts = (each.live, each.listed_only, each.deleted, each.pending, last and last.total)
+        verified = each.proven_at and format_moment(each.proven_at)
+        age = oldest and describe_age(state.now - oldest)
+        rows.append((each.resource, *counts, verified, age, last and last.outcome))
+    terminal.print_table(RESOURCE_COLUMNS, rows)
     terminal.print_line()
-    rows = [
-        (each.run_id, each.command, format_moment(each.started_at), each.outcome,
-         None if each.seconds is None else f"{each.seconds:.1f}", each.requests)
-        for each in found.runs
-    ]  # fmt: skip
-    terminal.print_table(RUN_COLUMNS, rows)
+    shown = [
+        (
+            *(each.run_id, each.command, format_moment(each.started_at), each.outcome),
+            *(None if each.seconds is None else f"{each.seconds:.1f}", each.requests),
+        )
+        for each in runs
+    ]
+    terminal.print_table(RUN_COLUMNS, shown)
     terminal.print_line()
-    _print_published(terminal, found)
-    for line in _quota_lines(found.state):
+    published = _print_published(terminal, warehouse, state.now)
+    for line in _quota_lines(state):
         terminal.print_line(line)
-    for line in (*_first_load_lines(found.resources), *_next_steps(found)):
-        terminal.say(line)
+    if left is not None:
+        terminal.say(str(left) if state.holder is not None else f"{left} Run 'connector pull'.")
+    if missing := [each.resource for each in resources if each.resource not in results]:
+        terminal.say(f"Never pulled: {', '.join(missing)}.")
+    return {
+        "folder": warehouse.folder,
+        "published": published,
+        "resources": {
+            e.resource: {**asdict(e), "last": results.get(e.resource)} for e in resources
+        },
+        "runs": runs,
+        "left": left,
+        "running": None if state.holder is None else asdict(state.holder),
+        **({} if state.quota is None else _quota_json(state.quota)),
+    }
 
 
-def _resource_row(state: ResourceState, found: AccountStatus) -> Sequence[object]:
-    """Return the values of `RESOURCE_COLUMNS`."""
-    last, oldest = found.results.get(state.resource), state.oldest_read_at
-    outcome = last and last.outcome
-    return (
-        *(state.resource, state.live, state.listed_only, state.deleted, state.pending),
-        last and last.total,
-        state.proven_at and format_moment(state.proven_at),
-        None if oldest is None else describe_age(found.state.now - oldest),
-        "not started" if state.resource in found.not_started else outcome,
+def _read_resources(warehouse: Warehouse, state: AccountState) -> tuple[ResourceState, ...]:
+    """Return the rows of each resource; while another process uses the account, those of the latest
+    runs and of the run in progress.
+    """
+    if state.holder is None:
+        # Raises if another program made the file, and changes nothing if it is up to date.
+        warehouse.prepare()
+        return warehouse.status()
+    known = {
+        name: ResourceState(
+            name, run.live, None, None, run.pending,
+            proven_at=run.bookmark_after,
+            lateness_seconds=run.lateness_seconds,
+            oldest_read_at=run.oldest_read_at,
+        )
+        for name, (_, run) in state.health.resources.items()
+    }  # fmt: skip
+    with Database(warehouse.folder) as database:
+        latest = state.health.runs[:1]
+        progress = Runs(database).progress_of(latest[0].run_id) if latest else None
+    if progress is not None:
+        name, live, pending = progress
+        before = known.get(name, ResourceState(name, 0, None, None, 0))
+        known[name] = replace(before, live=live, pending=pending)
+    return tuple(known[name] for name in CATALOG if name in known)
+
+
+def _estimate_left(state: AccountState, resources: Sequence[ResourceState]) -> Backlog | None:
+    """Return the records still to be read; None if all are read."""
+    waiting = [each for each in resources if each.pending or each.is_listing]
+    return estimate_backlog(
+        [UnreadCounts(each.pending, each.live, each.proven_at is not None) for each in waiting],
+        month_limit=None if state.quota is None else state.quota.month.limit,
+        is_known=not any(each.is_listing for each in waiting),
     )
 
 
-def _print_published(terminal: Terminal, found: AccountStatus) -> None:
-    """Print the age and the contents of the published file, and why it is not the latest."""
-    row, now = found.published, found.state.now
-    if found.published_at is None:
-        terminal.say(
-            "Nothing is published yet. The first successful pull publishes recruitment.duckdb."
-        )
-    else:
-        age = describe_age(now - found.published_at)
-        text = f"Published {age} ago: {found.warehouse.published}"
-        if row is not None and row.true_of is not None:
-            text += f", data as of {format_moment(row.true_of)}"
-            text += f", {row.models} models, {row.checks} checks" if row.models else ""
-            failed = len(row.failed_checks)
-            text += f", {failed} of them with a warning" if failed else ""
-            hidden = {"drop": ", personal fields left out", "hash": ", personal fields hashed"}
-            text += hidden.get(row.personal, "")
-        terminal.print_line(text)
-    if (failure := found.failed_publication) is not None:
-        since = describe_age(now - (failure.ended_at or failure.started_at))
-        verb = "was refused" if failure.outcome == "refused" else "failed"
-        terminal.warn(
-            f"the latest records are not published. The last attempt ({since} ago) {verb}:"
-            f" {(failure.message or '').removesuffix('.')}. Correct the cause, then run 'connector"
-            " publish'."
-        )
+def _print_published(terminal: Terminal, warehouse: Warehouse, now: datetime) -> dict[str, Any]:
+    """Print the age of the published file and of its data; return the values for `--json`."""
+    path = warehouse.published
+    if not path.exists():
+        terminal.say("Nothing is published yet. The first successful pull publishes it.")
+        return {"path": path, "published_at": None, "age_seconds": None}
+    at, row = datetime.fromtimestamp(path.stat().st_mtime, UTC), own_publication(path)
+    text = f"Published {describe_age(now - at)} ago: {path}"
+    if row is not None and row.true_of is not None:
+        text += f", data as of {format_moment(row.true_of)}"
+    terminal.print_line(text)
+    age = (now - at).total_seconds()
+    found = {} if row is None else asdict(row)
+    return {"path": path, "published_at": at, "age_seconds": age, **found}
 
 
 def _quota_lines(state: AccountState) -> Iterator[str]:
@@ -402,36 +309,23 @@ def _quota_lines(state: AccountState) -> Iterator[str]:
     yield f"{text}."
 
 
-def _first_load_lines(resources: Sequence[ResourceState]) -> Iterator[str]:
-    """Yield a sentence on the progress of each resource that is loaded for the first time."""
-    for each in resources:
-        if each.proven_at is None and each.is_listing:
-            yield f"{each.resource}: first load, {each.live:,} records listed so far."
-        elif each.proven_at is None and each.live and each.listed_only:
-            read = each.live - each.listed_only
-            share = f"{read:,} of {each.live:,} records read ({read / each.live:.0%})"
-            yield f"{each.resource}: first load, {share}."
-
-
-def _next_steps(found: AccountStatus) -> Iterator[str]:
-    """Yield the next steps, or that everything is up to date."""
-    is_running = found.state.holder is not None
-    if (unread := found.unread) is not None:
-        broken = sum(each.broken for each in found.resources)
-        is_repeatable = not is_running and broken < unread.records
-        yield str(unread) + (" Run 'connector pull'." if is_repeatable else "")
-    if unread is not None or is_running:
-        return
-    pulled = [each for each in found.resources if each.resource in found.results]
-    proven = [each.proven_at for each in pulled if each.proven_at is not None]
-    # Content items without a content type have no list, so they are verified without a time.
-    unproven = [e for e in pulled if e.proven_at is None and not found.results[e.resource].proven]
-    if proven and not unproven and not found.problems:
-        since = describe_age(found.state.now - min(proven))
-        yield f"Up to date: all records are loaded and were verified {since} ago."
-    never = [each.resource for each in found.resources if each.resource not in found.results]
-    if never and pulled:
-        yield f"Never pulled: {', '.join(never)}."
+def _quota_json(usage: QuotaStatus) -> dict[str, object]:
+    """Return the JSON fields `month` and `limit_per_minute`."""
+    month = usage.month
+    return {
+        "month": {
+            "begins": month.period.begins,
+            "ends": month.period.ends,
+            "used": month.used,
+            "limit": month.limit,
+            "reserve": month.reserve,
+            "left_for_pulls": month.requests_left(keeps_reserve=True),
+            "usual_day": usage.usual_day,
+            "forecast": usage.forecast,
+            "spent_until": None if usage.exhaustion is None else usage.exhaustion.until,
+        },
+        "limit_per_minute": usage.limit_per_minute,
+    }
 
 
 # -- All accounts ----------------------------------------------------------------------------------
@@ -452,7 +346,6 @@ def _print_summaries(terminal: Terminal, examined: Sequence[Examined]) -> int:
             "last_outcome": last and (last.outcome or "not finished"),
             "requests": usage and usage.month.used,
             "limit": usage and usage.month.limit,
-            "forecast": usage and usage.forecast,
         }
         shown = {"account": account.name, **values, "error": error and error.as_json()}
         objects.append(shown | {"problems": [each.as_json() for each in problems]})

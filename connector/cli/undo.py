@@ -43,7 +43,7 @@ _TEXT_MAX, _WIDE_FROM = 40, 100
     if_interrupted="Run the same command again to undo the remaining rows.",
 )
 @click.argument("batch")
-@options.flag("--apply applies", "Undo the push. Default: preview only.")
+@click.option("--apply", "applies", is_flag=True, help="Undo the push. Default: preview only.")
 @options.budget
 @options.ignore_quota
 def undo(session: Session, *, batch: str, **given: Any) -> int:
@@ -148,13 +148,18 @@ def _undone_lines(row: UndoneRow, width: int) -> Iterator[tuple[object, ...]]:
 )
 @click.argument("batch", required=False)
 @click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))
-@options.flag("--look", "Search the API again for the record of this row.")
-@options.option("--record", "ID of the record that this row created or changed.", metavar="ID")
-@options.flag(
-    "--force is_sure", "With --record: accept the record even if its values differ from the row."
+@click.option("--look", is_flag=True, help="Search the API again for the record of this row.")
+@click.option("--record", metavar="ID", help="ID of the record that this row created or changed.")
+@click.option(
+    "--force",
+    "is_sure",
+    is_flag=True,
+    help="With --record: accept the record even if its values differ from the row.",
 )
-@options.flag("--resend", "Confirm that the API did not apply the row, and send it again.")
-@options.flag("--drop", "Mark the row as not applied, and do not send it.")
+@click.option(
+    "--resend", is_flag=True, help="Confirm that the API did not apply the row, and send it again."
+)
+@click.option("--drop", is_flag=True, help="Mark the row as not applied, and do not send it.")
 def resolve(
     session: Session, *, batch: str | None, rows: tuple[int, ...], record: str | None,
     is_sure: bool, **chosen: bool,

@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 
 from pydantic import SecretStr
 
-from connector.catalog import CATALOG, declaration
-from connector.catalog.resource import Order, Page, Resource
+from connector.catalog import declaration
+from connector.catalog.resource import Page, Resource
 from connector.client.limiter import (
     RESET_SECONDS_MAX,
     QuotaExhausted,
@@ -110,15 +110,14 @@ class _Attempts:
 
 
 class Client:
-    """Asynchronous client of one workspace with one key, with an attribute per resource.
+    """Asynchronous client of one workspace with one key.
 
         async with Client("https://acme.example", api_key) as client:
-            job = await client.jobs.get(id)
+            job = await client.detail("jobs", id)
 
-    `page`, `detail`, `create`, `update`, `delete` and `convert` do the same with declared records,
-    for any resource by its name. Names and bodies are checked against the declaration before a
-    request is sent. A failed request raises an error; a write whose answer was lost raises
-    `InDoubt`.
+    Every operation takes the name of a resource, and `parent`, the id or slug of a content type,
+    for content items. Names and bodies are checked against the declaration before a request is
+    sent. A failed request raises an error; a write whose answer was lost raises `InDoubt`.
 
     Args:
         base_url: Address before `/api/v1`.
@@ -184,17 +183,6 @@ class Client:
         self._clock, self._sleep, self._chance = clock, sleep, chance
         self._waiting, self._waiting_since = 0, 0.0
 
-    def __getattr__(self, name: str) -> Endpoint:
-        """Return the resource of that name, for example `client.jobs`."""
-        if name not in CATALOG or CATALOG[name].parent is not None:
-            names = ", ".join(CATALOG)
-            raise AttributeError(f"the client has no resource {name!r}. Resources: {names}")
-        return Endpoint(self, name)
-
-    def content_items(self, content_type: str) -> Endpoint:
-        """Return the content items of a type, named by its id or slug."""
-        return Endpoint(self, "content_items", content_type)
-
     def __repr__(self) -> str:
         return f"<Client of {self.base_url}>"
 
@@ -213,13 +201,7 @@ class Client:
     async def page(
         self, resource: str, parent: str | None = None, **options: Unpack[ListOptions]
     ) -> Page[Resource]:
-        """Return one page of a list, newest first by default.
-
-        Args:
-            resource: Name of the resource.
-            parent: Id or slug of the content type, for content items only.
-            **options: See `ListOptions`.
-        """
+        """Return one page of a list, newest first by default."""
         declared = declaration(resource)
         request = build_list_request(declared, parent, **options)
 
@@ -381,23 +363,15 @@ class Client:
             if isinstance(permission, Ticket):
                 return permission
             if isinstance(permission, QuotaExhausted):
-                raise self._quota_error(request, permission.resets_at)
+                if self._meter is not None:
+                    raise self._meter.quota_error(request, permission.resets_at)
+                reason = "the monthly quota is used up"
+                raise quota_spent(f"{request.method_and_path} was not sent: {reason}")
             since = self._clock() - attempts.begun_at if attempts.count else 0.0
             if since + (permission.seconds or 0.0) > self.limits.retry_seconds_max:
                 where, seconds = request.method_and_path, permission.seconds
                 raise RateLimited(where, reset_in_seconds=seconds, is_sent=False)
             await self._wait_for_response(permission.seconds, permission.reason)
-
-    def _quota_error(self, request: Request, resets_at: float | None) -> Stopped:
-        """Return the error for a used-up month, with the month's count if there is a meter."""
-        if self._meter is not None:
-            return self._meter.quota_error(request, resets_at)
-        try:
-            moment = None if resets_at is None else datetime.fromtimestamp(resets_at, UTC)
-        except (OverflowError, ValueError, OSError):
-            moment = None
-        message = f"{request.method_and_path} was not sent: the monthly quota is used up"
-        return quota_spent(message, resets_at=None if moment is None else moment.isoformat())
 
     async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
         """Wait this many seconds, or until any request is answered; None: only for an answer."""
@@ -424,70 +398,3 @@ def _unix_date(answer: Response) -> float | None:
     """Return the answer's `Date` as a Unix time; None if it has none."""
     moment = served_at(answer)
     return None if moment is None else moment.timestamp()
-
-
-class Endpoint:
-    """Operations of one resource on plain dictionaries; an attribute of `Client`.
-
-    Every method raises `UnknownName` if the resource does not have the operation, and an error if
-    the request fails.
-    """
-
-    def __init__(self, client: Client, resource: str, parent: str | None = None) -> None:
-        self._client, self._resource, self._parent = client, resource, parent
-
-    async def list(
-        self,
-        *,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Yield every list item, page after page; a list item has few of a record's fields.
-
-        Pages shift while records are created, changed or deleted, so an item can appear twice or
-        not at all. Use `connector pull` for a complete copy.
-
-        Args:
-            sort: Field to sort by. The API sorts by `created_at` if it is missing.
-            order: "asc" or "desc"; the API's default is "desc".
-            search: Text to search for.
-            filters: Values of the list's filters by name, for example `{"status": "draft"}`.
-        """
-        number, is_last = 1, False
-        while not is_last:
-            page = await self._client.page(
-                self._resource,
-                self._parent,
-                page=number,
-                sort=sort,
-                order=order,
-                search=search,
-                filters=filters,
-            )
-            for item in page.items:
-                yield dict(item.raw)
-            # A short page need not be the last: the list says how many there are.
-            is_last = not page.items or (page.is_last and number >= page.total_pages)
-            number += 1
-
-    async def get(self, id: str) -> dict[str, Any]:
-        """Return the record with all its fields."""
-        return dict((await self._client.detail(self._resource, id, self._parent)).raw)
-
-    async def create(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Create a record and return it as the API answered, with its `id`."""
-        return dict((await self._client.create(self._resource, fields, self._parent)).raw)
-
-    async def update(self, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the given fields only, and return the record as the API answered."""
-        return dict((await self._client.update(self._resource, id, fields, self._parent)).raw)
-
-    async def delete(self, id: str) -> None:
-        """Delete the record."""
-        await self._client.delete(self._resource, id, self._parent)
-
-    async def convert(self, id: str) -> dict[str, Any]:
-        """Convert a lead into an active customer. A conversion cannot be undone."""
-        return dict((await self._client.convert(self._resource, id)).raw)

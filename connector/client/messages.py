@@ -21,7 +21,6 @@ from typing import Any, TypedDict, Unpack, get_args
 from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
-from connector.catalog.field import Filter
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order, Page
 from connector.client.fit import create_mismatch, misfit_of_id
 from connector.client.limiter import RateHeaders
@@ -92,8 +91,8 @@ class Request:
 
 
 class ListOptions(TypedDict, total=False):
-    """Options of a list (API 4.1): `page` from 1, `per_page` from 1 to 100, and the filters' values
-    by name. `order` is "desc" by default.
+    """Options of a list (API 4.1): `page` from 1, `per_page` from 1 to 100, and the order, "desc"
+    by default.
     """
 
     page: int
@@ -101,7 +100,6 @@ class ListOptions(TypedDict, total=False):
     sort: str | None
     order: Order | None
     search: str | None
-    filters: Mapping[str, Any] | None
 
 
 def build_list_request(
@@ -110,7 +108,7 @@ def build_list_request(
     """Return the request for a page of a list, the first one by default.
 
     Raises:
-        UnknownName: The list does not have the sort, the order or the filter.
+        UnknownName: The list does not have the sort, the order or a search.
         Misused: A value is not valid.
     """
     page, per_page = options.get("page", 1), options.get("per_page", PER_PAGE_MAX)
@@ -130,11 +128,6 @@ def build_list_request(
         if not resource.searchable:
             raise UnknownName(f"parameter of {resource.name}", "search", query)
         query["search"] = search
-    known = {each.name: each for each in resource.filters}
-    for name, value in (options.get("filters") or {}).items():
-        if name not in known:
-            raise UnknownName(f"filter of {resource.name}", name, known or query)
-        query[name] = _filter_value(resource, known[name], value)
     return _build_request(resource, "list", parent, query=query)
 
 
@@ -233,19 +226,6 @@ def _require_allowed(
     if value not in allowed:
         raise UnknownName(f"{parameter} of {resource.name}", value, allowed)
     return value
-
-
-def _filter_value(resource: Declaration, filter: Filter, value: object) -> str:
-    """Return a filter's value as text. Raises `Misused` if it is empty: it would filter nothing."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = value.isoformat()
-    if not isinstance(value, str) or not value:
-        raise Misused(
-            f"the filter {filter.name!r} of {resource.name} was given "
-            f"{'an empty text' if value == '' else f'a value of the type {type(value).__name__}'}",
-            action="Give it a text or a date, or leave the filter out.",
-        )
-    return _require_allowed(resource, filter.name, value, filter.values) if filter.values else value
 
 
 def encode_body(fields: Mapping[str, Any]) -> bytes:
@@ -360,30 +340,29 @@ def parse_json(body: bytes) -> Any:
 
     Raises:
         ValueError: The body is not JSON, is nested too deeply, or has a number that no column can
-            hold. The text names the field and the record of the number.
+            hold.
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
-    unusable: list[str] = []
-
-    def parse_float(text: str) -> float:
-        if not math.isfinite(number := float(text)):
-            unusable.append(text)
-        return number
-
     try:
-        document = json.loads(body, parse_constant=parse_float, parse_float=parse_float)
+        document = json.loads(body, parse_constant=_parse_float, parse_float=_parse_float)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
     except ValueError:
         raise ValueError("text that is not JSON" if body else "an empty body") from None
     # Most bodies have too few brackets to be deep, and are not searched.
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX and _is_too_deep(document):
         raise ValueError(_TOO_DEEP)
-    if unusable:
-        place = _find_unusable_number(body)
-        raise ValueError(f"the number {shorten_name(unusable[0])}{place}, which no column can hold")
     return document
+
+
+def _parse_float(text: str) -> float:
+    """Parse a number. Raises `OverflowError` if it is not finite."""
+    if not math.isfinite(number := float(text)):
+        raise OverflowError(f"the number {shorten_name(text)}, which no column can hold")
+    return number
 
 
 _TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
@@ -396,22 +375,6 @@ def _is_too_deep(document: Any) -> bool:
         parents = [each for each in level if isinstance(each, dict | list)]
         level = [c for p in parents for c in (p.values() if isinstance(p, dict) else p)]
     return bool(parents)
-
-
-def _find_unusable_number(body: bytes) -> str:
-    """Return the field and the record of a number that is not finite; empty if not in an object."""
-    places: list[str] = []
-
-    def visit(document: dict[str, Any]) -> dict[str, Any]:
-        for name, value in document.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                id = document.get("id")
-                record = f" of the record {shorten_name(id)}" if isinstance(id, str) else ""
-                places.append(f" in {shorten_name(name)!r}{record}")
-        return document
-
-    json.loads(body, object_hook=visit)
-    return places[0] if places else ""
 
 
 # -- Errors ---------------------------------------------------------------------------------------
@@ -611,9 +574,7 @@ def _extract_record(request: Request, answer: Response, document: dict[str, Any]
     if request.record_id is not None:
         if (reason := misfit_of_id(request.record_id, record)) is None:
             return record
-        is_same_word = record["id"].casefold() == request.record_id.casefold()
-        action = f"Write the id as the API does: {record['id']}" if is_same_word else None
-        raise _unreadable(request, f"answered with {reason}", action)
+        raise _unreadable(request, f"answered with {reason}")
     moment = served_at(answer)
     sent_at = None if moment is None else moment - timedelta(seconds=answer.seconds)
     sent = json.loads(request.body or b"{}")
@@ -627,9 +588,9 @@ def _has_id(record: Any) -> bool:
     return isinstance(record, dict) and isinstance(record.get("id"), str) and bool(record["id"])
 
 
-def _unreadable(request: Request, reason: str, action: str | None = None) -> UnreadableAnswer:
+def _unreadable(request: Request, reason: str) -> UnreadableAnswer:
     """Return the error for an answer that is not of the API's structure."""
-    return UnreadableAnswer(request.method_and_path, reason, action=action)
+    return UnreadableAnswer(request.method_and_path, reason)
 
 
 # -- Observer --------------------------------------------------------------------------------------

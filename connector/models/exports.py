@@ -6,12 +6,10 @@ import json
 import math
 import os
 import re
-import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -106,43 +104,41 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
     for schema in schemas:
         if schema not in known:
             raise UnknownName("schema of the published file", schema, known)
-    wanted = [each for each in found if not schemas or each.partition(".")[0] in schemas]
-    paths = dict(zip(wanted, _relative_paths(wanted), strict=True))
+    wanted = tuple(each for each in found if each.partition(".")[0] in (schemas or known))
     if target.startswith("s3://"):
         with tempfile.TemporaryDirectory() as made:
-            _write_tables(file, Path(made), paths)
+            _write_tables(file, Path(made), wanted)
             _upload(Path(made), target)
-        return tuple(wanted)
+        return wanted
     folder = Path(target)
     with convert_errors(folder, CHOOSE_PATH):
-        is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
-        is_filled = folder.is_dir() and any(folder.iterdir())
-        if is_other or (is_filled and not (folder / MANIFEST).is_file()):
+        if os.path.lexists(folder) and not _is_replaceable(folder):
             message = f"{folder} already exists and was not created by an export"
             raise Misused(message, action="Choose another folder with --parquet.")
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # `mkdtemp` makes it accessible only to the owner.
-        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
-            _write_tables(file, draft, paths)
-            aside = draft.with_name(f"{draft.name}.old")
+        # Only the owner can use the temporary folder.
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as made:
+            draft = Path(made) / "new"
+            draft.mkdir(mode=0o700)
+            _write_tables(file, draft, wanted)
             if folder.exists():
-                folder.rename(aside)
-            try:
-                draft.rename(folder)
-            except OSError:
-                if aside.exists():
-                    aside.rename(folder)
-                raise
-            shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(Path(made) / "old")
+            draft.rename(folder)
             sync_folder(folder.parent)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    return tuple(wanted)
+    return wanted
 
 
-def _write_tables(file: Path, folder: Path, paths: Mapping[str, str]) -> None:
+def _is_replaceable(folder: Path) -> bool:
+    """Return True for an empty folder and for one that an export created."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return (folder / MANIFEST).is_file() or not any(folder.iterdir())
+
+
+def _write_tables(file: Path, folder: Path, tables: Sequence[str]) -> None:
     """Write the tables and the manifest, readable only by the owner and synced to the disk."""
+    # Names of tables have only a-z, 0-9 and underscores.
+    paths = {table: f"{table.replace('.', '/')}.parquet" for table in tables}
     targets = {table: folder / path for table, path in paths.items()}
     for each in {target.parent for target in targets.values()}:
         each.mkdir(mode=0o700)
@@ -153,26 +149,11 @@ def _write_tables(file: Path, folder: Path, paths: Mapping[str, str]) -> None:
         "true_of": row.true_of.isoformat() if row and row.true_of else None,
         "tables": paths,
     }
-    text = json.dumps(manifest, indent=2) + "\n"
-    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     for path in (folder / MANIFEST, *targets.values()):
         path.chmod(0o600)
         with path.open("rb") as written:
             os.fsync(written.fileno())
-
-
-def _relative_paths(tables: Sequence[str]) -> Iterator[str]:
-    """Yield a unique `SCHEMA/TABLE.parquet` for each table, with safe characters."""
-    taken: set[str] = set()
-    for table in tables:
-        schema, _, name = table.partition(".")
-        safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:200]
-        path, number = f"{schema}/{safe}", 1
-        while path.lower() in taken:
-            number += 1
-            path = f"{schema}/{safe}-{number}"
-        taken.add(path.lower())
-        yield f"{path}.parquet"
 
 
 def _upload(folder: Path, target: str) -> None:
@@ -187,20 +168,16 @@ def _upload(folder: Path, target: str) -> None:
         if earlier.type is pyarrow.fs.FileType.File:
             with store.open_input_stream(earlier.path) as stream:
                 old = json.loads(stream.read())["tables"]
-        new = {each.relative_to(folder).as_posix() for each in folder.rglob("*.parquet")}
-        for name in (*sorted(new), MANIFEST):
-            with (
-                (folder / name).open("rb") as source,
-                store.open_output_stream(f"{path}/{name}") as written,
-            ):
-                shutil.copyfileobj(source, written)
-        for name in {*old.values()} - new:
+        new = sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*.parquet"))
+        for name in (*new, MANIFEST):
+            with store.open_output_stream(f"{path}/{name}") as written:
+                written.write((folder / name).read_bytes())
+        for name in {*old.values()}.difference(new):
             store.delete_file(f"{path}/{name}")
     except (OSError, pa.ArrowException) as error:
         message = f"the export to {target} failed: {' '.join(str(error).split())}"
-        raise WarehouseError(
-            message, action="Check the address, the network and the key."
-        ) from None
+        action = "Check the address, the network and the key."
+        raise WarehouseError(message, action=action) from None
 
 
 # -- Workbook --------------------------------------------------------------------------------------
@@ -211,7 +188,7 @@ ROWS_MAX = 1_048_575
 _DIGITS_MAX = 15
 """Digits that Excel keeps of a number. A longer number is written as text."""
 
-_FIRST_DAY = "1900-03-01"
+_FIRST_DAY = date(1900, 3, 1)
 """Excel counts 29 February 1900, which did not exist. Earlier dates are written as text."""
 
 _AS_THEY_ARE = re.compile(
@@ -222,19 +199,11 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Written sheet of a workbook.
-
-    Attributes:
-        table: Its table, as `schema.table`.
-        name: Its name in the workbook.
-        rows: Number of rows without the headings.
-        shortened: Number of texts, by column, that were too long for a cell.
-    """
+    """Written sheet of a workbook: its table as `schema.table`, its name, and its rows."""
 
     table: str
     name: str
     rows: int
-    shortened: Counter[str] = field(default_factory=Counter)
 
 
 def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
@@ -243,10 +212,12 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
     An earlier workbook is replaced. Raises `Misused` for a table with too many rows, `UnknownName`
     and `WarehouseError`.
     """
-    tables = [*dict.fromkeys(tables)]
+    sheets: list[Sheet] = []
     with open_read_only(require_published(file)) as connection:
-        sheets = []
-        for table, name in zip(tables, _sheet_names(tables), strict=True):
+        for table in dict.fromkeys(tables):
+            # A sheet's name has at most 31 characters, and Excel refuses the name History.
+            name, used = table.partition(".")[2][:31], {"history", *(s.name for s in sheets)}
+            name = f"{name[:26]} ({len(sheets) + 1})" if name in used else name
             sheets.append(Sheet(table, name, _count_rows(connection, table)))
         with (
             convert_errors(path, CHOOSE_PATH),
@@ -261,8 +232,7 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
 def _count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
     known = tables_in(connection)
     if table not in known:
-        near = [each for each in known if each.startswith(f"{table.partition('.')[0]}.")]
-        raise UnknownName("table of the published file", table, near or known)
+        raise UnknownName("table of the published file", table, known)
     ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
     if rows > ROWS_MAX:
         raise Misused(
@@ -272,45 +242,27 @@ def _count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
     return int(rows)
 
 
-def _sheet_names(tables: Sequence[str]) -> list[str]:
-    """Return a valid and unique sheet name for each table."""
-    # Excel refuses a sheet of the name History.
-    found = ["history"]
-    for table in tables:
-        schema, _, name = table.partition(".")
-        free = start = re.sub(r"[\x00-\x1f\[\]:*?/\\']", "_", name)[:31]
-        endings = iter((f" ({schema})", *(f" {number}" for number in range(3, 99))))
-        while free.lower() in map(str.lower, found):
-            ending = next(endings)
-            free = start[: 31 - len(ending)] + ending
-        found.append(free)
-    return found[1:]
-
-
 def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Any, sheet: Sheet) -> None:
     """Write a sheet with frozen headings, a filter, and columns as wide as the first rows need."""
     source = quoted(sheet.table)
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    names = [str(name) for name, *_ in described]
     shown = ", ".join(_column_expression(name, type) for name, type, *_ in described)
     rows = connection.execute(f"SELECT {shown} FROM {source} LIMIT {ROWS_MAX}")
-    written = book.create_sheet(sheet.name)
-    batch = rows.fetchmany(2_000)
-    for number, name in enumerate(names, 1):
-        longest = max((len(str(row[number - 1])) for row in batch[:200]), default=0)
+    written, batch = book.create_sheet(sheet.name), rows.fetchmany(2_000)
+    names = [str(name) for name, *_ in described]
+    headings = [WriteOnlyCell(written, write_by_number(name)) for name in names]
+    for number, (name, heading) in enumerate(zip(names, headings, strict=True)):
+        heading.font = Font(bold=True)
+        longest = max((len(str(row[number])) for row in batch[:200]), default=0)
         # The button of the filter covers some of the heading.
         width = min(max(10, longest + 2, len(name) + 4), 60)
-        written.column_dimensions[get_column_letter(number)].width = width
+        written.column_dimensions[get_column_letter(number + 1)].width = width
     written.freeze_panes = "A2"
-    written.auto_filter.ref = f"A1:{get_column_letter(len(names))}{sheet.rows + 1}"
-    headings = [WriteOnlyCell(written, write_by_number(name)) for name in names]
-    for each in headings:
-        each.font = Font(bold=True)
+    written.auto_filter.ref = f"A1:{get_column_letter(len(headings))}{sheet.rows + 1}"
     written.append(headings)
     while batch:
         for row in batch:
-            cells = zip(row, names, strict=True)
-            written.append([_cell(written, value, name, sheet.shortened) for value, name in cells])
+            written.append([_cell(written, value) for value in row])
         batch = rows.fetchmany(2_000)
 
 
@@ -329,19 +281,23 @@ def _is_exact(value: object) -> bool:
             return math.isfinite(value)
         case int() | Decimal():
             return len(Decimal(value).as_tuple().digits) <= _DIGITS_MAX
+        case datetime():
+            return value.date() >= _FIRST_DAY
         case date():
-            return value.isoformat() >= _FIRST_DAY
+            return value >= _FIRST_DAY
     return value is None or isinstance(value, time)
 
 
-def _cell(sheet: Any, value: Any, column: str, counts: Counter[str]) -> object:
-    """Return a cell with the value, or with its text if Excel would change the value."""
+def _cell(sheet: Any, value: Any) -> object:
+    """Return a cell with the value, or with its text if Excel would change the value.
+
+    A text that is too long for a cell ends with its length.
+    """
     if _is_exact(value):
         return value
     text = str(value)
     escaped = write_by_number(text)
     if is_too_long(escaped):
-        counts[column] += 1
         ending = f" [shortened: {len(text):,} characters]"
         kept = text[: TEXT_CHARACTERS_MAX - len(ending)]
         while is_too_long(escaped := write_by_number(kept) + ending):

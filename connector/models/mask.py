@@ -78,24 +78,26 @@ def personal_columns(
         for each in some
         if table not in made and _is_personal_in_source(table, each.name)
     }
-    lowered = {(table, name.lower()) for table, name in found}
     for table, node in made.items():
-        entries = node.entry.named
-        read = tables_read_by(node, columns)
+        entries, read = node.entry.named, tables_read_by(node, columns)
         for each in columns.get(table, ()):
-            sources = [
-                (source, column.name)
-                for source in read
-                for column in columns[source]
-                if column.name.lower() in source_names(each.name)
-            ]
-            is_personal = any((source, name.lower()) in lowered for source, name in sources)
-            if each.name not in entries and each.type not in _SAFE_TYPES and not is_personal:
-                is_personal = not _is_passed_on(node, each, sources, connection)
-            declared = entries[each.name].meta.personal if each.name in entries else None
-            if is_personal if declared is None else declared:
+            entry = entries.get(each.name)
+            if entry is not None and entry.meta.personal is not None:
+                is_personal = entry.meta.personal
+            else:
+                sources = [
+                    (source, column.name)
+                    for source in read
+                    for column in columns[source]
+                    if column.name.lower() in source_names(each.name)
+                ]
+                is_personal = not found.isdisjoint(sources) or (
+                    entry is None
+                    and each.type not in _SAFE_TYPES
+                    and not _is_passed_on(node, each, sources, connection)
+                )
+            if is_personal:
                 found.add((table, each.name))
-                lowered.add((table, each.name.lower()))
     return frozenset(found)
 
 
@@ -124,14 +126,15 @@ def _is_passed_on(
 def _is_personal_in_source(table: str, column: str) -> bool:
     """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
     schema, _, name = table.partition(".")
-    is_view = table.startswith(_CONTENT_VIEWS)
-    if schema in ("landing", "history") or is_view:
-        # A view of a content type has the type's own fields, which may contain any data.
-        resource = "content_items" if is_view else name
-        fields = CATALOG[resource].fields if resource in CATALOG else {}
-        is_own_field = is_view and column not in fields
+    if schema in ("landing", "history"):
+        fields = CATALOG[name].fields if name in CATALOG else {}
         is_declared = column in fields and fields[column].personal is not None
-        return column == _RECORD or is_declared or is_own_field
+        return is_declared or column == _RECORD
+    if table.startswith(_CONTENT_VIEWS):
+        # A view of a content type has the type's own fields, which may contain any data.
+        return column not in CATALOG["content_items"].fields or _is_personal_in_source(
+            "landing.content_items", column
+        )
     if table in _PERSONAL_TEXTS:
         return column in _PERSONAL_TEXTS[table]
     # The connector's own tables, and seeds. Seeds only contain what colleagues may see.
@@ -140,45 +143,34 @@ def _is_personal_in_source(table: str, column: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UndeclaredColumn:
-    """Model or column of the user's folder without an entry in a schema file.
-
-    `column` is None for a model without an entry. `is_masked` is True if the column counts as
-    personal.
-    """
+    """Column of an own model without an entry. `is_masked` is True if it counts as personal."""
 
     table: str
-    column: str | None
+    column: str
     file: Path
     is_masked: bool
 
     @property
     def sentence(self) -> str:
         """Warning about the missing entry."""
-        if self.column is None:
-            return f"{self.table} is not listed in a schema.yml next to {self.file}."
         masked = " The connector treats it as personal: publish_personal = drop or hash masks it."
         text = f"{self.table}.{self.column} ({self.file}) is not declared in a schema.yml."
         return text + masked * self.is_masked
 
 
 def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
-    """Return the user's models and columns without an entry, in build order."""
+    """Return the columns of the user's models without an entry, in build order."""
     own = [each for each in project.nodes.values() if each.is_own and each.kind != "seed"]
     if not own:
         return ()
     columns = describe(project)
     personal = personal_columns(project, columns)
-    found: list[UndeclaredColumn] = []
-    for node in own:
-        if not node.entry.name:
-            found.append(UndeclaredColumn(node.table, None, node.path, is_masked=False))
-        known = [each.name for each in columns.get(node.table, ())]
-        names = [each for each in known if each not in node.entry.named]
-        found += [
-            UndeclaredColumn(node.table, name, node.path, (node.table, name) in personal)
-            for name in names
-        ]
-    return tuple(found)
+    return tuple(
+        UndeclaredColumn(node.table, each.name, node.path, (node.table, each.name) in personal)
+        for node in own
+        for each in columns[node.table]
+        if each.name not in node.entry.named
+    )
 
 
 # -- Mask ------------------------------------------------------------------------------------------
@@ -212,7 +204,7 @@ class Mask:
     @property
     def fields(self) -> list[tuple[str, str]]:
         """Resource and field of each `RESOURCE.FIELD`."""
-        split = [(name.partition(".")[0], name.partition(".")[2]) for name in self.without]
+        split = [name.partition(".")[::2] for name in self.without]
         return [(r, field) for r, field in split if r in CATALOG and field in CATALOG[r].fields]
 
     def left_out(self) -> set[ColumnKey]:
@@ -236,13 +228,12 @@ class Mask:
                 continue
             columns = describe(project)
             schema, table, *column = name.split(".", 2)
-            known = {each.name for each in columns.get(f"{schema}.{table}", ())}
+            known = [each.name for each in columns.get(f"{schema}.{table}", ())]
             if not known:
-                near = [each for each in columns if each.startswith(f"{schema}.")]
-                raise UnknownName("table in publish_without", f"{schema}.{table}", near)
+                raise UnknownName("table in publish_without", f"{schema}.{table}", columns)
             if column and column[0] not in known:
                 what = f"column of {schema}.{table} in publish_without"
-                raise UnknownName(what, column[0], sorted(known))
+                raise UnknownName(what, column[0], known)
 
     def clear_fields(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Set each `RESOURCE.FIELD` to null, and remove it from the received records.
@@ -273,20 +264,19 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project) -> None:
         columns = read_columns(connection, project)
         is_kept = mask.personal == "keep"
         personal = frozenset() if is_kept else personal_columns(project, columns, connection)
+        left_out = mask.left_out()
         abouts = connection.execute(
             "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() "
             "WHERE database_name = current_database() UNION ALL "
             "SELECT schema_name || '.' || view_name, comment FROM duckdb_views() "
             "WHERE database_name = current_database() AND NOT internal ORDER BY ALL"
         ).fetchall()
-        left_out = mask.left_out()
         for table, about in abouts:
-            if not {table.partition(".")[0], table} & {*mask.without}:
+            if {table.partition(".")[0], table}.isdisjoint(mask.without):
                 kept = [each for each in columns[table] if (table, each.name) not in left_out]
                 shown = [*_shown_columns(table, kept, mask, personal)]
                 _copy_table(connection, table, about, shown)
-        connection.execute("CHECKPOINT masked")
-        connection.execute("DETACH masked")
+        connection.execute("CHECKPOINT masked; DETACH masked")
 
 
 def _shown_columns(
@@ -314,15 +304,13 @@ def _copy_table(
         return
     target = f"masked.{quoted(table)}"
     shown = ", ".join(f"{expression} AS {name}" for name, expression, _ in columns)
+    comments = [f"COMMENT ON TABLE {target} IS {literal(about or '')}"]
+    comments += [
+        f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}" for name, _, text in columns if text
+    ]
     with transaction(connection):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.partition('.')[0])}")
         connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted(table)}")
-        comments = [f"COMMENT ON TABLE {target} IS {literal(about or '')}"]
-        comments += [
-            f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}"
-            for name, _, text in columns
-            if text
-        ]
         connection.execute(";".join(comments))
 
 

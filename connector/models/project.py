@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import duckdb
 import yaml
@@ -24,7 +24,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    PrivateAttr,
     StrictBool,
     ValidationError,
     field_validator,
@@ -72,13 +71,13 @@ def _construct_mapping(loader: _YamlLoader, node: yaml.MappingNode) -> dict[str,
 
 _YamlLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
 
-_OneLine = Annotated[str, AfterValidator(lambda text: " ".join(text.split()))]
-_Lines = Annotated[
-    str,
-    AfterValidator(
-        lambda text: "\n".join(" ".join(each.split()) for each in text.strip().split("\n"))
-    ),
-]
+
+def _join_words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _join_words_of_lines(text: str) -> str:
+    return "\n".join(map(_join_words, text.strip().split("\n")))
 
 
 class _Entry(BaseModel):
@@ -91,7 +90,7 @@ class _Entry(BaseModel):
 
 
 class ColumnTest(_Entry):
-    """Test of a column, with the arguments of its kind."""
+    """Test of a column, with the arguments of its kind. DuckDB does not need dbt's `quote`."""
 
     kind: Literal["unique", "not_null", "accepted_values", "relationships"]
     name: str = ""
@@ -107,19 +106,19 @@ class ColumnTest(_Entry):
         """Return the test as one mapping, wherever dbt allows its arguments."""
         given = {test: {}} if isinstance(test, str) else test
         kinds = [key for key in given if key != _LINE] if isinstance(given, dict) else []
-        if len(kinds) != 1 or not isinstance(given[kinds[0]] or {}, dict):
+        options = given[kinds[0]] or {} if len(kinds) == 1 else None
+        if not isinstance(options, dict):
             raise ValueError(f"{test!r} is not a test; write '- unique' or '- unique: {{...}}'")
-        arguments = given[kinds[0]] or {}
-        parts = [arguments, *(arguments.get(each) or {} for each in ("arguments", "config"))]
-        flat = {key: value for part in parts for key, value in part.items()}
-        flat = {key: value for key, value in flat.items() if key not in ("arguments", "config")}
+        flat = {key: value for key, value in options.items() if key not in ("arguments", "config")}
+        flat |= (options.get("arguments") or {}) | (options.get("config") or {})
         return {**flat, "kind": kinds[0], _LINE: given.get(_LINE, 0)}
 
     @model_validator(mode="after")
     def _check_arguments(self) -> ColumnTest:
-        wanted = {"accepted_values": {"values"}, "relationships": {"to", "field"}}.get(self.kind)
-        if self.model_fields_set & {"values", "to", "field"} != (wanted or set()):
-            arguments = " and ".join(sorted(wanted or ["no argument"]))
+        by_kind = {"accepted_values": {"values"}, "relationships": {"to", "field"}}
+        wanted = by_kind.get(self.kind, set())
+        if self.model_fields_set & {"values", "to", "field"} != wanted:
+            arguments = " and ".join(sorted(wanted)) or "no argument"
             raise ValueError(f"the test {self.kind} takes {arguments}")
         return self
 
@@ -132,11 +131,9 @@ class ColumnEntry(_Entry):
     """Column in a schema file, with its description and tests."""
 
     name: str
-    description: _OneLine = ""
+    description: Annotated[str, AfterValidator(_join_words)] = ""
     meta: _ColumnMeta = _ColumnMeta()  # type: ignore[assignment] # only its own key is read
     data_tests: list[ColumnTest] = []
-    tests: list[ColumnTest] = []
-    """Older name of `data_tests` in dbt."""
 
 
 class _TableConfig(_Entry):
@@ -151,10 +148,9 @@ class TableEntry(_Entry):
     """
 
     name: str = Field(default="", pattern=r"^[a-z][a-z0-9_]{0,62}$")
-    description: _Lines = ""
+    description: Annotated[str, AfterValidator(_join_words_of_lines)] = ""
     columns: list[ColumnEntry] = []
     config: _TableConfig = _TableConfig()
-    _path: Path = PrivateAttr(default=Path())
 
     @field_validator("columns")
     @classmethod
@@ -162,11 +158,6 @@ class TableEntry(_Entry):
         if len({each.name for each in columns}) < len(columns):
             raise ValueError("a column is declared twice")
         return columns
-
-    @property
-    def path(self) -> Path:
-        """The schema file."""
-        return self._path
 
     @property
     def named(self) -> dict[str, ColumnEntry]:
@@ -203,13 +194,12 @@ def _read_schema_file(path: Path) -> _SchemaFile:
     """Read and validate a schema file. Raises `ModelError` with the line."""
     found: Any = None
     try:
-        found = yaml.load(_read_text(path), _YamlLoader)  # noqa: S506 # the loader makes plain values
+        found = yaml.load(_read_text(path), _YamlLoader) or {}  # noqa: S506 # it makes plain values
         return _SchemaFile.model_validate(found)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise ModelError(f"is not valid YAML: {error.problem}", path=path, line=line) from None
-    except yaml.YAMLError:
-        raise ModelError("is not valid YAML", path=path) from None
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", error)
+        line = mark.line + 1 if mark else None
+        raise ModelError(f"is not valid YAML: {problem}", path=path, line=line) from None
     except ValidationError as error:
         first, line, place = error.errors()[0], 1, found
         for step in (*first["loc"], ""):
@@ -218,12 +208,11 @@ def _read_schema_file(path: Path) -> _SchemaFile:
                 place = place[step]
             except (KeyError, IndexError, TypeError):
                 break
-        given = "a mapping or list" if isinstance(first["input"], dict | list) else first["input"]
-        message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {given!r}")
+        message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {place!r}")
         if first["type"] == "extra_forbidden":
             message = "is not a key of this entry"
         keys = ".".join(str(step) for step in first["loc"])
-        raise ModelError(f"{keys}: {message}" if keys else message, path=path, line=line) from None
+        raise ModelError(f"{keys}: {message}", path=path, line=line) from None
 
 
 def _read_text(path: Path) -> str:
@@ -260,19 +249,19 @@ class _Query:
 
 def _render(text: str, path: Path, tables: Mapping[str, str], sources: Collection[str]) -> _Query:
     """Evaluate a template. Raises `ModelError`, and `ReferenceUnknown` for an unknown name."""
-    refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
+    refs, read, options = list[str](), list[str](), dict[str, str]()
 
     def ref(name: str) -> str:
         if name not in tables:
             raise ReferenceUnknown("model or seed", name, tuple(tables))
-        refs[name] = tables[name]
+        refs.append(name)
         return tables[name]
 
     def source(schema: str, table: str) -> str:
         name = f"{schema}.{table}"
         if name not in sources:
             raise ReferenceUnknown("source", name, tuple(sources))
-        read[name] = name
+        read.append(name)
         return name
 
     def config(**given: str) -> str:
@@ -302,7 +291,7 @@ def _render(text: str, path: Path, tables: Mapping[str, str], sources: Collectio
             " and {{ config(materialized='table' or 'view') }}, in an audit"
             " {{ config(severity='error' or 'warn') }}.",
         ) from None
-    return _Query(sql, tuple(refs), tuple(read), options)
+    return _Query(sql, tuple(dict.fromkeys(refs)), tuple(dict.fromkeys(read)), options)
 
 
 # -- Project ---------------------------------------------------------------------------------------
@@ -315,6 +304,7 @@ class Node:
     Attributes:
         path: SQL file of a model, csv file of a seed.
         entry: Entry in a schema file, empty if it has none.
+        schema_file: Path of that file.
         sql: Query of a model.
         parents: Names of the models and seeds that it reads.
         sources: Loaded tables that it reads, as `schema.table`.
@@ -326,6 +316,7 @@ class Node:
     kind: Kind
     path: Path
     entry: TableEntry
+    schema_file: Path | None = None
     sql: str = ""
     parents: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -355,22 +346,18 @@ class Check:
     Attributes:
         model: Checked model, seed or source table. For an audit, the first table that it reads.
         about: The requirement, as a sentence.
-        sql: Query of an audit. For a test, the part of the query from `FROM`.
         reads: Tables that the query reads, as `schema.table`.
-        columns: Columns that a test names, each with its table.
+        line: Line of a test in its schema file; None for an audit, whose query is a file.
     """
 
     name: str
-    kind: str
     model: str
-    column: str | None
     severity: Severity
     about: str
     sql: str
     reads: frozenset[str]
     path: Path
     line: int | None = None
-    columns: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,10 +384,7 @@ class Project:
                 schemas = {node.schema for node in self.nodes.values()}
                 raise UnknownName("model, seed or folder", bare, (*self.nodes, *schemas))
             chosen |= names
-            for is_wanted, steps in (
-                (word.startswith("+"), parents),
-                (word.endswith("+"), children),
-            ):
+            for is_wanted, steps in ((word[0] == "+", parents), (word[-1] == "+", children)):
                 waiting, seen = [*names] if is_wanted else [], {*names}
                 while waiting:
                     new = {*steps[waiting.pop()]} - seen
@@ -451,64 +435,60 @@ class _Loader:
     def __init__(self, folder: Path, seeds: Path | None, own: Path | None, own_schema: str) -> None:
         self._folder, self._user_seeds = folder, seeds
         self._own, self._own_schema = own, own_schema
-        self._entries: dict[str, TableEntry] = {}
+        self._entries: dict[str, tuple[Path, TableEntry]] = {}
+        """Entries with their schema files, by the name of the model or seed, or `schema.table`."""
         self._tables: dict[str, str] = {}
         """Table of each model and seed."""
         self._sources: dict[str, TableEntry] = {}
-        for path in (*self._files("yml"), *self._files("yaml")):
-            document = _read_schema_file(path)
-            for each in (*document.models, *document.seeds):
-                self._add_entry(each.name, path, each)
-            for source in document.sources:
-                for each in source.tables:
-                    self._add_entry(f"{source.name}.{each.name}", path, each)
-                    self._sources[f"{source.name}.{each.name}"] = each
-
-    def _add_entry(self, name: str, path: Path, entry: TableEntry) -> None:
-        if name in self._entries:
-            first = self._entries[name]
-            message = f"{name} is declared here and in {first.path}:{first.line}"
-            raise ModelError(message, path=path, line=entry.line, code="model_twice")
-        entry._path = path  # the file is not part of its content
-        self._entries[name] = entry
 
     def load(self) -> Project:
         """Return the project, with all references resolved."""
-        texts = {path: _read_text(path) for path in self._files("sql")}
+        for path in self._files("*.y*ml"):
+            self._add_entries(path, _read_schema_file(path))
+        texts = {path: _read_text(path) for path in self._files("*.sql")}
         audits = [path for path, text in texts.items() if self._is_audit(path, text)]
         paths: dict[str, Path] = {}
-        for path in (*self._files("csv"), *(each for each in texts if each not in audits)):
+        for path in (*self._files("*.csv"), *(each for each in texts if each not in audits)):
             if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", path.stem):
                 action = "Rename the file: a-z, 0-9 and '_', beginning with a letter."
                 message = f"{path.stem!r} is not a valid table name"
                 raise ModelError(message, path=path, action=action)
             if path.stem in paths:
-                message = f"{path.stem} is also {paths[path.stem]}"
-                raise ModelError(message, path=path, code="model_twice")
+                _refuse_duplicate(f"{path.stem} is also {paths[path.stem]}", path)
             paths[path.stem] = path
             self._tables[path.stem] = f"{self._schema(path)}.{path.stem}"
-        for name, entry in self._entries.items():
+        for name, (path, entry) in self._entries.items():
             if name not in paths and name not in self._sources:
-                what, known = "model or seed", tuple(paths)
-                raise ReferenceUnknown(what, name, known, path=entry.path, line=entry.line)
+                place = {"path": path, "line": entry.line}
+                raise ReferenceUnknown("model or seed", name, tuple(paths), **place)
         nodes = {
             name: self._seed(path) if path.suffix == ".csv" else self._model(path, texts[path])
             for name, path in paths.items()
         }
         checks: dict[str, Check] = {}
         for each in (*self._tests(), *(self._audit(path, texts[path]) for path in audits)):
-            if each.name in checks:
-                first = checks[each.name]
+            if first := checks.get(each.name):
                 message = f"the test {each.name} is also in {first.path}:{first.line or 1}"
-                raise ModelError(message, path=each.path, line=each.line, code="model_twice")
+                _refuse_duplicate(message, each.path, each.line)
             checks[each.name] = each
         return Project(_in_build_order(nodes), self._sources, tuple(checks.values()))
 
-    def _files(self, suffix: str) -> list[Path]:
-        """Return the project's files with this suffix, and then the user's."""
-        found = [p for name in _FOLDERS for p in sorted((self._folder / name).rglob(f"*.{suffix}"))]
-        if self._own is not None and suffix != "csv":
-            found += sorted(self._own.rglob(f"*.{suffix}"))
+    def _add_entries(self, path: Path, file: _SchemaFile) -> None:
+        sources = {f"{s.name}.{each.name}": each for s in file.sources for each in s.tables}
+        self._sources |= sources
+        named = [(each.name, each) for each in (*file.models, *file.seeds)]
+        for name, entry in (*named, *sources.items()):
+            if name in self._entries:
+                first, earlier = self._entries[name]
+                message = f"{name} is also declared in {first}:{earlier.line}"
+                _refuse_duplicate(message, path, entry.line)
+            self._entries[name] = path, entry
+
+    def _files(self, pattern: str) -> list[Path]:
+        """Return the project's files of this pattern, and then the user's."""
+        found = [p for name in _FOLDERS for p in sorted((self._folder / name).rglob(pattern))]
+        if self._own is not None and pattern != "*.csv":
+            found += sorted(self._own.rglob(pattern))
         return found
 
     def _is_own(self, path: Path) -> bool:
@@ -520,18 +500,18 @@ class _Loader:
 
     def _is_audit(self, path: Path, text: str) -> bool:
         """Return True for a file of `audits`, and for a user's that begins with `-- audit:`."""
-        if self._is_own(path):
-            return text.startswith("-- audit:")
-        return self._schema(path) == "audits"
+        return text.startswith("-- audit:") or self._schema(path) == "audits"
 
     def _model(self, path: Path, text: str) -> Node:
         query = self._query(path, text)
+        schema_file, entry = self._entries.get(path.stem, (None, TableEntry()))
         return Node(
             name=path.stem,
             schema=self._schema(path),
             kind="view" if query.options.get("materialized") == "view" else "table",
             path=path,
-            entry=self._entries.get(path.stem, TableEntry()),
+            entry=entry,
+            schema_file=schema_file,
             sql=query.sql,
             parents=query.refs,
             sources=query.sources,
@@ -540,13 +520,12 @@ class _Loader:
 
     def _seed(self, path: Path) -> Node:
         """Return the seed of a csv file, or of the user's file of the same name."""
-        entry = self._entries.get(path.stem)
-        if entry is None:
+        if path.stem not in self._entries:
             raise ModelError(f"the seed {path.stem} is in no schema file", path=path)
         users = (self._user_seeds or self._folder) / path.name
-        if is_own := users.exists():
-            path = users
-        return Node(path.stem, "seeds", "seed", path, entry, is_own=is_own)
+        schema_file, entry = self._entries[path.stem]
+        path, is_own = (users, True) if users.exists() else (path, False)
+        return Node(path.stem, "seeds", "seed", path, entry, schema_file, is_own=is_own)
 
     def _query(self, path: Path, text: str) -> _Query:
         if text.rstrip().endswith(";"):
@@ -558,16 +537,12 @@ class _Loader:
     def _audit(self, path: Path, text: str) -> Check:
         """Return the audit of a file. Its sentence is the comment at the beginning."""
         query = self._query(path, text)
-        comment = re.match(r"(?:--.*\n)*", text)
-        words = comment[0].replace("--", " ").split() if comment else []
-        start = 2 if words[:1] == ["audit:"] else 0
+        comment = re.match(r"(?:-- audit:.*\n)?((?:--.*\n)*)", text)
         return Check(
             name=path.stem,
-            kind="audit",
             model=(*query.refs, *query.sources, "")[0],
-            column=None,
             severity="warn" if query.options.get("severity") == "warn" else "error",
-            about=" ".join(words[start:]),
+            about=_join_words(comment[1].replace("--", " ")) if comment else "",
             sql=query.sql,
             reads=frozenset((*(self._tables[name] for name in query.refs), *query.sources)),
             path=path,
@@ -575,44 +550,35 @@ class _Loader:
 
     def _tests(self) -> Iterator[Check]:
         """Yield the tests of all columns."""
-        for name, entry in self._entries.items():
+        for name, (path, entry) in self._entries.items():
             for column in entry.columns:
-                for test in (*column.data_tests, *column.tests):
-                    yield self._test(name, column, test, entry.path)
+                for test in column.data_tests:
+                    yield self._test(name, column, test, path)
 
     def _test(self, model: str, entry: ColumnEntry, test: ColumnTest, path: Path) -> Check:
-        table, column = self._tables.get(model, model), f"checked.{quoted(entry.name)}"
-        name, line = f"{table}.{entry.name}", test.line or entry.line
-        columns = [(table, entry.name)]
+        table, column = self._tables.get(model, model), quoted(entry.name)
+        name, reads, line = f"{table}.{entry.name}", {table}, test.line or entry.line
+        wrong = f"SELECT * FROM {table} WHERE {column}"
         if test.kind == "unique":
             about = f"No two rows have the same {name}."
-            where = f"{column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1"
+            sql = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
+            sql += " GROUP BY ALL HAVING count(*) > 1"
         elif test.kind == "not_null":
             about = f"Every row has a value of {name}."
-            where = f"{column} IS NULL"
+            sql = f"{wrong} IS NULL"
         elif test.kind == "accepted_values":
             texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in test.values]
             about = f"{name} is one of: {', '.join(texts)}."
-            where = f"{column} NOT IN ({', '.join(map(literal, texts) if test.quote else texts)})"
+            sql = f"{wrong} NOT IN ({', '.join(map(literal, texts))})"
         else:
             other = self._other_table(test, path, line)
+            reads.add(other)
             about = f"Every {name} is a {test.field} of {other}."
-            where = f"{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {other} AS other"
-            where += f" WHERE other.{quoted(test.field)} = {column})"
-            columns.append((other, test.field))
-        return Check(
-            name=test.name or f"{test.kind}_{model.replace('.', '_')}_{entry.name}",
-            kind=test.kind,
-            model=model,
-            column=entry.name,
-            severity=test.severity,
-            about=about,
-            sql=f"FROM {table} AS checked WHERE {where}",
-            reads=frozenset(table for table, _ in columns),
-            path=path,
-            line=line,
-            columns=tuple(columns),
-        )
+            sql = f"SELECT checked.* FROM {table} AS checked ANTI JOIN {other} AS other"
+            sql += f" ON other.{quoted(test.field)} = checked.{column}"
+            sql += f" WHERE checked.{column} IS NOT NULL"
+        label = test.name or f"{test.kind}_{model.replace('.', '_')}_{entry.name}"
+        return Check(label, model, test.severity, about, sql, frozenset(reads), path, line)
 
     def _other_table(self, test: ColumnTest, path: Path, line: int) -> str:
         """Return the table that `to: ref('x')` or `to: source('x', 'y')` of a test names."""
@@ -626,6 +592,10 @@ class _Loader:
         return table
 
 
+def _refuse_duplicate(message: str, path: Path, line: int | None = None) -> NoReturn:
+    raise ModelError(message, path=path, line=line, action="Rename one of the two.")
+
+
 def _in_build_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
     """Return the nodes, each after its parents. Raises `ModelError` for a circle of refs."""
     try:
@@ -635,8 +605,8 @@ def _in_build_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
         ring = error.args[1][:0:-1]
         raise ModelError(
             f"models refer to each other in a circle: {' -> '.join((*ring, ring[0]))}",
-            code="models_circular",
             path=nodes[ring[0]].path,
+            action="Remove one of the ref() calls between these models.",
         ) from None
     # The user's models are last, because they may name a shipped table without ref().
     order.sort(key=lambda name: nodes[name].is_own and nodes[name].kind != "seed")
@@ -646,25 +616,23 @@ def _in_build_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
 # -- Errors of SQL ---------------------------------------------------------------------------------
 
 _SQL_LINE = re.compile(r"^LINE (\d+): ", re.MULTILINE)
-_MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist", re.IGNORECASE)
 _ABOUT_THE_TEXT = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
 
 
 @contextmanager
-def sql_errors(path: Path, problem: str) -> Iterator[None]:
-    """Raise DuckDB's error in a statement as `ModelFailed` with the file's path and line."""
+def sql_errors(path: Path, problem: str, line: int | None = None) -> Iterator[None]:
+    """Raise DuckDB's error in a statement as `ModelFailed` with the file's path and line.
+
+    The statement is the text of the file, or made from `line` of the file.
+    """
     try:
         yield
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
         text = str(error)
-        message = " ".join(_SQL_LINE.split(text)[0].split())
+        message = _join_words(_SQL_LINE.split(text)[0])
         if not isinstance(error, _ABOUT_THE_TEXT):
             # Errors of the data quote values, which may be personal.
             message = re.sub(r"'[^']*'|\"[^\"]*\"", "'...'", message)
-        line, missing = _SQL_LINE.search(text), _MISSING.search(text)
-        action = (
-            f"{missing[1]} does not exist. In SQL, name tables with ref()." if missing else None
-        )
-        raise ModelFailed(
-            f"{problem}: {message}", path=path, line=int(line[1]) if line else None, action=action
-        ) from None
+        if line is None and (found := _SQL_LINE.search(text)):
+            line = int(found[1])
+        raise ModelFailed(f"{problem}: {message}", path=path, line=line) from None

@@ -22,7 +22,7 @@ from connector.log import new_id
 from connector.models.mask import Mask, write_masked
 from connector.models.project import Project, load_project
 from connector.models.runner import MEMORY_MAX, BuildResult, Watch, build
-from connector.models.seeds import AUDIT, find_unmapped, maps_any_value
+from connector.models.seeds import AUDIT, find_unmapped
 from connector.settings import Settings
 from connector.settings.folders import SEEDS_FOLDER
 from connector.state.database import Database
@@ -134,25 +134,28 @@ class _Publishing:
 
     def run(self, watch: Watch | None) -> PublishResult:
         """Publish. After an error, remove the drafts and record the error."""
-        _LOGGER.info(
-            "publication begins",
-            extra={"event": "publication_begun", "fields": {"publication": self._row.publication}},
-        )
+        fields: dict[str, Any] = {"publication": self._row.publication}
+        extra = {"event": "publication_begun", "fields": fields}
+        _LOGGER.info("publication begins", extra=extra)
         try:
             built = self._publish(watch)
-        except BaseException as error:
+        except ConnectorError as error:
+            outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
+            self._end(outcome, error_code=error.code, message=str(error))
+            raise
+        except BaseException:
+            self._row = replace(self._row, outcome=None)
+            raise
+        finally:
+            # A file that is in place is published even if this record cannot be written: the next
+            # publication reads the record from the file.
             with suppress(WarehouseError):
                 self._remove_drafts()
-                if isinstance(error, ConnectorError):
-                    outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
-                    self._end(outcome, error_code=error.code, message=str(error))
-                    self._runs.put_publication(self._row)
-            self._log_end()
-            raise
-        # It is published even if this record fails: the next publication reads it from the file.
-        with suppress(WarehouseError):
-            self._runs.put_publication(self._row)
-        self._log_end()
+                self._runs.put_publication(self._row)
+            outcome = self._row.outcome or "interrupted"
+            fields = {**fields, "outcome": outcome, "seconds": self._row.seconds}
+            extra = {"event": "publication_ended", "fields": fields}
+            _LOGGER.info(f"publication ends: {outcome}", extra=extra)
         return PublishResult(self._target, self._row, built)
 
     def _publish(self, watch: Watch | None) -> BuildResult:
@@ -169,18 +172,16 @@ class _Publishing:
             if mask is not None:
                 mask.clear_fields(connection)
             built = build(connection, project, watch=watch)
-            self._row = _with_results(self._row, built, _count_unfilled(connection, project))
+            self._add_results(built, _count_unfilled(connection, project))
             if built.blocking:
                 raise PublishingRefused([(e.check.name, e.failing) for e in built.blocking])
             self._end("published")
             with transaction(connection):
                 write_publication(connection, self._row)
             connection.execute("CHECKPOINT")
-        finished = self._draft
         if mask is not None:
             write_masked(self._draft, self._masked, mask, project)
-            remove_file(self._draft)
-            finished = self._masked
+        finished = self._draft if mask is None else self._masked
         self._end("published", bytes=replace_file(finished, self._target))
         return built
 
@@ -198,17 +199,30 @@ class _Publishing:
                 code="purge_undone",
             )
 
-    def _log_end(self) -> None:
-        row, outcome = self._row, self._row.outcome or "interrupted"
-        seconds = (self._now() - row.started_at).total_seconds()
-        fields = {"publication": row.publication, "outcome": outcome, "seconds": seconds}
-        _LOGGER.info(
-            f"publication ends: {outcome}", extra={"event": "publication_ended", "fields": fields}
-        )
-
     def _remove_drafts(self) -> None:
         remove_file(self._draft)
         remove_file(self._masked)
+
+    def _add_results(self, built: BuildResult, unfilled: Mapping[str, int]) -> None:
+        """Add the results of the checks to the record.
+
+        Missing values of the `unfilled` seeds do not count as wrong rows.
+        """
+        failed = []
+        for each in (*built.blocking, *built.warnings):
+            waiting = sum(unfilled.values()) if each.check.name == AUDIT else 0
+            if each.failing > waiting:
+                failed.append(replace(each, failing=each.failing - waiting))
+        self._row = replace(
+            self._row,
+            models=len(built.models),
+            checks=len(built.checks),
+            failed_checks=tuple(each.check.name for each in failed),
+            failed_rows=tuple(each.failing for each in failed),
+            failed_samples=tuple((*each.examples, None)[0] for each in failed),
+            unfilled_seeds=tuple(unfilled),
+            unfilled_rows=tuple(unfilled.values()),
+        )
 
     def _end(self, outcome: str, **more: Any) -> None:
         """Set the outcome, the time of the end and further fields of the record."""
@@ -218,30 +232,8 @@ class _Publishing:
 
 
 def _count_unfilled(connection: duckdb.DuckDBPyConnection, project: Project) -> dict[str, int]:
-    """Return the number of missing values of each seed that the user has not begun to fill in."""
+    """Return the number of missing values of each seed of which the user has no file."""
     if AUDIT not in (each.name for each in project.checks):
         return {}
     missing = find_unmapped(connection, project)
-    return {n: len(each) for n, each in missing.items() if not maps_any_value(project.nodes[n])}
-
-
-def _with_results(row: Publication, built: BuildResult, unfilled: Mapping[str, int]) -> Publication:
-    """Return the publication with the results of the checks.
-
-    Values that are missing in the `unfilled` seeds, which the user has not begun, count apart.
-    """
-    failed = []
-    for each in (*built.blocking, *built.warnings):
-        waiting = sum(unfilled.values()) if each.check.name == AUDIT else 0
-        if each.failing > waiting:
-            failed.append(replace(each, failing=each.failing - waiting))
-    return replace(
-        row,
-        models=len(built.models),
-        checks=len(built.checks),
-        failed_checks=tuple(each.check.name for each in failed),
-        failed_rows=tuple(each.failing for each in failed),
-        failed_samples=tuple((*each.examples, None)[0] for each in failed),
-        unfilled_seeds=tuple(unfilled),
-        unfilled_rows=tuple(unfilled.values()),
-    )
+    return {name: len(each) for name, each in missing.items() if not project.nodes[name].is_own}

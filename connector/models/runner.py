@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import duckdb
 
@@ -91,9 +90,9 @@ def describe(project: Project) -> TableColumns:
             if node.kind == "seed":
                 cells = ", ".join(f"{quoted(n)} {t}" for n, t in node.entry.types.items())
                 connection.execute(f"CREATE TABLE {node.table} ({cells})")
-                continue
-            with sql_errors(node.path, f"{node.name} cannot be built"):
-                connection.execute(f"CREATE TABLE {node.table} AS {node.sql}\nWITH NO DATA")
+            else:
+                with sql_errors(node.path, f"{node.name} cannot be built"):
+                    connection.execute(f"CREATE TABLE {node.table} AS {node.sql}\nWITH NO DATA")
         return read_columns(connection, project)
 
 
@@ -111,14 +110,15 @@ def read_columns(connection: duckdb.DuckDBPyConnection, project: Project) -> Tab
         "ORDER BY schema_name, table_name, column_index"
     ).fetchall():
         found.setdefault(table, []).append(Column(column, type, comment or ""))
-    _check_named_columns(project, {table: {c.name for c in found[table]} for table in found})
     texts = {table: {c.name: c.comment for c in columns} for table, columns in found.items()}
     for table, entry in project.sources.items():
         texts.setdefault(table, {}).update(entry.texts)
     for node in project.nodes.values():
+        names = [each.name for each in found.get(node.table, ())]
+        _check_named_columns(node, names)
         texts[node.table] = written = node.entry.texts
         read = [texts[table] for table in tables_read_by(node, found)]
-        for name in (each.name for each in found.get(node.table, ())):
+        for name in names:
             inherited = {t[each] for t in read for each in source_names(name) if t.get(each)}
             if name not in written and len(inherited) == 1:
                 written[name] = inherited.pop()
@@ -139,25 +139,15 @@ def source_names(column: str) -> tuple[str, str]:
     return column.lower(), f"_{column.lower()}"
 
 
-def _check_named_columns(project: Project, known: Mapping[str, set[str]]) -> None:
-    """Raise `ModelError` if a schema file describes or tests a column that does not exist."""
-    named: list[tuple[Path, int | None, str, str, str]] = [
-        (check.path, check.line, f"the test {check.name}", *column)
-        for check in project.checks
-        for column in check.columns
-    ]
-    named += [
-        (node.entry.path, column.line, "a description", node.table, column.name)
-        for node in project.nodes.values()
-        for column in node.entry.columns
-    ]
-    for path, line, what, table, column in named:
-        if table in known and column not in known[table]:
+def _check_named_columns(node: Node, names: list[str]) -> None:
+    """Raise `ModelError` if a schema file names a column that a built model does not have."""
+    for column in node.entry.columns if names else ():
+        if column.name not in names:
             raise ModelError(
-                f"{what} names the column {column}, but {table} has no such column",
-                path=path,
-                line=line,
-                action=f"Name one of its columns: {', '.join(sorted(known[table]))}.",
+                f"an entry names the column {column.name}, but {node.table} has no such column",
+                path=node.schema_file,
+                line=column.line,
+                action=f"Name one of its columns: {', '.join(names)}.",
             )
 
 
@@ -178,7 +168,7 @@ def build(
         ModelError: A seed is invalid, or a model or check cannot be run. Names file and line.
     """
     steps = len(project.nodes) + len(project.checks)
-    built = []
+    built, checked = [], []
     # FSST compression takes half of the time of writing, and saves 3 % of the file.
     connection.execute("SET GLOBAL disabled_compression_methods = 'fsst'")
     try:
@@ -188,13 +178,11 @@ def build(
                 watch(built[-1], steps)
         if "content_views" in project.nodes:
             _create_content_views(connection, project.nodes["content_views"])
-        columns = read_columns(connection, project)
-        _write_comments(connection, project.nodes.values(), columns)
+        _write_comments(connection, project)
     finally:
         connection.execute("RESET GLOBAL disabled_compression_methods")
-    checked = []
     for check in project.checks:
-        checked.append(run_check(connection, check, columns))
+        checked.append(run_check(connection, check))
         if watch is not None:
             watch(checked[-1], steps)
     return BuildResult(tuple(built), tuple(checked))
@@ -214,12 +202,10 @@ def _build_node(connection: duckdb.DuckDBPyConnection, node: Node) -> BuiltModel
     return BuiltModel(node.name, node.schema, node.kind, rows, time.monotonic() - started)
 
 
-def _write_comments(
-    connection: duckdb.DuckDBPyConnection, nodes: Iterable[Node], columns: TableColumns
-) -> None:
+def _write_comments(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
     """Write the descriptions as comments, in one statement: there are a thousand."""
-    statements = []
-    for node in nodes:
+    columns, statements = read_columns(connection, project), []
+    for node in project.nodes.values():
         kind = "VIEW" if node.kind == "view" else "TABLE"
         statements.append(f"COMMENT ON {kind} {node.table} IS {literal(node.about)}")
         statements += [
@@ -267,36 +253,22 @@ def _create_content_views(connection: duckdb.DuckDBPyConnection, node: Node) -> 
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-def run_check(
-    connection: duckdb.DuckDBPyConnection, check: Check, columns: TableColumns
-) -> CheckResult:
+def run_check(connection: duckdb.DuckDBPyConnection, check: Check) -> CheckResult:
     """Run one check in a built file, without changing the file.
 
-    Args:
-        connection: Connection to the file.
-        check: Test or audit.
-        columns: Columns of the file.
-
-    Raises:
-        ModelError: The query of the check cannot be run.
+    Raises `ModelError` if the query of the check cannot be run.
     """
-    sql = check.sql
-    if check.column is not None:
-        names = [each.name for each in columns.get(check.columns[0][0], ()) if _is_id(each.name)]
-        names = [check.column] if check.kind == "unique" else names
-        sql = f"SELECT {', '.join(map(quoted, names)) or '1'} {sql}"
-    with sql_errors(check.path, f"{check.name} cannot be run"):
-        # The text of an audit begins on the first line, so errors name the line of the file.
-        found = connection.execute(
-            f"SELECT count(*) OVER () AS failing, found.* FROM ({sql}\n) AS found "
-            f"ORDER BY ALL LIMIT {_EXAMPLES_MAX}"
-        )
-        shown = [str(each[0]) for each in found.description or ()]
-        rows = found.fetchall()
-    place = next((n for n, name in enumerate(shown) if n and _is_id(name)), None)
-    ids = [str(row[place]) for row in rows if place is not None and row[place] is not None]
-    return CheckResult(check, int(rows[0][0]) if rows else 0, tuple(dict.fromkeys(ids)))
-
-
-def _is_id(name: str) -> bool:
-    return name == "id" or name.endswith("_id")
+    # The text of an audit begins on the first line, so errors name the line of the file.
+    found = f"FROM ({check.sql}\n)"
+    with sql_errors(check.path, f"{check.name} cannot be run", check.line):
+        ((failing,),) = connection.execute(f"SELECT count(*) {found}").fetchall()
+        if not failing:
+            return CheckResult(check, 0)
+        named = connection.execute(f"SELECT * {found} LIMIT 0").description or ()
+        ids = [str(each[0]) for each in named if str(each[0]) == "id" or each[0].endswith("_id")]
+        if not ids:
+            return CheckResult(check, failing)
+        shown = ", ".join(map(quoted, ids))
+        rows = connection.execute(f"SELECT {shown} {found} ORDER BY ALL LIMIT {_EXAMPLES_MAX}")
+        examples = dict.fromkeys(str(row[0]) for row in rows.fetchall() if row[0] is not None)
+    return CheckResult(check, failing, tuple(examples))

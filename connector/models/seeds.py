@@ -18,9 +18,9 @@ from pathlib import Path
 import duckdb
 
 from connector.atomic_files import write_atomically
-from connector.errors import ModelError, UnknownName, WarehouseError, file_error
+from connector.errors import ModelError, UnknownName, WarehouseError, convert_file_errors
 from connector.log import escape_control_characters
-from connector.models.project import SHIPPED_FOLDER, Node, Project, TableEntry, sql_errors
+from connector.models.project import Node, Project, TableEntry, sql_errors
 from connector.warehouse.file import make_folder, quoted
 
 Row = tuple[str | None, ...]
@@ -43,7 +43,7 @@ def read_rows(path: Path, columns: Sequence[str]) -> tuple[str, list[tuple[int, 
         raise _invalid(path, None, f"cannot be read: {error.strerror}") from None
     first = text.partition("\n")[0].rstrip("\r")
     for delimiter in (",", ";", "\t"):
-        if next(csv.reader([first], delimiter=delimiter), []) == [*columns]:
+        if first.replace('"', "").split(delimiter) == [*columns]:
             return delimiter, [*_parse_rows(text, delimiter, len(columns), path)]
     action = f"Change the first line to {','.join(columns)}"
     raise _invalid(path, 1, f"the headings must be {', '.join(columns)}", action)
@@ -64,9 +64,7 @@ def _parse_rows(text: str, delimiter: str, width: int, path: Path) -> Iterator[t
 
 
 def _invalid(path: Path, line: int | None, problem: str, action: str | None = None) -> ModelError:
-    error = ModelError(problem, path=path, line=line, code="seed_invalid")
-    error.action = action or error.action
-    return error
+    return ModelError(problem, path=path, line=line, code="seed_invalid", action=action)
 
 
 def create_seed_table(
@@ -92,9 +90,9 @@ def create_seed_table(
             raise _invalid(path, line, f"the cell of {name} is not of the type {type.lower()}")
     cells = ", ".join(f"CAST({quoted(n)} AS {t}) AS {quoted(n)}" for n, t in types.items())
     connection.execute(
-        f"CREATE OR REPLACE TABLE {table} AS SELECT {cells} FROM seed_cells ORDER BY line"
+        f"CREATE OR REPLACE TABLE {table} AS SELECT {cells} FROM seed_cells ORDER BY line; "
+        "DROP TABLE seed_cells"
     )
-    connection.execute("DROP TABLE seed_cells")
 
 
 def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: TableEntry) -> None:
@@ -104,22 +102,21 @@ def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: TableEntry) -
     whatever its day.
     """
     wanted = entry.config.meta.get("key", ())
-    spellings: dict[tuple[str, str], tuple[str, int]] = {}
+    spellings: dict[tuple[str, str], tuple[str | None, int]] = {}
     lines: dict[Row, int] = {}
-    for line, cells in rows:
-        key: list[str | None] = []
-        for name, cell in zip(entry.types, cells, strict=True):
-            if name not in wanted:
-                continue
-            same = " ".join(unicodedata.normalize("NFC", cell or "").split())
+    for line, cells in rows if wanted else ():
+        by_name = dict(zip(entry.types, cells, strict=True))
+        key = []
+        for name in wanted:
+            same = " ".join(unicodedata.normalize("NFC", by_name[name] or "").split())
             same = same if name.endswith("id") else same.casefold()
-            spelling, first = spellings.setdefault((name, same), (cell or "", line))
-            if spelling != (cell or ""):
+            spelling, first = spellings.setdefault((name, same), (by_name[name], line))
+            if spelling != by_name[name]:
                 problem = f"{name} is spelled differently in line {first}"
                 action = "Use the same spelling in both lines: check spaces and capitals."
                 raise _invalid(path, line, problem, action)
             key.append(same[:7] if name == "month" else same)
-        if wanted and (first := lines.setdefault(tuple(key), line)) != line:
+        if (first := lines.setdefault(tuple(key), line)) != line:
             problem = f"line {first} already has this {', '.join(wanted)}"
             raise _invalid(path, line, problem, "Keep one of the two lines.")
 
@@ -133,16 +130,6 @@ AUDIT = "seeds_are_complete"
 
 # A spreadsheet program would run these as the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def maps_any_value(seed: Node) -> bool:
-    """Return True if a user's file maps a value that the shipped one does not have."""
-    columns = [*seed.entry.named]
-    shipped = SHIPPED_FOLDER / "seeds" / seed.path.name
-    if not seed.is_own:
-        return False
-    known = {row for _, row in read_rows(shipped, columns)[1]} if shipped.exists() else set()
-    return any(row not in known and any(row[1:]) for _, row in read_rows(seed.path, columns)[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +151,12 @@ def find_unmapped(
             "the published file has no marts, which list the missing values", code="marts_missing"
         )
     audit = next(each for each in project.checks if each.name == AUDIT)
-    found: dict[str, list[str]] = {}
     with sql_errors(audit.path, f"{audit.name} cannot be run"):
-        query = f"SELECT seed, value FROM ({audit.sql}\n) ORDER BY ALL"
-        for seed, value in connection.execute(query).fetchall():
-            found.setdefault(seed, []).append(str(value))
-    return {seed: tuple(values) for seed, values in found.items()}
+        found = connection.execute(
+            f"SELECT seed, list(value::VARCHAR ORDER BY value) FROM ({audit.sql}\n) "
+            "GROUP BY seed ORDER BY seed"
+        )
+        return {seed: tuple(values) for seed, values in found.fetchall()}
 
 
 def write_seed_copies(
@@ -202,17 +189,16 @@ def _write_copy(folder: Path, seed: Node, missing: Collection[str]) -> SeedCopy:
         v for v in missing if v.startswith(_FORMULA) or v != escape_control_characters(v)
     )
     appended = tuple(v for v in missing if v not in named and v not in left_out)
-    try:
+    with convert_file_errors(path):
         content = seed.path.read_bytes()
         end = "\r\n" if b"\r\n" in content else "\n"
         text = io.StringIO()
+        if appended and not content.endswith(b"\n"):
+            text.write(end)
         writer = csv.writer(text, delimiter=delimiter, lineterminator=end)
         writer.writerows([value, *("" for _ in columns[1:])] for value in appended)
-        begun = "" if not appended or content.endswith(b"\n") else end
         if appended or is_new:
             # Atomically, because the user's work must not be lost.
             with write_atomically(path) as file:
-                file.write(content + f"{begun}{text.getvalue()}".encode())
-    except OSError as error:
-        raise file_error(path, error) from error
+                file.write(content + text.getvalue().encode())
     return SeedCopy(path, is_new, appended, left_out)

@@ -1,28 +1,36 @@
 """Backup of an account's folder to one file, and its restore to an empty folder.
 
-A backup is a tar file whose first member lists the files with their SHA-256. It gets its name when
-it is complete and verified. A restore unpacks and verifies everything first. The state moves to
-the folder last: without it every command refuses the folder, and the restore can be repeated.
+A backup is an uncompressed zip file with the account's files and a list of their SHA-256 sums. It
+gets its name when it is complete and verified. A restore unpacks and verifies everything first. The
+state moves to the folder last: without it every command refuses the folder, and the restore can be
+repeated.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
-import tarfile
+import struct
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
-from connector.errors import CHOOSE_PATH, ConnectorError, Misused, SettingsError, file_error
+from connector.atomic_files import create_private_file, sync_folder
+from connector.errors import (
+    CHOOSE_PATH,
+    ConnectorError,
+    Misused,
+    SettingsError,
+    convert_file_errors,
+    file_error,
+)
 from connector.log import compact_timestamp
 from connector.pulls.account import check_files
 from connector.report.page import REPORT_FILE
@@ -35,8 +43,6 @@ from connector.state.lock import hold
 from connector.state.runs import Backup, Restore, note_restore, put_backup
 from connector.version import program_version
 from connector.warehouse.file import make_folder
-from connector.warehouse.publish import own_publication
-from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
 FOLDERS = (SEEDS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
@@ -55,33 +61,23 @@ FORMAT = 1
 """Version of the backup format."""
 
 _MANIFEST = "manifest.json"
-_MANIFEST_BYTES_MAX = 16 * 2**20
-_SECRET_BYTES_MAX = 8192
-"""Maximum size of a file that is searched for a secret of the settings."""
+_DAMAGES = (zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, struct.error)
+"""Errors that `zipfile` raises for damaged files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Contents of a backup.
-
-    Attributes:
-        work: Layout version of the work file; None if the backup lacks it.
-        state: Layout version of the state; None if the backup lacks it.
-        files: SHA-256 of each file, by its path in the account's folder.
-    """
+    """Contents of a backup. `files` has the SHA-256 of each file by its path in the folder."""
 
     made_at: datetime
     account: str | None
     version: str
-    work: int | None
-    state: int | None
     files: Mapping[str, str]
     format: int = FORMAT
 
     def as_json(self) -> dict[str, Any]:
-        """Return the manifest as it is stored, with a digest of itself."""
-        values = {**asdict(self), "made_at": self.made_at.isoformat()}
-        return {**values, "digest": _json_digest(values)}
+        """Return the manifest as it is stored."""
+        return {**asdict(self), "made_at": self.made_at.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +121,6 @@ def make_backup(
         AccountBusy: Another process uses the account.
         WarehouseError: A file cannot be used.
     """
-    if keep is not None and keep < 1:
-        raise Misused(f"--keep is {keep}", action="Give 1 or more.")
     folder, to = settings.folder, to.absolute()
     if to.resolve().is_relative_to(folder.resolve()):
         raise Misused(
@@ -170,7 +164,7 @@ def _prefix(account: str | None) -> str:
 
 def find_backups(to: Path, account: str | None) -> list[Path]:
     """Return the account's backups in a folder, the oldest first. Raises a `WarehouseError`."""
-    name = re.compile(rf"{re.escape(_prefix(account))}\d{{8}}T\d{{6}}\.\d{{6}}Z\.tar")
+    name = re.compile(rf"{re.escape(_prefix(account))}\d{{8}}T\d{{6}}\.\d{{6}}Z\.zip")
     try:
         return sorted(each for each in to.iterdir() if name.fullmatch(each.name))
     except OSError as error:
@@ -179,17 +173,24 @@ def find_backups(to: Path, account: str | None) -> list[Path]:
 
 def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
     """Write a verified backup. The caller holds the account's lock."""
-    name = f"{_prefix(settings.account)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.tar"
+    name = f"{_prefix(settings.account)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.zip"
     # Remains of a backup that was killed have the same name.
     staging = to / f".{_prefix(settings.account)}partial"
-    partial = staging.with_suffix(".tar")
+    partial = staging.with_suffix(".zip")
     try:
         make_folder(to, CHOOSE_PATH)
         shutil.rmtree(staging, ignore_errors=True)
         partial.unlink(missing_ok=True)
         make_folder(staging)
-        manifest = _stage_files(settings, staging, at)
-        _pack(staging, partial, manifest)
+        sources = _copy_databases(settings.folder, staging)
+        sources |= {e.relative_to(settings.folder): e for e in _files_to_copy(settings.folder)}
+        with create_private_file(partial) as file:
+            with zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
+                sums = {path.as_posix(): _add(archive, path, sources[path]) for path in sources}
+                manifest = Manifest(at, settings.account, program_version(), sums)
+                archive.writestr(_MANIFEST, json.dumps(manifest.as_json(), indent=2))
+            file.flush()
+            os.fsync(file.fileno())
         check_backup(partial)
         partial.rename(to / name)
         sync_folder(to)
@@ -202,36 +203,21 @@ def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
     return BackupResult(to / name, manifest)
 
 
-def _stage_files(settings: Settings, staging: Path, at: datetime) -> Manifest:
-    """Copy all files of the account's backup to the folder `staging`.
+def _copy_databases(folder: Path, staging: Path) -> dict[Path, Path]:
+    """Copy the work file and the state, and return each copy by its path in a backup.
 
     The state is copied after the work file. A state that is newer than the work file can also
     result from a crash, and the next run handles it. An older state would lack writes whose
     records are loaded.
     """
-    folder = settings.folder
-    warehouse, state_path = Warehouse(folder), folder / STATE_FILE
-    work = warehouse.copy_to(staging / WORK_FILE) if warehouse.exists else None
-    version = state.copy(state_path, staging / STATE_FILE) if state_path.exists() else None
-    secrets = tuple(each.encode() for each in settings.secrets())
-    for source in _files_to_copy(folder):
-        # A publication replaces the file, so the opened file can be read to its end.
-        with source.open("rb") as read:
-            head = read.read(_SECRET_BYTES_MAX + 1)
-            # A key file of the user is left out.
-            if len(head) <= _SECRET_BYTES_MAX and any(each in head for each in secrets):
-                continue
-            target = staging / source.relative_to(folder)
-            make_folder(target.parent)
-            read.seek(0)
-            with create_private_file(target) as write:
-                shutil.copyfileobj(read, write)
-    sums = {}
-    for path in sorted(each for each in staging.rglob("*") if each.is_file()):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        sums[path.relative_to(staging).as_posix()] = digest
-    return Manifest(at, settings.account, program_version(), work, version, sums)
+    warehouse, copies = Warehouse(folder), dict[Path, Path]()
+    if warehouse.exists:
+        warehouse.copy_to(staging / WORK_FILE)
+        copies[Path(WORK_FILE)] = staging / WORK_FILE
+    if (folder / STATE_FILE).exists():
+        state.copy(folder / STATE_FILE, staging / STATE_FILE)
+        copies[Path(STATE_FILE)] = staging / STATE_FILE
+    return copies
 
 
 def _files_to_copy(folder: Path) -> Iterator[Path]:
@@ -242,25 +228,15 @@ def _files_to_copy(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
-    """Write the manifest and the files to one tar file; each packed file is deleted."""
-    with create_private_file(target) as file:
-        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            content = json.dumps(manifest.as_json(), indent=2).encode()
-            for name in (_MANIFEST, *manifest.files):
-                path = staging / name
-                member = tarfile.TarInfo(name)
-                member.mode, member.mtime = FILE_MODE, int(manifest.made_at.timestamp())
-                if name == _MANIFEST:
-                    member.size = len(content)
-                    tar.addfile(member, io.BytesIO(content))
-                    continue
-                member.size = path.stat().st_size
-                with path.open("rb") as read:
-                    tar.addfile(member, read)
-                path.unlink()
-        file.flush()
-        os.fsync(file.fileno())
+def _add(archive: zipfile.ZipFile, name: Path, source: Path) -> str:
+    """Add a file to the archive, and return its SHA-256."""
+    # A publication replaces the published file, so the opened one can be read to its end.
+    with source.open("rb") as read:
+        digest = hashlib.file_digest(read, "sha256").hexdigest()
+        read.seek(0)
+        with archive.open(str(name), "w", force_zip64=True) as write:
+            shutil.copyfileobj(read, write, 2**20)
+    return digest
 
 
 # -- Reading ---------------------------------------------------------------------------------------
@@ -289,76 +265,56 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     Raises `ConnectorError` if any part has changed, and a `WarehouseError` if it cannot be read.
     """
     try:
-        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
-            manifest = _read_manifest(tar, path)
-            unread = dict(manifest.files)
-            while (member := tar.next()) is not None:
-                content = tar.extractfile(member) if member.isreg() else None
-                if content is None or member.name not in unread:
-                    raise _damaged(path, f"{member.name!r} is not in its list of files")
-                digest = hashlib.sha256()
-                with _target(folder, member.name) as target:
-                    while piece := content.read(2**20):
-                        digest.update(piece)
-                        target.write(piece)
-                if digest.hexdigest() != unread.pop(member.name):
-                    raise _damaged(path, f"{member.name} was changed")
-    except (tarfile.TarError, EOFError, UnicodeDecodeError):
-        raise _damaged(path, "it is not a tar file, or its end is missing") from None
+        source = path.open("rb")
     except OSError as error:
-        if folder is not None and path.exists():
-            raise file_error(folder, error) from error
         raise ConnectorError(
             f"{path} cannot be read: {error.strerror}",
             action="Give the backup file, or the folder that 'connector backup' wrote to.",
             code="backup",
         ) from error
-    if unread:
-        raise _damaged(path, f"{', '.join(unread)} is missing")
+    with source, convert_file_errors(folder or path):
+        try:
+            with zipfile.ZipFile(source) as archive:
+                manifest = _read_manifest(archive, path)
+                if sorted(archive.namelist()) != sorted([_MANIFEST, *manifest.files]):
+                    raise _damaged(path, "its files are not those of its list")
+                for name, expected in manifest.files.items():
+                    if _read_file(archive, name, folder) != expected:
+                        raise _damaged(path, f"{name} was changed")
+        except _DAMAGES:
+            raise _damaged(path, "it is not a zip file, or a part is missing or changed") from None
     return manifest
 
 
-@contextmanager
-def _target(folder: Path | None, name: str) -> Iterator[BinaryIO]:
-    """Open the file of this name in the folder, and flush it to the disk; without one, nothing."""
-    if folder is None:
-        with open(os.devnull, "wb") as nothing:
-            yield nothing
-        return
-    make_folder((folder / name).parent)
-    with create_private_file(folder / name) as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+def _read_file(archive: zipfile.ZipFile, name: str, folder: Path | None) -> str:
+    """Return the SHA-256 of a file in the archive, and write it to `folder` if given."""
+    with archive.open(name) as read:
+        if folder is None:
+            return hashlib.file_digest(read, "sha256").hexdigest()
+        make_folder((folder / name).parent)
+        digest = hashlib.sha256()
+        with create_private_file(folder / name) as write:
+            while piece := read.read(2**20):
+                digest.update(piece)
+                write.write(piece)
+            write.flush()
+            os.fsync(write.fileno())
+    return digest.hexdigest()
 
 
-def _read_manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
-    """Read the manifest, the first file of the tar. Raises `ConnectorError`."""
-    first = tar.next()
-    content = None if first is None else tar.extractfile(first)
-    if first is None or content is None or first.name != _MANIFEST:
-        raise _damaged(path, "it has no manifest")
-    try:
-        values = json.loads(content.read(_MANIFEST_BYTES_MAX))
-        if values.pop("digest") != _json_digest(values):
-            raise _damaged(path, "its manifest was changed")
-        if values["format"] != FORMAT:
-            raise ConnectorError(
-                f"{path} was made by version {values['version']} of the connector",
-                action="Install that version, and restore with it.",
-                code="backup",
-            )
-        found = Manifest(**{**values, "made_at": datetime.fromisoformat(values["made_at"])})
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise _damaged(path, "its manifest cannot be read") from None
-    if any(each.startswith("/") or ".." in each.split("/") or "\\" in each for each in found.files):
+def _read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
+    """Read the manifest of a backup. Raises `ConnectorError`."""
+    values = json.loads(archive.read(_MANIFEST))
+    if values["format"] != FORMAT:
+        raise ConnectorError(
+            f"{path} was made by version {values['version']} of the connector",
+            action="Install that version, and restore with it.",
+            code="backup",
+        )
+    made_at, files = datetime.fromisoformat(values["made_at"]), values["files"]
+    if any(each.startswith("/") or ".." in each.split("/") or "\\" in each for each in files):
         raise _damaged(path, "a file has an unsafe path")
-    return found
-
-
-def _json_digest(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the values as sorted JSON."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    return Manifest(made_at, values["account"], values["version"], files)
 
 
 def _damaged(path: Path, reason: str) -> ConnectorError:
@@ -377,14 +333,11 @@ class RestoreResult:
         manifest: Contents of the backup.
         waiting: Files that were in the inbox, and are no longer in it.
         purges: Number of later purges that the next purge repeats.
-        is_published: False if the published file was left out, since it has columns that the
-            settings now mask.
     """
 
     manifest: Manifest
     waiting: tuple[Path, ...]
     purges: int
-    is_published: bool
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as `--json` prints it."""
@@ -394,7 +347,6 @@ class RestoreResult:
             "files": len(self.manifest.files),
             "waiting": [str(each) for each in self.waiting],
             "purges": self.purges,
-            "published": self.is_published,
         }
 
 
@@ -405,10 +357,11 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     purge, since a pull must find the deletions again.
 
     Raises:
-        ConnectorError: The backup is damaged, or belongs to another account or a newer version.
+        ConnectorError: The backup is damaged, or belongs to another account.
         Misused: The folder has files of an account.
         AccountBusy: Another process uses the account.
-        WarehouseError: A file cannot be read or written. The restore can be repeated.
+        WarehouseError: A file cannot be read or written, or is of a newer version. The restore can
+            be repeated.
     """
     make_folder(settings.folder)
     with hold(settings.folder, "restore"):
@@ -429,8 +382,7 @@ def _restore(settings: Settings, source: Path, former: Path | None) -> RestoreRe
         shutil.rmtree(staging, ignore_errors=True)
         make_folder(staging)
         manifest = check_backup(source, staging)
-        _check_compatible(settings, manifest, source)
-        is_published = _keep_published(settings, staging / PUBLISHED_FILE)
+        _check_account(settings, manifest, source)
         waiting = _set_inbox_aside(staging, f"{WAITED}{compact_timestamp(at)}")
         purges = _later_purges(former, manifest.made_at) if former is not None else []
         _prepare_state(staging, manifest, source, at)
@@ -442,7 +394,7 @@ def _restore(settings: Settings, source: Path, former: Path | None) -> RestoreRe
             # It marks the files of the earlier restore.
             make_folder(staging)
         raise
-    try:
+    with convert_file_errors(folder):
         for name in there:
             # Remains of the interrupted restore. A log would be applied to the restored file.
             path = folder / name
@@ -455,10 +407,7 @@ def _restore(settings: Settings, source: Path, former: Path | None) -> RestoreRe
             path.rename(folder / path.name)
         sync_folder(folder)
         staging.rmdir()
-    except OSError as error:
-        raise file_error(folder, error) from error
-    moved = tuple(folder / each for each in waiting)
-    return RestoreResult(manifest, moved, len(purges), is_published)
+    return RestoreResult(manifest, tuple(folder / each for each in waiting), len(purges))
 
 
 def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
@@ -473,12 +422,11 @@ def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
 def _account_files(folder: Path) -> list[str]:
     """Return the names in the folder that a restore would replace, and logs of databases."""
     own = (WORK_FILE, STATE_FILE, *FILES, *FOLDERS, WAITED)
-    names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
-    return [each for each in names if each.startswith(own)]
+    return sorted(each.name for each in folder.iterdir() if each.name.startswith(own))
 
 
-def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> None:
-    """Raise `ConnectorError` for a backup of another account or of a newer version."""
+def _check_account(settings: Settings, manifest: Manifest, source: Path) -> None:
+    """Raise `ConnectorError` for a backup of another account, or one without a state."""
     here, whose = (each or "the unnamed account" for each in (settings.account, manifest.account))
     if here != whose:
         raise ConnectorError(
@@ -486,28 +434,10 @@ def _check_compatible(settings: Settings, manifest: Manifest, source: Path) -> N
             action=f"Choose the account with --account, or use a backup of {here}.",
             code="backup",
         )
-    if manifest.state is None:
+    if STATE_FILE not in manifest.files:
         raise ConnectorError(
             f"{source} has no {STATE_FILE}", action="Use another backup.", code="backup"
         )
-    if (manifest.work or 0) > SCHEMA_VERSION or manifest.state > state.VERSION:
-        raise ConnectorError(
-            f"{source} was written by a newer version of the connector, {manifest.version}",
-            action="Install that version, and restore with it.",
-            code="backup",
-        )
-
-
-def _keep_published(settings: Settings, published: Path) -> bool:
-    """Remove an unpacked published file with columns that the settings mask or leave out."""
-    if not published.exists():
-        return True
-    found = own_publication(published)
-    wanted = settings.publish_personal, settings.publish_without
-    if found is None or (found.personal, found.left_out) == wanted:
-        return True
-    published.unlink()
-    return False
 
 
 def _set_inbox_aside(staging: Path, name: str) -> list[Path]:
@@ -525,9 +455,10 @@ def _set_inbox_aside(staging: Path, name: str) -> list[Path]:
 
 
 def _prepare_state(staging: Path, manifest: Manifest, source: Path, at: datetime) -> None:
-    """Record the restore, after which pushes wait for a pull."""
+    """Record the restore, after which pushes wait for a pull. Refuses files of a newer version."""
     warehouse, proven = Warehouse(staging), dict[str, datetime | None]()
     if warehouse.exists:
+        warehouse.prepare()
         proven = {each.resource: each.proven_at for each in warehouse.status()}
     with Database(staging) as database:
         # The copied state shows this backup as begun.

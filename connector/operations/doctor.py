@@ -25,10 +25,8 @@ from connector.errors import (
     FAILED,
     ConnectorError,
     Forbidden,
-    Misused,
     RateLimited,
     ServerFailed,
-    SettingsError,
     Stopped,
     Unauthorized,
     count_noun,
@@ -37,14 +35,7 @@ from connector.errors import (
 from connector.operations.notify import send_test
 from connector.operations.problems import FREE_BYTES_MIN
 from connector.privacy import unfinished_purges
-from connector.pulls.account import (
-    RequestTally,
-    check_address,
-    check_files,
-    check_folder,
-    find_first_existing,
-    write_identity,
-)
+from connector.pulls.account import RequestTally, check_account
 from connector.settings import OPEN_TO_OTHERS, Settings
 from connector.state.database import STATE_FILE, Database
 from connector.state.database import check as check_state
@@ -52,7 +43,6 @@ from connector.state.lock import has_locks, no_locks_error
 from connector.state.quota import Quota, format_moment
 from connector.state.runs import latest_backups
 from connector.version import full_version
-from connector.warehouse.queries import oldest_records
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -67,13 +57,9 @@ ROOM_SHARE, ROOM_BYTES_MIN = 3, 200 * 2**20
 NEARLY_FULL_BYTES = 2**30
 """A disk with less than a twentieth free is nearly full, unless more than this is free."""
 
-PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-KNOWN_IDS = 3
-"""Number of the folder's records that must be searched before a move is accepted."""
-
 _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
 
-State = Literal["failed", "warning", "not checked", "ok"]
+State = Literal["failed", "warning", "ok"]
 
 STATES: tuple[State, ...] = get_args(State)
 """States of a check, in the order in which they are shown."""
@@ -121,16 +107,14 @@ async def diagnose(settings: Settings, *, sends_test: bool = False) -> Examinati
     With `sends_test`, send a test message to the addresses for notifications.
     """
     checks = await asyncio.to_thread(lambda: [*_local_checks(settings, sends_test)])
-    failed = {each.name for each in checks if each.state == "failed"}
-    if first := next((each for each in ("settings", "workspace") if each in failed), None):
-        checks.append(DoctorCheck("address", "not checked", f"first fix the check '{first}'"))
-        return Examination(tuple(settings.display_rows()), tuple(checks), 0)
     tally = RequestTally()
-    with Database(settings.folder) as database:
-        meter = None
-        if settings.folder.is_dir() and "files" not in failed:
-            meter = Quota(database, settings, "doctor", keeps_reserve=False, ignores_quota=True)
-        checks += await _check_api(settings, tally, meter)
+    # Requests of an account whose files are damaged or another account's could not be counted.
+    if not any(each.state == "failed" for each in checks if each.name in ("settings", "files")):
+        with Database(settings.folder) as database:
+            meter = None
+            if settings.folder.is_dir():
+                meter = Quota(database, settings, "doctor", keeps_reserve=False, ignores_quota=True)
+            checks += await _check_api(settings, tally, meter)
     return Examination(tuple(settings.display_rows()), tuple(checks), tally.requests)
 
 
@@ -143,13 +127,11 @@ def _local_checks(settings: Settings, sends_test: bool) -> Iterator[DoctorCheck]
         "settings": lambda: _check_settings(settings),
         "data folder": lambda: _check_folder(settings.folder),
         "files": lambda: _check_files(settings),
-        "workspace": lambda: _check_workspace(settings),
         "room": lambda: _check_room(settings.folder),
         "permissions": lambda: _check_permissions(settings),
         "backup": lambda: _check_backup(settings),
         "purges": lambda: _check_purges(settings),
         "notifications": lambda: _check_notifications(settings, sends_test),
-        "proxy": lambda: _check_proxy(settings),
     }
     for name, check in checks.items():
         try:
@@ -192,32 +174,18 @@ def _check_folder(folder: Path) -> DoctorCheck:
 
 
 def _check_files(settings: Settings) -> DoctorCheck:
-    """Check that the work file and the state can be read and belong together."""
+    """Check that the work file and the state can be read, and belong together and to base_url."""
     warehouse, state = Warehouse(settings.folder), settings.folder / STATE_FILE
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)
     if state.exists():
         check_state(state)
-    check_files(settings)
+    check_account(settings)
     if not warehouse.exists:
         return _ok("no records are loaded yet. The first pull creates the files")
     warehouse.prepare()
     live = sum(each.live for each in warehouse.status())
-    return _ok(f"{warehouse.work} contains {live:,} live records")
-
-
-def _check_workspace(settings: Settings) -> DoctorCheck:
-    """Check that the folder's records belong to the configured address."""
-    address, warehouse = settings.base_url, Warehouse(settings.folder)
-    try:
-        with Database(settings.folder) as database:
-            identity = check_folder(database, warehouse)
-    except ConnectorError:
-        return DoctorCheck("", "not checked", "first fix the check 'files'")
-    if identity is None or address is None:
-        return _ok("the folder does not belong to a workspace yet")
-    check_address(identity, address, warehouse)
-    return _ok(f"{settings.folder} belongs to {identity.address}; version {identity.written_by}")
+    return _ok(f"{warehouse.work} contains {live:,} live records of {settings.base_url}")
 
 
 def _check_room(folder: Path) -> DoctorCheck:
@@ -285,31 +253,20 @@ def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:
     return _ok("an address is configured; test it with 'connector doctor --send-test'")
 
 
-def _check_proxy(settings: Settings) -> DoctorCheck:
-    """Report which proxy is used, and which proxy variables are ignored."""
-    if settings.proxy is not None:
-        return _ok(f"{settings.proxy}, from {settings.origin('proxy')}")
-    there = " and ".join(name for name in PROXIES if os.environ.get(name))
-    if not there:
-        return _ok("no proxy is configured")
-    action = "If the API is only reachable through this proxy, set CONNECTOR_PROXY."
-    return _ok(f"{there} in the environment: the connector does not use it", action)
-
-
 # -- The API ---------------------------------------------------------------------------------------
 
 
 async def _check_api(
     settings: Settings, tally: RequestTally, meter: Quota | None
 ) -> list[DoctorCheck]:
-    """Check address, key, scopes, records, clock and limits, until an error affects all of them."""
+    """Check address, key, scopes, records and clock, until an error affects all of them."""
     connection = settings.connection()
-    address, options = connection.base_url, connection.client_options()
+    address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
     client = Client(
-        address, connection.api_key, limits=_LIMITS, observer=tally, meter=meter, **options
-    )
-    scopes: list[DoctorCheck] = []
-    skew: float | None = None
+        connection.base_url, connection.api_key, limits=_LIMITS, observer=tally, meter=meter,
+        **connection.client_options(),
+    )  # fmt: skip
+    scopes, clock = list[DoctorCheck](), list[DoctorCheck]()
     async with client:
         # A resource with a parent has the parent's scope and no separate list (API 4.7).
         for resource in (each for each in CATALOG.values() if each.parent is None):
@@ -321,89 +278,25 @@ async def _check_api(
                 scopes.append(DoctorCheck(name, "warning", found, error.action))
             except ServerFailed as error:
                 scopes.append(DoctorCheck(name, "failed", str(error), error.action))
+            except (Stopped, RateLimited) as error:
+                return [DoctorCheck("requests", "failed", str(error), error.action), *scopes]
+            except Unauthorized as error:
+                return [address, DoctorCheck("key", "failed", str(error), error.action)]
             except ConnectorError as error:
-                return [*_address_checks(address, error, is_answered=bool(scopes)), *scopes]
+                return [DoctorCheck("address", "failed", str(error), error.action), *scopes]
             else:
                 found = f"{page.total:,} {resource.name.replace('_', ' ')}"
                 scopes.append(DoctorCheck(name, "ok", found))
                 if page.served_at is not None:
-                    skew = (datetime.now(UTC) - page.served_at).total_seconds()
-    is_answered = any(each.state == "ok" for each in scopes)
-    clock = _check_clock(skew, is_answered=is_answered)
-    return [*_address_checks(address, None, is_answered=is_answered), *scopes, clock]
+                    clock = [_check_clock((datetime.now(UTC) - page.served_at).total_seconds())]
+    return [address, DoctorCheck("key", "ok", "the key is accepted"), *scopes, *clock]
 
 
-def _address_checks(
-    base_url: str, error: ConnectorError | None, *, is_answered: bool
-) -> list[DoctorCheck]:
-    """Return the checks of address and key; `error` ended the checks of the scopes.
-
-    `is_answered` is True if a request was answered before the error.
-    """
-    address = DoctorCheck("address", "ok", f"{base_url} is the API")
-    key = DoctorCheck("key", "ok", "the key is accepted")
-    match error:
-        case None:
-            return [address, key]
-        case Stopped() | RateLimited():
-            limit = DoctorCheck("requests", "failed", str(error), error.action)
-            if is_answered or isinstance(error, RateLimited):
-                return [address, key, limit]
-            text = "first fix the check 'requests'"
-            return [
-                limit,
-                *(replace(each, state="not checked", found=text) for each in (address, key)),
-            ]
-        case Unauthorized():
-            return [address, DoctorCheck("key", "failed", str(error), error.action)]
-    return [
-        DoctorCheck("address", "failed", str(error), error.action),
-        DoctorCheck("key", "not checked", "first fix the check 'address'"),
-    ]
-
-
-def _check_clock(skew: float | None, *, is_answered: bool) -> DoctorCheck:
+def _check_clock(skew: float) -> DoctorCheck:
     """Report the difference to the server's clock in seconds; a large one is a warning."""
-    if not is_answered:
-        return DoctorCheck("clock", "not checked", "no list could be read")
-    if skew is None:
-        found = "the API does not report its time, so the clock was not checked"
-        return DoctorCheck("clock", "warning", found)
     found = f"this machine's clock is {abs(skew):.0f} s"
     found += f" {'ahead of' if skew > 0 else 'behind'} the API's"
     if abs(skew) <= SKEW_SECONDS_MAX:
         return DoctorCheck("clock", "ok", found)
     action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
     return DoctorCheck("clock", "warning", found, action)
-
-
-# -- Moved workspaces ------------------------------------------------------------------------------
-
-
-async def confirm_move(settings: Settings) -> str:
-    """Accept that the folder's workspace has moved to the configured address; return a sentence.
-
-    Reads at most three records of the folder at the new address.
-
-    Raises:
-        Misused: The folder has no records.
-        SettingsError: No record of the folder exists at the address.
-        WarehouseError: The files cannot be used.
-    """
-    connection, warehouse = settings.connection(), Warehouse(settings.folder)
-    address = connection.base_url
-    with Database(settings.folder) as database:
-        identity = check_folder(database, warehouse)
-        if identity is None or not warehouse.exists:
-            raise Misused("no records are loaded", action="Check CONNECTOR_DATA_DIR.")
-        known = warehouse.read(oldest_records, KNOWN_IDS)
-        async with Client(address, connection.api_key, **connection.client_options()) as client:
-            if known and await find_first_existing(client, known) is None:
-                raise SettingsError(
-                    f"{len(known)} loaded records were checked, and none exists at {address}. It"
-                    f" is not the workspace of {identity.address}. Nothing was changed",
-                    action="Set CONNECTOR_DATA_DIR to another folder for this workspace.",
-                    code="other_workspace",
-                )
-        write_identity(database, warehouse, replace(identity, address=address))
-    return f"{settings.folder} now belongs to {address} (before: {identity.address})"

@@ -10,17 +10,16 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from http.client import responses
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.catalog import declaration
 from connector.errors import (
     ConnectorError,
-    Forbidden,
     SettingsError,
     TryAgain,
     WarehouseError,
@@ -29,7 +28,7 @@ from connector.errors import (
     file_error,
 )
 from connector.operations.backup import BACKUP
-from connector.pulls.account import check_address, check_folder
+from connector.pulls.account import check_account
 from connector.pulls.report import can_retry, next_action
 from connector.settings import Settings
 from connector.settings.values import Age
@@ -166,9 +165,7 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                     backups=latest_backups(database),
                 )
             if state.holder is None and not state.is_work_lost:
-                identity = check_folder(database, warehouse)
-                if identity is not None and settings.base_url is not None:
-                    check_address(identity, settings.base_url, warehouse)
+                check_account(settings)
         if warehouse.published.exists():
             state = replace(state, verified=read_verified_times(warehouse.published))
     except (WarehouseError, SettingsError) as error:
@@ -209,7 +206,7 @@ def _is_explained(s: AccountState, found: Sequence[Problem]) -> bool:
 def settings_problem(error: ConnectorError) -> Problem:
     """Return the problem of an account whose settings are invalid."""
     return Problem(
-        "unusable", "settings are invalid", _without_api_text(str(error))[0], error.action,
+        "unusable", "settings are invalid", _without_api_text(str(error)), error.action,
         cause="settings",
     )  # fmt: skip
 
@@ -224,13 +221,11 @@ def _unusable(s: AccountState) -> Problem | None:
             "unusable", "the work file is missing", f"{LOST}.", LOST_ACTION, cause="work_missing"
         )
     if s.error is not None:
-        sentence, _ = _without_api_text(str(s.error))
+        sentence = _without_api_text(str(s.error))
         title = "the account's files cannot be used"
         if isinstance(s.error, SettingsError):
             title = "the data folder belongs to another address"
-        return Problem(
-            "unusable", title, sentence, _by_schedule(s.error.action), cause=s.error.code
-        )
+        return Problem("unusable", title, sentence, s.error.action, cause=s.error.code)
     if s.verified is None and any(each.outcome == "published" for each in s.health.publications):
         return Problem(
             "unusable",
@@ -269,8 +264,8 @@ def _pull_failed(s: AccountState) -> Problem | None:
             )
         results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
         same = [each for each in results if each.error_code == last.error_code]
-        action = " ".join(_next_actions(same)) or next_action(last.error_code)
-        return _from_error("pull_failed", f"{times} failed", since, last, action)
+        actions = map(next_action, same or [last.error_code])
+        return _from_error("pull_failed", f"{times} failed", since, last, actions)
     return _pull_incomplete(s)
 
 
@@ -280,43 +275,29 @@ def _pull_incomplete(s: AccountState) -> Problem | None:
     results = [
         (ended.get(run_id), each)
         for run_id, each in s.health.resources.values()
-        if not each.proven and each.outcome not in ("done", "stopped", "not_started")
-        and each.error_code not in ("quota_spent", "budget_spent")
-    ]  # fmt: skip
-    results += [
-        (ended.get(run_id), each)
-        for run_id, each in s.health.resources.values()
-        if each.anomalies.get("mass_deletion") and (ended.get(run_id), each) not in results
+        if each.anomalies.get("mass_deletion") or _is_unverified(each)
     ]
     if not results:
         return None
     names = ", ".join(each.resource for _, each in results)
     since = min((at for at, _ in results if at is not None), default=None)
-    last = results[0][1]
-    found = _from_error("pull_failed", f"not verified: {names}", since, last, next_action(last))
-    sentences = [_without_api_text(each.message)[0] for _, each in results[:2]]
-    actions = map(_by_schedule, _next_actions([each for _, each in results])[:2])
-    return replace(
-        found,
-        happened=" ".join(dict.fromkeys(sentences)),
-        action=" ".join(actions),
-        cause=",".join(sorted(f"{each.resource}-{_cause(each)}" for _, each in results)),
+    sentences = dict.fromkeys(_without_api_text(each.message) for _, each in results)
+    return Problem(
+        "pull_failed",
+        f"not verified: {names}",
+        " ".join([*sentences][:2]),
+        _join_actions(next_action(each) for _, each in results),
+        since,
+        ",".join(sorted(f"{each.resource}-{_cause(each)}" for _, each in results)),
     )
 
 
-def _next_actions(results: Sequence[ResourceRun]) -> Sequence[str]:
-    """Return the distinct actions for the results. One action names all missing scopes."""
-    actions = dict.fromkeys(map(next_action, results))
-    scopes = {
-        declaration(each.resource).read_scope(): next_action(each)
-        for each in results
-        if each.error_code == Forbidden.code
-    }
-    if len(scopes) < 2:
-        return tuple(actions)
-    one = f"Give the key the scopes {', '.join(sorted(scopes))}, or name only the other resources"
-    other = [each for each in actions if each not in scopes.values()]
-    return (f"{one} in 'connector pull'.", *other)
+def _is_unverified(result: ResourceRun) -> bool:
+    """Return True if a pull ended without verifying the resource, and was not out of quota."""
+    is_ended = result.outcome not in ("done", "stopped", "not_started")
+    return (
+        not result.proven and is_ended and result.error_code not in ("quota_spent", "budget_spent")
+    )
 
 
 # -- Publications ----------------------------------------------------------------------------------
@@ -347,20 +328,11 @@ def _publication_failed(s: AccountState) -> Problem | None:
             since,
             "killed",
         )
-    outcome = "refused" if last.outcome == "refused" else "failed"
-    found = _from_error(
-        "publication_failed",
-        f"the publication {outcome}",
-        since,
-        last,
-        next_action(last.error_code),
-    )
-    if outcome == "refused":
-        checks = ", ".join(last.failed_checks)
-        return replace(
-            found, title="the publication was refused", cause=f"refused {checks}".strip()
-        )
-    return found
+    is_refused = last.outcome == "refused"
+    title = "the publication was refused" if is_refused else "the publication failed"
+    found = _from_error("publication_failed", title, since, last, [next_action(last.error_code)])
+    checks = ", ".join(last.failed_checks)
+    return replace(found, cause=f"refused {checks}".strip()) if is_refused else found
 
 
 def _data_old(s: AccountState) -> Problem | None:
@@ -474,7 +446,7 @@ def _backup_failed(s: AccountState) -> Problem | None:
             "the last backup failed",
             _without_api_text(
                 last.message or "The process was killed before the backup was complete"
-            )[0],
+            ),
             "Run 'connector backup' again, and check the disk of the backups.",
             last.began_at,
             "failed",
@@ -502,52 +474,31 @@ _CHECKS: tuple[Callable[[AccountState], Problem | None], ...] = (
 
 # -- Words -----------------------------------------------------------------------------------------
 
-_REASONS = {
-    "unauthorized": "API key rejected",
-    "forbidden": "the API key lacks a scope",
-    "unreachable": "the API cannot be reached",
-    "no_answer": "the API did not answer completely",
-    "rate_limited": "the API's rate limit is exceeded",
-    "answer_broken": "the API's answer cannot be read",
-    "unreadable_answer": "the address did not answer as the API",
-    "redirected": "the API redirects to another address",
-    "not_found": "the address has no such API",
-}
-
-_BY_SCHEDULE = {
-    TryAgain.action: "No action is needed: the next pull tries again. If the error lasts for a day,"
-    " check the network and the platform's status page.",
-    ", then run the command again.": ". The next pull tries again.",
-    "Run the command again later: earlier": "The next pull tries again. Earlier",
-    "Run the same command again to continue": "The next pull continues",
-    "Run the same command again. It continues": "The next pull continues",
-    "Run the same command again: it reads": "The next pull reads",
-}
-"""Next actions of users who run a command themselves, and the texts if a schedule runs it."""
+_RETRIED = (
+    "No action is needed: the next pull tries again. If the error lasts for a day, check the"
+    " network and the platform's status page."
+)
 
 
-def _by_schedule(action: str) -> str:
-    """Return the action for a user whose schedule runs the command again."""
-    for by_hand, scheduled in _BY_SCHEDULE.items():
-        action = action.replace(by_hand, scheduled)
-    return action
+def _join_actions(actions: Iterable[str]) -> str:
+    """Return the distinct actions, for a user whose schedule runs the command again."""
+    return " ".join(dict.fromkeys(actions)).replace(TryAgain.action, _RETRIED)
 
 
-def _without_api_text(message: str | None) -> tuple[str, str]:
-    """Return a message as a sentence without the API's words, and the status of its answer.
+def _without_api_text(message: str | None) -> str:
+    """Return a message as a sentence without the API's words.
 
-    A notification leaves the machine, and the API's words may name a person. The status is empty if
-    the message has none.
+    A notification leaves the machine, and the API's words may name a person.
     """
     text = (message or "").strip()
     request, _, answer = text.partition(" was answered ")
-    status = answer[:3] if answer[:3].isdecimal() else ""
     # The target of a redirect is not part of the API's words.
-    if status and not status.startswith("3"):
-        text = f"{request} was answered {status}"
+    if answer[:3].isdecimal() and not answer.startswith("3"):
+        phrase = responses.get(int(answer[:3]), "")
+        text = f"{request} was answered {answer[:3]} {phrase}".rstrip()
     if text.partition(" ")[0].isalpha():
         text = f"{text[:1].upper()}{text[1:]}"
-    return (text if text.endswith(("?", "!")) or not text else end_sentence(text)), status
+    return text if text.endswith(("?", "!")) or not text else end_sentence(text)
 
 
 def _cause(result: Run | ResourceRun | Publication) -> str:
@@ -558,17 +509,11 @@ def _cause(result: Run | ResourceRun | Publication) -> str:
 
 
 def _from_error(
-    code: Code, subject: str, since: datetime | None, ended: Run | ResourceRun | Publication,
-    action: str,
-) -> Problem:  # fmt: skip
-    """Return the problem of a run that ended with an error: "SUBJECT (REASON)"."""
-    sentence, status = _without_api_text(ended.message)
-    reason = _REASONS.get(ended.error_code or "", "")
-    if status:
-        reason = f"{reason}, {status}" if reason else f"the API answered {status}"
-    reason = reason or (ended.error_code or "").replace("_", " ")
-    title = f"{subject} ({reason})" if reason else subject
-    return Problem(code, title, sentence, _by_schedule(action), since, _cause(ended))
+    code: Code, title: str, since: datetime | None, ended: Run | Publication, actions: Iterable[str]
+) -> Problem:
+    """Return the problem of a run or a publication that ended with an error."""
+    happened = _without_api_text(ended.message)
+    return Problem(code, title, happened, _join_actions(actions), since, _cause(ended))
 
 
 def describe_problem(problem: Problem) -> Iterator[str]:

@@ -114,7 +114,6 @@ def columns(imports: Imports, each: Import, opened: Opened) -> dict[str, Any]:
                 "reason": unmapped.reason if unmapped else "",
                 "suggestions": [name for name, _ in unmapped.suggestions] if unmapped else [],
                 "policy": options.policy,
-                "long": bool(column and column.target.field.is_long_text),
                 "by_value": bool(column and _is_by_value(column.target)),
             }
         )

@@ -76,7 +76,7 @@ _FOLDER = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|;`]')
 _NAME_CHARACTERS_MAX, _KEPT_MAX, _WAIT_SECONDS = 80, 6, 1.0
 _COLUMN_OPTIONS: Mapping[str, Callable[[Any], bool]] = {
-    "policy": lambda value: value in ("overwrite", "fill", "append", "never"),
+    "policy": lambda value: value in ("overwrite", "fill"),
     "whole_numbers": lambda value: value is True,
 }
 """Options of a column that the command has no option for, and whether a value is allowed."""

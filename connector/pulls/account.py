@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.client.messages import Observer, Request
-from connector.errors import Forbidden, Misused, NotFound, SettingsError, WarehouseError
+from connector.errors import Misused, SettingsError, WarehouseError
 from connector.log import new_id
 from connector.pulls.ports import Purpose
 from connector.pulls.report import Progress, Watch
@@ -300,30 +300,6 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
         f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
         f"{address}. Nothing was read, because records of two workspaces must not be mixed",
         action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR to"
-        " an empty folder. If the same workspace has moved, run 'connector doctor --accept-move'.",
+        " an empty folder.",
         code="other_workspace",
     )
-
-
-async def find_first_existing(
-    client: Client, known: Iterable[tuple[str, str]]
-) -> tuple[str, str] | None:
-    """Return the first of these records (resource, id) that the API has; None if it has none.
-
-    Records that the key may not read are skipped. Raises `Forbidden` if it may read none of them.
-    """
-    is_checked, forbidden = False, None
-    for resource, id in known:
-        try:
-            if (await client.detail(resource, id)).id == id:
-                return resource, id
-            is_checked = True
-        except NotFound as error:
-            if not error.is_api_error:
-                raise
-            is_checked = True
-        except Forbidden as error:
-            forbidden = error
-    if forbidden is not None and not is_checked:
-        raise forbidden
-    return None

@@ -1,9 +1,8 @@
 """Inbox of an account: files in the folder of a resource are checked, pushed and archived.
 
 `push.toml` in a folder has the options for its files: every option of a push by its name, `mapping`
-for the mapping file, and `apply`, `pull`, `max_requests`. Without it, creates are previewed. Other
-users may write to the folders, so links are not followed, and nothing is opened before its name and
-its type are checked.
+for the mapping file, and `apply`, `pull`, `max_requests`. Without it, creates are previewed. No
+link is followed, and a file that still changes is not read.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from pydantic import ConfigDict, PositiveInt, ValidationError, create_model
 
@@ -47,17 +45,9 @@ from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 
 INSTRUCTIONS_FILE = "push.toml"
 
-NAME_BYTES_MAX = 180
-"""Maximum length of a name, so that the suffixes of an archived file fit as well."""
-
-Place = Literal["done", "rejected"]
-"""Archive of a file: `rejected` if a row or the whole file needs a correction."""
-
-_PLACES: tuple[Place, ...] = ("done", "rejected")
+_ARCHIVES = ("done", "rejected")
+_HIDDEN = (".", "~$")
 _SUFFIXES = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
-_TOML_BYTES_MAX = 100_000
-# Without O_NONBLOCK, opening a pipe would wait until another process writes to it.
-_OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RefusedEntry(Exception):
@@ -93,13 +83,11 @@ class InboxScan:
 class DeliveryResult:
     """Report of a push, and the path to which its file was moved.
 
-    `archived` is None for a file outside the inbox, or that stays in it. `has_changed` is True if
-    the file was changed or removed during the push, so that only its report was moved.
+    `archived` is None for a file outside the inbox, or that stays in it.
     """
 
     report: PushReport
     archived: Path | None = None
-    has_changed: bool = False
 
 
 # -- Scan ------------------------------------------------------------------------------------------
@@ -111,25 +99,26 @@ def scan_inbox(folder: Path, last_state: str | None) -> InboxScan:
     Files are in the order in which resources refer to each other. `last_state` is the state of the
     last scan; None if there was none. Changes nothing.
     """
-    inbox, before = folder / INBOX_FOLDER, _parse_state(last_state)
+    inbox, before = folder / INBOX_FOLDER, json.loads(last_state or "{}")
     now, waiting, refused = dict[str, list[int]](), list[WaitingFile](), list[str]()
     if not os.path.lexists(inbox):
         missing = f"The folder {inbox} does not exist."
         return InboxScan([], [f"{missing} Create it, with one folder for each resource."], "{}")
     with _collect(refused, inbox):
-        _check_folder(inbox)
+        _check_folders(inbox)
         names = {name for name in os.listdir(inbox) if not name.startswith(".")}
         for name in sorted(names.difference(ORDER)):
-            reason = f"is not a folder of a resource; folders are {', '.join(ORDER)}"
-            refused.append(_sentence(inbox / name, RefusedEntry(reason)))
+            with _collect(refused, inbox / name):
+                allowed = ", ".join(ORDER)
+                raise RefusedEntry(f"is not a folder of a resource; folders are {allowed}")
         for path in (inbox / name for name in ORDER if name in names):
             with _collect(refused, path):
-                _check_folders(path)
+                _check_folders(path, *map(path.joinpath, _ARCHIVES))
                 options = read_instructions(path)
                 for file in filter(_may_be_pushed, sorted(path.iterdir())):
                     with _collect(refused, file):
                         key = f"{path.name}/{file.name}"
-                        now[key] = _checked_stamp(file)
+                        now[key] = _checked_version(file)
                         if before.get(key) == now[key]:  # A file that still changes is not read.
                             digest = _digest(file)
                             waiting += [WaitingFile(path.name, file.name, digest, options)]
@@ -143,34 +132,30 @@ def _collect(refused: list[str], path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         pass
-    except (OSError, RefusedEntry, ConnectorError) as error:
-        refused.append(_sentence(path, error))
+    except ConnectorError as error:
+        refused.append(explain(error))
+    except (OSError, RefusedEntry) as error:
+        # Names of files may have line breaks, and the sentences are logged.
+        refused.append(f"{path.parent.name!a}: {path.name!a} {_reason(error)}.")
 
 
-def _parse_state(state: str | None) -> dict[str, Any]:
-    """Return the stamps of the last scan by file; empty if the state is not valid."""
-    with suppress(ValueError):
-        found = json.loads(state or "{}")
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
-# -- Checks ----------------------------------------------------------------------------------------
+def _reason(error: OSError | RefusedEntry) -> str:
+    """Return the message of an error, without the path."""
+    return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
 
 
 def _may_be_pushed(path: Path) -> bool:
-    """Return True unless the entry is hidden, an archive or a file of options."""
-    return not (path.name in _PLACES or path.name.startswith(".") or path.suffix == ".toml")
+    """Return True unless the entry is hidden, Excel's lock file, an archive or options."""
+    return not (path.name.startswith(_HIDDEN) or path.name in _ARCHIVES or path.suffix == ".toml")
 
 
-def _checked_stamp(path: Path) -> list[int]:
+def _checked_version(path: Path) -> list[int]:
     """Return numbers that identify a version of a spreadsheet.
 
     Raises `RefusedEntry` for any other entry.
     """
-    status = path.lstat()
-    _check_regular(status)
     _check_name(path.name)
+    status = _checked_file(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise RefusedEntry(f"has another file type than {', '.join(_SUFFIXES)}")
     if not status.st_size:
@@ -178,58 +163,31 @@ def _checked_stamp(path: Path) -> list[int]:
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _check_regular(status: os.stat_result) -> None:
-    """Raise `RefusedEntry` unless this is a regular file with one link."""
+def _checked_file(path: Path) -> os.stat_result:
+    """Return the status of a file. Raises `RefusedEntry` if it is a link or no regular file."""
+    status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
         raise RefusedEntry("is not a regular file")
-    if status.st_nlink > 1:
-        raise RefusedEntry("is also linked from another folder")
+    return status
 
 
 def _check_name(name: str) -> None:
-    """Raise `RefusedEntry` for a name that is too long, or special to a shell or a file system."""
-    if not name.isprintable() or {*name} & {*'/\\:*?"<>|;`'} or name.startswith((*". -~",)):
+    """Raise `RefusedEntry` for a hidden name, a path, or characters that cannot be printed."""
+    if not name.isprintable() or {*name} & {*"/\\"} or name.startswith(_HIDDEN) or not name:
         raise RefusedEntry("has a name with characters that are not allowed. Rename it")
-    if len(name.encode()) > NAME_BYTES_MAX:
-        raise RefusedEntry(f"has a name of more than {NAME_BYTES_MAX} bytes")
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise `RefusedEntry` if the folder is a link or not a folder."""
-    if not stat.S_ISDIR(folder.lstat().st_mode):
-        raise RefusedEntry(f"{folder.name} is not a folder")
-
-
-def _check_folders(folder: Path) -> None:
-    """Raise `RefusedEntry` if the folder, or one of its archives, is a link or not a folder."""
-    _check_folder(folder)
-    for each in map(folder.joinpath, _PLACES):
-        if os.path.lexists(each):
-            _check_folder(each)
+def _check_folders(*folders: Path) -> None:
+    """Raise `RefusedEntry` if a folder exists as a link, or as anything but a folder."""
+    for each in folders:
+        if os.path.lexists(each) and not stat.S_ISDIR(each.lstat().st_mode):
+            raise RefusedEntry(f"{each.name} is not a folder")
 
 
 def _digest(path: Path) -> str:
-    """Return the SHA-256 of a regular file, in hexadecimal."""
-    with os.fdopen(os.open(path, _OPENING), "rb") as file:
-        _check_regular(os.fstat(file.fileno()))
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _printable(name: str) -> str:
-    """Return a name for a log, escaped and in one line."""
-    return ascii(name[:NAME_BYTES_MAX])
-
-
-def _reason(error: Exception) -> str:
-    """Return the message of an error, without the path."""
-    return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
-
-
-def _sentence(path: Path, error: Exception) -> str:
-    """Return the name of an entry and the reason why it was not read, in one line."""
-    if isinstance(error, ConnectorError):
-        return explain(error)
-    return f"{_printable(path.parent.name)}: {_printable(path.name)} {_reason(error)}."
 
 
 # -- Instructions ----------------------------------------------------------------------------------
@@ -261,9 +219,7 @@ def read_instructions(folder: Path) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {"mode": "create"}
     try:
-        _check_regular(path.lstat())
-        if path.lstat().st_size > _TOML_BYTES_MAX:
-            raise RefusedEntry("the file is too large")
+        _checked_file(path)
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
         read = _File.model_validate_json(json.dumps(given, default=str)).model_dump()
@@ -271,32 +227,25 @@ def read_instructions(folder: Path) -> dict[str, Any]:
         # The mapping is read when a file is pushed. All other options are checked now.
         checked = {name: value for name, value in options.items() if name in PUSH_OPTIONS}
         PushOptions(**{**checked, "mapping_file": None}).push_file(folder.name, path)
-        if "mapping_file" in options:
-            options["mapping_file"] = _checked_mapping(folder, str(options["mapping_file"]))
+        if "mapping" in given:
+            mapping = folder / str(given["mapping"])
+            if mapping.parent != folder or not mapping.is_file():
+                raise RefusedEntry("mapping must name a file in the same folder")
+            options["mapping_file"] = str(mapping)
         return options
     except ValidationError as error:
         first = error.errors()[0]
-        key, message = str(first["loc"][0]), first["msg"]
-        why = f"{key}: {message}"
+        key, why = str(first["loc"][0]), f"{first['loc'][0]}: {first['msg']}"
         if first["type"] == "extra_forbidden":
-            why = f"unknown setting {_printable(key)}; allowed are {', '.join(KEYS)}"
-    except (RefusedEntry, ValueError, RecursionError, ConnectorError) as error:
-        why = explain(error) if isinstance(error, ConnectorError) else str(error)
+            why = f"unknown setting {key!a}; allowed are {', '.join(KEYS)}"
+    except (RefusedEntry, ValueError) as error:
+        why = str(error)
+    except ConnectorError as error:
+        why = explain(error)
     raise Misused(
         f"{path} is not valid: {why}",
         action="Correct the file. Until then the other files of the folder are not pushed.",
     )
-
-
-def _checked_mapping(folder: Path, name: str) -> str:
-    """Return the path of a mapping file. Raises `RefusedEntry` unless it is in the folder."""
-    try:
-        _check_name(name)
-        _check_regular((folder / name).lstat())
-    except (RefusedEntry, OSError) as error:
-        reason = f"{_printable(name)} {_reason(error)}"
-        raise RefusedEntry(f"mapping must name a file in the same folder, but {reason}") from None
-    return str(folder / name)
 
 
 # -- Delivery --------------------------------------------------------------------------------------
@@ -312,11 +261,12 @@ async def deliver(
     watch: Watch | None = None,
     now: datetime | None = None,
 ) -> DeliveryResult:
-    """Push one file and, if it is in the inbox, archive it.
+    """Push one file and, if it is in the inbox, archive it with its report.
 
     With the `digest` of a scan, the file is in the inbox of its resource. It is archived under the
-    time `now` once its report is written. A file of the inbox that cannot be pushed at all is moved
-    to `rejected/` with the reason. A file whose push was stopped or failed stays.
+    time `now` once its report is written. A file that cannot be pushed at all is moved to
+    `rejected/` with the reason. A file whose push was stopped or failed stays, and so does one that
+    was changed during its push.
 
     Raises what `push` raises, and:
 
@@ -345,10 +295,10 @@ async def deliver(
     if report.outcome in ("stopped", "failed"):
         draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
-    place: Place = "done" if report.exit_status == 0 else "rejected"
+    place = "done" if report.exit_status == 0 else "rejected"
     ending = f".report{draft.suffix}"
     archived, moved = _archive(path, digest, draft, place, ending=ending, at=moment)
-    return DeliveryResult(replace(report, file=moved), archived, has_changed=archived is None)
+    return DeliveryResult(replace(report, file=moved), archived)
 
 
 def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
@@ -358,14 +308,12 @@ def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
     try:
         if resource not in ORDER:
             raise RefusedEntry("is in a folder of no resource")
-        _check_name(name)
-        _check_folder(inbox)
-        _check_folders(path.parent)
-        _checked_stamp(path)
+        _check_folders(inbox, path.parent, *map(path.parent.joinpath, _ARCHIVES))
+        _checked_version(path)
         is_same = _digest(path) == digest
     except RefusedEntry as why:
         raise Misused(
-            f"{INBOX_FOLDER}/{_printable(resource)}/{_printable(name)} {why}",
+            f"{INBOX_FOLDER}/{resource!a}/{name!a} {why}",
             action="Wait until the inbox pushes the file, or push the file from another folder.",
         ) from None
     except FileNotFoundError:
@@ -378,28 +326,23 @@ def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
 
 
 def _archive(
-    path: Path, digest: str, draft: Path, place: Place, *, ending: str, at: datetime
+    path: Path, digest: str, draft: Path, place: str, *, ending: str, at: datetime
 ) -> tuple[Path | None, Path]:
-    """Move the file and its report to an archive, both named with the time of the run.
+    """Move the file and its report to an archive, both named with time and content.
 
-    A name that exists already gets a number. Returns both paths; that of the file is None if the
-    file was changed or removed. Raises `WarehouseError`, and the file stays.
+    Returns both paths; that of the file is None if the file was changed or removed. Raises
+    `WarehouseError`, and the file stays.
     """
-    folder, stem = path.parent / place, f"{path.stem}.{compact_timestamp(at)}"
+    folder = path.parent / place
+    name = f"{path.stem}.{compact_timestamp(at)}-{digest[:8]}"
+    file, report = folder / f"{name}{path.suffix}", folder / f"{name}{ending}"
     try:
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        _check_folder(folder)
-        for number in count(1):
-            name = stem if number == 1 else f"{stem}-{number}"
-            file, report = folder / f"{name}{path.suffix}", folder / f"{name}{ending}"
-            if not (os.path.lexists(file) or os.path.lexists(report)):
-                break
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _check_folders(folder)
         draft.replace(report)
-        with suppress(FileNotFoundError, RefusedEntry):
+        with suppress(FileNotFoundError):
             if _digest(path) == digest:
-                path.replace(file)
-                return file, report
+                return path.replace(file), report
         return None, report
     except RefusedEntry as why:
         raise WarehouseError(f"{folder} {why}", action="Remove it.") from None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from connector.errors import Misused, UnknownName
 from connector.pushes.preview import PushFile
-from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
+from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
 from connector.spreadsheet.mapping_file import SavedMap, load_map, with_options
 from connector.spreadsheet.problems import WARNINGS
 from connector.spreadsheet.targets import CellOptions, Decimal
@@ -90,8 +90,7 @@ class PushOptions:
         int | None, PushOption("Row number of the headings. Detected by default.", shown="N")
     ] = None
     date_format: Annotated[
-        str | None,
-        PushOption("Date format: dmy, mdy, or a pattern such as DD/MM/YYYY.", shown="FORM"),
+        str | None, PushOption("Order of numeric dates: dmy, mdy or ymd.", shown="ORDER")
     ] = None
     region: Annotated[
         str | None,
@@ -167,7 +166,8 @@ class PushOptions:
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}
         if self.date_format is not None:
-            said["date_format"] = _checked_date_format(self.date_format)
+            orders = tuple(ORDERS)
+            said["date_format"] = _checked_choice("date order", self.date_format.lower(), orders)
         if self.decimal is not None:
             said["decimal"] = DECIMALS[
                 _checked_choice("decimal sign", self.decimal, tuple(DECIMALS))
@@ -226,14 +226,3 @@ def _checked_row_number(number: int | None) -> int | None:
             action="Give the row number of the spreadsheet, 1 or greater.",
         )
     return number
-
-
-def _checked_date_format(date_format: str) -> str:
-    """Return the date format if it is valid. Raises `Misused`."""
-    try:
-        date_order(date_format)
-    except ValueError as error:
-        raise Misused(
-            f"{date_format!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."
-        ) from None
-    return date_format

@@ -18,14 +18,12 @@ class Tile:
     """One number of the period, and of the period before.
 
     Attributes:
-        key: Name in the output of `--json`.
         label: Heading.
         mart: Mart whose comment defines it.
         sql: Query of the columns `value` and, for amounts, `currency`: one row, or one for each
             currency.
     """
 
-    key: str
     label: str
     mart: str
     sql: str
@@ -57,43 +55,43 @@ _NOT_NAMED = "coalesce({}, '(unknown)')"
 
 TILES: Sequence[Tile] = (
     Tile(
-        "placements", "Placements", "fct_placements",
+        "Placements", "fct_placements",
         "SELECT count(*) AS value FROM marts.fct_placements"
         f" WHERE is_placement AND placed_on {_IN_PERIOD}",
     ),
     Tile(
-        "placement_fees", "Placement fees", "fct_placements",
+        "Placement fees", "fct_placements",
         "SELECT sum(fee) AS value, currency FROM marts.fct_placements"
         f" WHERE is_placement AND placed_on {_IN_PERIOD} AND fee IS NOT NULL"
         " GROUP BY currency ORDER BY value DESC",
     ),
     Tile(
-        "fall_offs", "Placements that fell off", "fct_placements",
+        "Placements that fell off", "fct_placements",
         "SELECT count(*) AS value FROM marts.fct_placements"
         f" WHERE is_fall_off AND cancelled_on {_IN_PERIOD}",
     ),
     Tile(
-        "contract_billings", "Contract billings", "sum_months",
+        "Contract billings", "sum_months",
         "SELECT sum(billings) AS value, currency FROM marts.sum_months"
         f" WHERE month_start {_IN_PERIOD} AND billings > 0 GROUP BY currency ORDER BY value DESC",
     ),
     Tile(
-        "interviews_held", "Interviews held", "fct_bookings",
+        "Interviews held", "fct_bookings",
         "SELECT count(*) AS value FROM marts.fct_bookings"
         f" WHERE counts_as = 'interview_held' AND start_date {_IN_PERIOD}",
     ),
     Tile(
-        "jobs_opened", "Jobs opened", "fct_job_openings",
+        "Jobs opened", "fct_job_openings",
         "SELECT count(DISTINCT job_id) AS value FROM marts.fct_job_openings"
         f" WHERE opened_on {_IN_PERIOD}",
     ),
     Tile(
-        "candidates_added", "Candidates added", "fct_candidates",
+        "Candidates added", "fct_candidates",
         "SELECT count(*) AS value FROM marts.fct_candidates"
         f" WHERE created_at::DATE {_IN_PERIOD}",
     ),
     Tile(
-        "leads_added", "Leads added", "fct_leads",
+        "Leads added", "fct_leads",
         "SELECT count(*) AS value FROM marts.fct_leads"
         f" WHERE created_at::DATE {_IN_PERIOD}",
     ),

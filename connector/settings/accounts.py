@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import ConnectorError, Misused, SettingsError
-from connector.settings.folders import parse_account_name
-from connector.settings.loading import CONFIG_NAME, ProjectFile, read_settings
+from connector.settings.loading import CONFIG_NAME, ProjectFile, load_settings
 from connector.settings.model import ENVIRONMENT, Settings
 
 UNNAMED = "(unnamed)"
-"""How the account without a name is shown next to named accounts."""
+"""Title of the account without a name."""
 
 _OF_ONE_ACCOUNT = tuple(ENVIRONMENT[name] for name in ("base_url", "api_key", "api_key_file"))
 
@@ -24,7 +23,8 @@ _OF_ONE_ACCOUNT = tuple(ENVIRONMENT[name] for name in ("base_url", "api_key", "a
 class ConfiguredAccount:
     """Account with its settings, or with the error in them. The name is None if it is unnamed.
 
-    If the settings have errors, `settings_for_alerts` has defaults for the invalid ones.
+    With an error, `settings_for_alerts` are the settings at the top of the project file, so that
+    the error can be reported.
     """
 
     name: str | None
@@ -52,20 +52,24 @@ def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configur
     Raises `SettingsError` or `UnknownName` if the project file itself is invalid.
     """
     environ = {name: value for name, value in environ.items() if name != ENVIRONMENT["account"]}
-    names = ProjectFile.read(environ, cwd).tables
-    unnamed, named = _load(None, environ, cwd), [_load(name, environ, cwd) for name in names]
-    found = unnamed.settings
+    names = ProjectFile.read(environ, cwd).accounts
+    unnamed = _load(None, environ, cwd)
+    common = unnamed.settings
+    named = [_load(name, environ, cwd, common) for name in names]
     # The project file may choose one of its accounts as the default.
-    is_used = found is not None and found.account is None and _has_database_files(found.folder)
+    is_used = common is not None and common.account is None and _has_databases(common.folder)
     return (unnamed, *named) if is_used or not names else tuple(named)
 
 
-def _load(name: str | None, environ: Mapping[str, str], cwd: Path) -> ConfiguredAccount:
+def _load(
+    name: str | None, environ: Mapping[str, str], cwd: Path, common: Settings | None = None
+) -> ConfiguredAccount:
     """Return an account of the project file with its settings or their error."""
-    settings, errors = read_settings({"account": name}, environ, cwd)
-    if errors:
-        return ConfiguredAccount(name, None, errors[0], settings)
-    return ConfiguredAccount(name, settings)
+    try:
+        return ConfiguredAccount(name, load_settings({"account": name}, environ, cwd))
+    except ConnectorError as error:
+        for_alerts = common and common.model_copy(update={"account": name})
+        return ConfiguredAccount(name, None, error, for_alerts)
 
 
 def require_account(settings: Settings, *, creates: bool = False) -> Settings:
@@ -74,12 +78,15 @@ def require_account(settings: Settings, *, creates: bool = False) -> Settings:
     Raises `Misused` if an account must be chosen, or if the chosen account does not exist and the
     command does not create it (`creates`).
     """
-    name, has_files = settings.account, _has_database_files(settings.folder)
+    name, has_files = settings.account, _has_databases(settings.folder)
     if name is not None and not (settings.accounts or creates or has_files):
-        known = ", ".join(_account_folder_names(settings.data_dir)) or "none"
+        known = sorted({each.parent.name for each in settings.data_dir.glob("*/*.duckdb")})
+        if _has_databases(settings.data_dir):
+            known.insert(0, UNNAMED)
         raise Misused(
             f"{name!r} ({settings.origin('account')}) is not a known account: {CONFIG_NAME} has no"
-            f" accounts, and {settings.data_dir} has no folder of that name. Known: {known}",
+            f" accounts, and {settings.data_dir} has no folder of that name. Known:"
+            f" {', '.join(known) or 'none'}",
             action=f"Correct the name, add [accounts.{name}] to {CONFIG_NAME}, or create a new "
             f"account with 'connector pull --account {name} --create'.",
         )
@@ -105,17 +112,6 @@ def refuse_shared_credentials(settings: Settings) -> Settings:
     return settings
 
 
-def _has_database_files(folder: Path) -> bool:
-    """Return True if the account's folder contains DuckDB files."""
-    return any(each.is_file() for each in folder.glob("*.duckdb"))
-
-
-def _account_folder_names(data_dir: Path) -> list[str]:
-    """Return the names of accounts that have databases in the data folder."""
-    found = [UNNAMED] if _has_database_files(data_dir) else []
-    for folder in sorted({each.parent for each in data_dir.glob("*/*.duckdb") if each.is_file()}):
-        try:
-            found.append(parse_account_name(folder.name))
-        except ValueError:
-            continue
-    return found
+def _has_databases(folder: Path) -> bool:
+    """Return True if the folder contains DuckDB files."""
+    return any(folder.glob("*.duckdb"))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 INBOX_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "seeds", "maps"
 IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
 DAGSTER_FOLDER = "dagster"
 WAITED = "waited-"
+"""Beginning of the names of folders with inbox files from before a restore."""
 
-OWN_FOLDERS: Mapping[str, str] = {
-    INBOX_FOLDER: "files that the inbox pushes",
-    IMPORTS_FOLDER: "imports that users prepare on the import page",
-    PUSHES_FOLDER: "results of queries that were pushed",
-    MAPS_FOLDER: "saved column mappings",
-    SEEDS_FOLDER: "seed files of the models",
-    DAGSTER_FOLDER: "Dagster's state",
-    "backups": "backups",
-}
-"""Folders with their contents. An account of the same name would have its databases there."""
-
-OWN_PREFIXES: Mapping[str, str] = {WAITED: "inbox files from before a restore"}
-"""Beginnings of such folders' names that a time stamp follows."""
+OWN_FOLDERS = (
+    INBOX_FOLDER,
+    IMPORTS_FOLDER,
+    PUSHES_FOLDER,
+    MAPS_FOLDER,
+    SEEDS_FOLDER,
+    DAGSTER_FOLDER,
+    "backups",
+)
+"""An account of such a name would have its databases in a folder of the connector."""
 
 
 def parse_account_name(name: object) -> str:
@@ -32,12 +29,9 @@ def parse_account_name(name: object) -> str:
     """
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ValueError("at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit")
-    prefixes = (OWN_PREFIXES[each] for each in OWN_PREFIXES if name.startswith(each))
-    contents = OWN_FOLDERS.get(name) or next(prefixes, None)
-    if contents is not None:
-        taken = ", ".join((*OWN_FOLDERS, *(f"{each}..." for each in OWN_PREFIXES)))
+    if name in OWN_FOLDERS or name.startswith(WAITED):
         raise ValueError(
-            f"another name, since {name}/ in the data folder is for {contents}; the connector's own"
-            f" folders are {taken}"
+            f"another name, because the connector uses the folders {', '.join(OWN_FOLDERS)} and"
+            f" {WAITED}..."
         )
     return name

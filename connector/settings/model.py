@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, SecretStr
@@ -21,15 +20,15 @@ from connector.settings import values
 from connector.settings.folders import parse_account_name
 
 FILE_ENDING = "_file"
-"""What the name of a secret's file ends in, as a setting."""
+"""End of the name of the setting that names a secret's file."""
 
 RESERVE_SHARE = 20
-"""The part of the month's requests that is left to people unless it is set: a twentieth."""
+"""The part of the month's requests that is left to users unless it is set: a twentieth."""
 
 OnOff = Literal["on", "off"]
 
 Treatment = Literal["keep", "drop", "hash"]
-"""What becomes of personal fields in the published file."""
+"""Treatment of personal fields in the published file."""
 
 _PATH = PlainValidator(values.parse_path)
 _CRON = PlainValidator(values.parse_cron)
@@ -57,9 +56,8 @@ class Connection:
     proxy: str | None = None
 
     def client_options(self) -> dict[str, Any]:
-        """Return the options of `Client` for the certificate authority and the proxy, if set."""
-        given = {"ca_file": self.ca_file, "proxy": self.proxy}
-        return {name: value for name, value in given.items() if value is not None}
+        """Return the options of `Client` for the certificate authority and the proxy."""
+        return {"ca_file": self.ca_file, "proxy": self.proxy}
 
 
 class Settings(BaseModel):
@@ -154,18 +152,16 @@ class Settings(BaseModel):
 
     def connection(self) -> Connection:
         """Return the address and the key. Raises `SettingsError` if one of them is not set."""
-        if self.base_url is None:
-            raise self._missing("base_url", "CONNECTOR_BASE_URL", "base_url")
-        if self.api_key is None:
-            names = "CONNECTOR_API_KEY or CONNECTOR_API_KEY_FILE"
-            raise self._missing("api_key", names, "api_key_file")
-        return Connection(self.base_url, self.api_key, self.ca_file, self.proxy)
-
-    def _missing(self, name: str, variable: str, key: str) -> SettingsError:
         names = "" if self.account else ", ".join(self.accounts)
         accounts = f", or choose --account: {names}" if names else ""
-        action = f"Set {variable}, or {key} in connector.toml{accounts}."
-        return SettingsError(f"{name} is not set", action=action)
+        if self.base_url is None:
+            action = f"Set CONNECTOR_BASE_URL, or base_url in connector.toml{accounts}."
+            raise SettingsError("base_url is not set", action=action)
+        if self.api_key is None:
+            variables = "CONNECTOR_API_KEY or CONNECTOR_API_KEY_FILE"
+            action = f"Set {variables}, or api_key_file in connector.toml{accounts}."
+            raise SettingsError("api_key is not set", action=action)
+        return Connection(self.base_url, self.api_key, self.ca_file, self.proxy)
 
     def hash_key(self) -> SecretStr | None:
         """Return the key that hashes personal fields; None if they are not hashed.
@@ -204,7 +200,9 @@ class Settings(BaseModel):
             shown = ", ".join(value) if isinstance(value, tuple) else str(value)
             if value in (None, ()):
                 shown = "not set"
-            yield name, "set" if isinstance(value, SecretStr) else shown, self.origin(name)
+            elif isinstance(value, SecretStr):
+                shown = "set"
+            yield name, shown, self.origin(name)
 
 
 NAMES = tuple(Settings.model_fields)[:-3]
@@ -213,21 +211,25 @@ NAMES = tuple(Settings.model_fields)[:-3]
 SECRETS = tuple(n for n in NAMES if "SecretStr" in str(Settings.model_fields[n].annotation))
 """Settings that are never shown, and not allowed as an option or in the project file."""
 
-PATHS = tuple(n for n in NAMES if "Path" in str(Settings.model_fields[n].annotation))
+SECRET_FILES = tuple(f"{name}{FILE_ENDING}" for name in SECRETS)
+
+PATHS = (*(n for n in NAMES if "Path" in str(Settings.model_fields[n].annotation)), *SECRET_FILES)
 """Settings whose relative paths start at the folder of the project file."""
 
-ENVIRONMENT: Mapping[str, str] = MappingProxyType(
-    {
-        each: f"CONNECTOR_{each.upper()}"
-        for name in NAMES
-        for each in (name, *([f"{name}{FILE_ENDING}"] if name in SECRETS else []))
-    }
-)
+ENVIRONMENT: Mapping[str, str] = {
+    each: f"CONNECTOR_{each.upper()}"
+    for name in NAMES
+    for each in (name, *([f"{name}{FILE_ENDING}"] if name in SECRETS else []))
+}
 """The environment variable of each setting, and of the file of each secret."""
 
 
 def invalid_value(name: str, received: object, allowed: str, origin: str) -> SettingsError:
-    """Return the error for a value, with its origin and the allowed values."""
+    """Return the error for a value, with its origin and the allowed values, without a secret."""
+    if name in SECRETS:
+        return SettingsError(f"{name} {allowed} (from {origin})")
+    if name in SECRET_FILES:
+        return SettingsError(f"{name} (from {origin}) must be {allowed}")
     shown = repr(str(received) if isinstance(received, Path) else received)
     if name == "base_url":
         shown = redact_address(str(received))

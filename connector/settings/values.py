@@ -1,7 +1,6 @@
 """Parsers of settings: from a raw value to the setting.
 
 A parser raises `ValueError` with only the allowed values, because the received value may be secret.
-It opens no files and sends nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from connector.catalog import CATALOG
 
 API_PATH = "/api/v1"
-"""What every path of the API begins with (API 9.1)."""
+"""Beginning of every path of the API (API 9.1)."""
 
 OFF: Literal["off"] = "off"
-"""In the place of a time: never by itself."""
+"""Value of a schedule that never runs."""
 
 SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
 """The schemas that a published file may have."""
@@ -57,10 +56,8 @@ def parse_schema_name(raw: object) -> str:
     """Validate the name of the schema for a user's own models."""
     reserved = (*SCHEMAS, "main", "temp", "pg_catalog", "information_schema")
     if not re.fullmatch("[a-z][a-z0-9_]{0,62}", str(raw)) or raw in reserved:
-        raise ValueError(
-            "a name of a-z, 0-9 and '_' that begins with a letter, other than "
-            + ", ".join(reserved)
-        )
+        form = "a name of a-z, 0-9 and '_' that begins with a letter"
+        raise ValueError(f"{form}, other than {', '.join(reserved)}")
     return str(raw)
 
 
@@ -69,31 +66,19 @@ def parse_left_out(raw: object) -> tuple[str, ...]:
 
     Only schemas and fields of resources are checked, because models are not loaded yet.
     """
-    forms = f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
+    allowed = f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
     given = raw.split(",") if isinstance(raw, str) else raw
     if not isinstance(given, list | tuple):
-        raise ValueError(forms)
+        raise ValueError(allowed)
+    fields = {f"{each}.{name}" for each in CATALOG for name in CATALOG[each].fields}
     names = [str(each).strip() for each in given]
     for name in names:
         first, *more = name.split(".")
-        if len(more) == 1 and first not in SCHEMAS:
-            _check_field(first, more[0])
-        elif first not in SCHEMAS or len(more) > 2 or not all(more):
-            raise ValueError(f"{forms}, not {name!r}")
+        if name not in fields and (first not in SCHEMAS or len(more) > 2 or not all(more)):
+            near = get_close_matches(name, [*fields, *SCHEMAS], n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"{allowed}, not {name!r}{hint}")
     return tuple(dict.fromkeys((*(each for each in SCHEMAS if each in names), *names)))
-
-
-def _check_field(resource: str, field: str) -> None:
-    """Raise `ValueError` with the allowed names if the catalog does not have the field."""
-    fields = CATALOG[resource].fields if resource in CATALOG else ()
-    kind, name, known = "resource", resource, list(CATALOG)
-    if resource in CATALOG:
-        kind, name, known = f"field of {resource}", field, list(fields)
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        allowed = ", ".join(known)
-        raise ValueError(f"RESOURCE.FIELD; {name!r} is no {kind}{hint}. Allowed: {allowed}")
 
 
 def parse_region(raw: object) -> str:
@@ -104,6 +89,14 @@ def parse_region(raw: object) -> str:
     if not isinstance(raw, str) or raw.upper() not in SUPPORTED_REGIONS:
         raise ValueError("a country code of two letters such as GB, DE or US")
     return raw.upper()
+
+
+def parse_zone(raw: object) -> str:
+    """Validate the name of a time zone."""
+    try:
+        return ZoneInfo(str(raw)).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("the name of a time zone such as UTC or Europe/Berlin") from None
 
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
@@ -122,11 +115,40 @@ class Age:
 
 def parse_age(raw: object) -> Age:
     """Parse a duration such as `26h`, `90min` or `2d`."""
-    match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw if isinstance(raw, str) else "")
+    match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", str(raw))
     length = int(match[1]) * _UNITS[match[2][0]] if match else timedelta(0)
     if match is None or not timedelta(0) < length <= timedelta(days=366):
         raise ValueError("a duration of at most 366 days, such as 26h, 90min or 2d")
     return Age(length, match[0])
+
+
+_CRON = (
+    "a cron expression (minute, hour, day of the month, month, day of the week) such as "
+    "'15 2 * * *' for 02:15 every day; or 'off'"
+)
+_CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+_CRON_RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/0*[1-9][0-9]?)?")
+
+
+def parse_cron(raw: object) -> str:
+    """Validate a cron expression of numbers, or `off`; return it with single spaces."""
+    text = " ".join(str(raw).split())
+    if text == OFF:
+        return OFF
+    fields = text.split(" ")
+    if len(fields) != len(_CRON_RANGES) or not all(map(_is_cron_field, fields, _CRON_RANGES)):
+        raise ValueError(_CRON)
+    return text
+
+
+def _is_cron_field(field: str, allowed: tuple[int, int]) -> bool:
+    """Return True if each rule of the field is `*`, a number or a range, perhaps with a step."""
+    least, most = allowed
+    rules = [_CRON_RULE.fullmatch(rule) for rule in field.split(",")]
+    return all(
+        rule and least <= int(rule[1] or least) <= int(rule[2] or rule[1] or most) <= most
+        for rule in rules
+    )
 
 
 # -- Addresses -------------------------------------------------------------------------------------
@@ -140,8 +162,8 @@ def parse_address(raw: object) -> str:
 
     The host becomes lower case. A slash or `/api/v1` at the end is removed.
     """
-    text = raw.strip() if isinstance(raw, str) else ""
-    parts = _split_address(text, _ADDRESS, "the key")
+    text = str(raw).strip()
+    parts = _split_address(text, _ADDRESS)
     if "?" in text or "#" in text:
         raise ValueError(f"{_ADDRESS}, without '?' or '#'")
     path = parts.path.rstrip("/").removesuffix(API_PATH).rstrip("/")
@@ -152,33 +174,32 @@ def parse_address(raw: object) -> str:
 
 def parse_record_url(raw: object) -> str:
     """Validate the address of a record on the platform, with `{id}` and perhaps `{resource}`."""
-    text = raw if isinstance(raw, str) else ""
+    text = str(raw)
     filled = text.replace("{resource}", "x").replace("{id}", "x")
-    _split_address(filled, _RECORD_URL, "ids")
     if "{id}" not in text or "{" in filled or "}" in filled:
         raise ValueError(_RECORD_URL)
+    _split_address(filled, _RECORD_URL)
     return text
 
 
 def parse_proxy(raw: object) -> str:
     """Parse the address of a proxy. A password is not allowed, because the address is shown."""
-    form = r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}/?"
-    try:
-        parts = urlsplit(raw if isinstance(raw, str) and re.fullmatch(form, raw) else "")
-        is_valid = bool(parts.hostname and parts.port)
-    except ValueError:
-        is_valid = False
-    if not is_valid:
-        raise ValueError(
-            "the address of a proxy such as http://proxy.example:3128, without a name or a path"
-        )
-    return f"{parts.scheme}://{parts.netloc.lower()}"
+    text = str(raw).lower().removesuffix("/")
+    if re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+):[0-9]{1,5}", text):
+        try:
+            if urlsplit(text).port:
+                return text
+        except ValueError:
+            pass
+    raise ValueError(
+        "the address of a proxy such as http://proxy.example:3128, without a name or a path"
+    )
 
 
-def _split_address(text: str, allowed: str, subject: str) -> SplitResult:
+def _split_address(text: str, allowed: str) -> SplitResult:
     """Return the parts of an address. Raises `ValueError` with the `allowed` form.
 
-    Only addresses of this machine may use http, because http would show `subject` to others.
+    Only addresses of this machine may use http, because others could read along.
     """
     if re.search(r"[\s\x00-\x1f\x7f\\]", text):
         raise ValueError(f"{allowed}, without spaces or backslashes")
@@ -192,9 +213,7 @@ def _split_address(text: str, allowed: str, subject: str) -> SplitResult:
     if "@" in parts.netloc:
         raise ValueError(f"{allowed}, without a user name or a password")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ValueError(
-            f"{allowed}: other machines must use https, because http would show {subject} to others"
-        )
+        raise ValueError(f"{allowed}: only this machine may use http, because others could read it")
     return parts
 
 
@@ -210,10 +229,7 @@ def is_loopback(host: str) -> bool:
 
 
 def parse_key(text: str) -> str:
-    """Validate an API key: one word of ASCII that fits into a header (API 5.1, 5.5).
-
-    Raises `ValueError` without any part of the key.
-    """
+    """Validate an API key: one word of ASCII that fits into a header (API 5.1, 5.5)."""
     if not text:
         raise ValueError("is empty")
     if len(text) > _SECRET_CHARACTERS_MAX:
@@ -226,7 +242,7 @@ def parse_key(text: str) -> str:
 
 
 def parse_hash_key(text: str) -> str:
-    """Validate the key that hashes personal fields. Raises `ValueError` without any part of it."""
+    """Validate the key that hashes personal fields."""
     if len(parse_key(text)) < HASH_KEY_CHARACTERS_MIN:
         raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
     return text
@@ -238,62 +254,3 @@ def parse_notify_urls(text: str) -> str:
     if not urls or not all("://" in each for each in urls):
         raise ValueError("must be Apprise URLs such as slack://TOKEN, one per line")
     return " ".join(urls)
-
-
-# -- Schedules -------------------------------------------------------------------------------------
-
-_CRON = (
-    "a cron expression (minute, hour, day of the month, month, day of the week) such as "
-    "'15 2 * * *' for 02:15 every day; or 'off'"
-)
-_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-"""The least and the greatest number of each field, in their order; Sunday is 0 as well as 7."""
-
-_RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?")
-# The longest that each month can be: a day that none of the chosen months has never comes.
-_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def parse_cron(raw: object) -> str:
-    """Validate a cron expression or `off`; return it with single spaces.
-
-    Names of months and weekdays are not allowed, nor dates that do not exist.
-    """
-    text = " ".join(raw.split()) if isinstance(raw, str) else ""
-    if text == OFF:
-        return OFF
-    fields = text.split(" ")
-    if len(fields) != len(_RANGES):
-        raise ValueError(_CRON)
-    _, _, days, months, _ = map(_parse_cron_field, fields, _RANGES)
-    if all(min(days) > _LENGTHS[month - 1] for month in months):
-        raise ValueError(f"{_CRON}; no chosen month has this day")
-    return text
-
-
-def _parse_cron_field(field: str, allowed: tuple[int, int]) -> set[int]:
-    """Return the numbers that a field of a cron expression selects."""
-    least, most = allowed
-    chosen: set[int] = set()
-    for rule in field.split(","):
-        if not (match := _RULE.fullmatch(rule)):
-            raise ValueError(_CRON)
-        first, last, step = (None if each is None else int(each) for each in match.groups())
-        # 5/10 is from 5 on, every tenth; 5 alone is 5.
-        start = least if first is None else first
-        end = last if last is not None else start if first is not None and step is None else most
-        if not least <= start <= end <= most or step == 0:
-            raise ValueError(_CRON)
-        chosen.update(range(start, end + 1, step or 1))
-    return chosen
-
-
-def parse_zone(raw: object) -> str:
-    """Validate the name of a time zone."""
-    text = raw if isinstance(raw, str) else ""
-    try:
-        if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", text):
-            return ZoneInfo(text).key
-    except (ZoneInfoNotFoundError, OSError):
-        pass
-    raise ValueError("the name of a time zone such as UTC or Europe/Berlin")

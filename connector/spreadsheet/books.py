@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from xml.etree import ElementTree
 
 import openpyxl
@@ -204,7 +204,7 @@ def _read_xlsx(source: Any) -> Sheet:
             value = Flaw(_FLAWS[kind], str(value))
         elif cell["style_id"] or type(value) not in (str, int):
             # False for nearly every cell.
-            value = apply_format(value, form_of(cell["style_id"]))
+            value = show_cell(value, form_of(cell["style_id"]))
         return cell["column"] - 1, value
 
     with source._get_source() as xml:
@@ -256,10 +256,10 @@ def _read_xls(book: Any, source: Any) -> Sheet:
                 return bool(cell.value)
             case xlrd.XL_CELL_DATE:
                 try:
-                    return apply_format(_xls_date(cell.value, form, book.datemode), form)
+                    return show_cell(_xls_date(cell.value, form, book.datemode), form)
                 except (xlrd.xldate.XLDateError, ValueError, OverflowError):
                     return Flaw("unreadable_cell", f"{cell.value:.15g}")
-        return apply_format(cell.value, form)
+        return show_cell(cell.value, form)
 
     for index in range(source.nrows):
         _add_row(sheet, index, ((n, read(cell)) for n, cell in enumerate(source.row(index))))
@@ -283,7 +283,6 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> timedelta
 _TABLE, _OFFICE, _TEXT = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{each}:1.0}}" for each in ("table", "office", "text")
 )
-_UNSEEN = ("collapse", "filter")
 
 
 def _ods_sheets(content: bytes) -> _Sheets:
@@ -295,12 +294,7 @@ def _ods_sheets(content: bytes) -> _Sheets:
 
 def _read_ods(table: ElementTree.Element) -> Sheet:
     """Return the sheet, without the empty cells that repeat up to the end of the sheet."""
-    sheet, index, column = Sheet(table.get(f"{_TABLE}name", "")), 0, 0
-    for each in table.iter(f"{_TABLE}table-column"):
-        times = _repeat_count(each, "columns")
-        if each.get(f"{_TABLE}visibility") in _UNSEEN:
-            sheet.hidden_columns |= {*range(column, column + min(times, _COLUMNS_MAX))}
-        column += times
+    sheet, index = Sheet(table.get(f"{_TABLE}name", "")), 0
     for row in table.iter(f"{_TABLE}table-row"):
         cells: list[tuple[int, _Read]] = []
         column = 0
@@ -308,12 +302,11 @@ def _read_ods(table: ElementTree.Element) -> Sheet:
             times, value = _repeat_count(cell, "columns"), _ods_value(cell)
             last = min(column + times, _COLUMNS_MAX + 1) if value != "" else column
             cells += [(place, value) for place in range(column, last)]
+            if (span := int(cell.get(f"{_TABLE}number-rows-spanned", "1"))) > 1:
+                sheet.merged_ranges.append((index, index + span - 1, column, column))
             column += times
-            span = int(cell.get(f"{_TABLE}number-rows-spanned", "1"))
-            if span > 1:
-                sheet.merged_ranges.append((index, index + span - 1, column - 1, column - 1))
         times = _repeat_count(row, "rows")
-        if row.get(f"{_TABLE}visibility") in _UNSEEN:
+        if row.get(f"{_TABLE}visibility") in ("collapse", "filter"):
             sheet.hidden_rows.add(index)
         for place in range(index, index + min(times, ROWS_MAX + 2)) if cells else ():
             _add_row(sheet, place, cells)
@@ -326,107 +319,87 @@ def _repeat_count(element: ElementTree.Element, name: str) -> int:
 
 
 def _ods_value(cell: ElementTree.Element) -> _Read:
-    """Return the typed value of an ods cell, compared with the text that the cell shows."""
-    lines = cell.findall(f"{_TEXT}p")
-    text = "\n".join(map(_ods_text, lines))
-    kind, number = cell.get(f"{_OFFICE}value-type", ""), cell.get(f"{_OFFICE}value", "")
-    day = cell.get(f"{_OFFICE}date-value", "")
-    try:
-        if kind == "boolean":
-            return cell.get(f"{_OFFICE}boolean-value") == "true"
-        if kind == "date" and day:
-            return _ods_date(datetime.fromisoformat(day), text)
-        if kind in ("float", "percentage", "currency") and number:
-            unit = "%" if kind == "percentage" else cell.get(f"{_OFFICE}currency", "")
-            return _ods_number(float(number), unit, text if lines else None)
-    except ValueError:
-        pass
-    return text
+    """Return the typed value of a cell, or a flaw if its text shows something else."""
+    text = "\n".join(map(_ods_text, cell.findall(f"{_TEXT}p")))
+    kind = cell.get(f"{_OFFICE}value-type", "")
+    if kind == "boolean":
+        return cell.get(f"{_OFFICE}boolean-value") == "true"
+    if kind == "date":
+        moment = datetime.fromisoformat(cell.get(f"{_OFFICE}date-value", ""))
+        day = moment.date() if moment.time() == time() else moment
+        figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
+        is_shown = {moment.year, moment.year % 100} & figures and moment.day in figures
+        return day if is_shown else Flaw("unusual_format", f"{day}, shown as {text}")
+    if kind not in ("float", "percentage", "currency"):
+        return text
+    unit = "%" if kind == "percentage" else cell.get(f"{_OFFICE}currency", "")
+    return _ods_number(float(cell.get(f"{_OFFICE}value", "")), unit, text)
 
 
-def _ods_text(line: ElementTree.Element) -> str:
-    """Return the text of a paragraph; several blanks are written as one element."""
-    parts = []
-    for each in line.iter():
-        if each.tag == f"{_TEXT}s":
-            parts.append(" " * min(int(each.get(f"{_TEXT}c", "1")), 1_000))
-        parts += [each.text or "", (each.tail or "") if each is not line else ""]
-    return "".join(parts)
-
-
-def _ods_date(moment: datetime, text: str) -> _Read:
-    """Return the date; a flaw if the cell shows only a part of the date."""
-    day = moment.date() if moment.time() == time() else moment
-    figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
-    has_year = {moment.year, moment.year % 100} & figures and len(figures) > 1
-    if text and not (has_year and moment.day in figures):
-        return Flaw("unusual_format", f"{day}, shown as {text}")
-    return day
-
-
-def _ods_number(value: float, unit: str, text: str | None) -> _Read:
-    """Return a number with its unit, or a flaw if the cell shows no number."""
+def _ods_number(value: float, unit: str, text: str) -> _Read:
+    """Return a number with its unit, or a flaw if the cell shows something else."""
     if is_too_large(value):
         return as_typed(value)
-    figure = as_typed(round(value * 100, 10) if unit == "%" else value)
-    assert not isinstance(figure, str)
-    if text == "":
+    if not text:
         return PartlyVisibleCell(value, "", ";;;")
-    meanings = number_meanings(text or "")
-    if text and meanings is None:
+    figure, meanings = (
+        as_typed(round(value * 100, 10) if unit == "%" else value),
+        number_meanings(text),
+    )
+    assert not isinstance(figure, str)
+    if meanings is None:
         return Flaw("unusual_format", f"{value:g}, shown as {text}")
-    if text and text.startswith("0") and text.isdecimal() and int(text) == figure:
+    if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text
-    is_exact = meanings is None or any(
-        abs(each - value) < 1e-9 or each == figure for each in meanings.values.values()
+    is_exact = any(
+        min(abs(each - figure), abs(each - value)) < 1e-9 for each in meanings.values.values()
     )
     if is_exact and not unit:
         return figure
     form = "0.00%" if unit == "%" else "0.00"
-    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text or "")
+    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text)
+
+
+def _ods_text(line: ElementTree.Element) -> str:
+    """Return the text of a paragraph; several blanks are written as one element."""
+    for blanks in line.iter(f"{_TEXT}s"):
+        blanks.text = " " * min(int(blanks.get(f"{_TEXT}c", "1")), 1_000)
+    return "".join(line.itertext())
 
 
 # -- Number formats --------------------------------------------------------------------------------
 # A number format can show a unit, leading zeros, fewer digits than the cell contains, or a date
 # without its year. A cell whose format shows anything else is refused.
 
-_FORMAT_TOKEN = re.compile(
-    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|(\[[^\]]*\])|[_*].|(General|.)',
-    re.IGNORECASE | re.DOTALL,
+_LITERAL = re.compile(
+    r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([£€$¥%])|\[[A-Z]{3,7} ?[0-9]*\]|[_*].', re.IGNORECASE
 )
-_COLOR = re.compile(
-    r"\[(?:Color ?\d+|Black|Blue|Cyan|Green|Magenta|Red|White|Yellow)?\]", re.IGNORECASE
-)
+"""Text in a number format, a unit, a color, or a blank as wide as a sign."""
+
+_PLACES = re.compile(r"[-( ]*[#0?][#0?, ]*(?:\.([#0?]*))?[-) ]*").fullmatch
+_MASK = re.compile(r"(?=.*0.*0)[0 \-+()/]*").fullmatch
 _DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
-_PLACES = re.compile(r"[-( ]*[#0?][#0?,  ]*(?:\.([#0?]*))?[-) ]*")
-_MASK = re.compile(r"(?=.*0.*0)[0 \-+()/]*")
-
-
-class _Section(NamedTuple):
-    """Section of a number format: its codes without literal texts, the joined literals, and the
-    whole section. A condition stays in `codes`, so that no number fits them.
-    """
-
-    codes: str
-    literal: str = ""
-    whole: str = ""
 
 
 @lru_cache(maxsize=1_000)
-def _sections(number_format: str) -> tuple[_Section, ...]:
-    """Return the sections of a format: for positive numbers, negative ones, zero and text."""
-    found = []
-    for part in re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format):
-        codes = literal = ""
-        for quoted, escaped, sign, bracket, code in _FORMAT_TOKEN.findall(part):
-            literal += quoted + escaped + sign
-            codes += (escaped if escaped in " -()/+" else "") + code
-            codes += "" if _COLOR.fullmatch(bracket) else bracket
-        found.append(_Section(codes.strip(), literal.strip(" -()/\u00a0"), part))
-    return tuple(found)
+def _sections(number_format: str) -> tuple[tuple[str, str, str], ...]:
+    """Return the sections of a format: for positive numbers, negative ones, zero and text.
+
+    Each has its codes, its text or unit, and the whole section. A condition stays in the codes, so
+    that no number fits them.
+    """
+    parts = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format)
+    return tuple(
+        (
+            _LITERAL.sub("", part).strip(),
+            "".join("".join(each) for each in _LITERAL.findall(part)).strip(" -()/\u00a0"),
+            part,
+        )
+        for part in parts
+    )
 
 
-def apply_format(value: Any, number_format: str) -> _Read:
+def show_cell(value: Any, number_format: str) -> _Read:
     """Return the value as its number format shows it, or a flaw if the format shows anything else.
 
     A number that is shown rounded, a hidden value, and a date without its year keep their value and
@@ -434,18 +407,22 @@ def apply_format(value: Any, number_format: str) -> _Read:
     """
     if isinstance(value, float) and isinstance(value := as_typed(value), str):
         return value
-    shown: Cell | None
+    shown: Cell | None = value
     match value:
         case timedelta():
             shown = format_duration(value.total_seconds())
         case date() | time():
-            shown = _apply_date_format(value, number_format)
-        case str():
-            shown = _apply_text_format(value, number_format)
+            shown = _show_date(value, number_format)
         case bool():
-            shown = value
-        case _:
-            shown = value if is_too_large(value) else _apply_number_format(value, number_format)
+            pass
+        case str():
+            *_, (codes, literal, _) = _sections(number_format)
+            if number_format.count(";") > 2 and not (codes or literal):
+                shown = PartlyVisibleCell(value, "", number_format)
+            elif "@" in codes and literal:
+                shown = None
+        case _ if not is_too_large(value):
+            shown = _show_number(value, number_format)
     if shown is not None:
         return shown
     is_day = isinstance(value, datetime) and value.time() == time()
@@ -453,39 +430,24 @@ def apply_format(value: Any, number_format: str) -> _Read:
     return Flaw("unusual_format", f"{stored}, shown by the format {number_format}")
 
 
-def _apply_text_format(text: str, number_format: str) -> Cell | None:
-    """Return the text as its format shows it; None if the format adds something to it."""
-    sections = _sections(number_format)
-    if len(sections) > 3 and not (sections[3].codes or sections[3].literal):
-        return PartlyVisibleCell(text, "", number_format)
-    return None if any("@" in each.codes and each.literal for each in sections) else text
-
-
-def _apply_number_format(number: float, number_format: str) -> Cell | None:
+def _show_number(number: float, number_format: str) -> Cell | None:
     """Return the number as its format shows it; None if the format shows anything else."""
-    sections = [each for each in _sections(number_format)[:3] if "@" not in each.codes]
-    sections = sections or [_Section("General")]
+    sections = [each for each in _sections(number_format)[:3] if "@" not in each[0]]
+    sections = sections or [("General", "", "")]
     index = 1 if number < 0 else 2 if number == 0 else 0
-    section = sections[index if index < len(sections) else 0]
-    if len(sections) > 1 and not section.codes and not section.literal:
+    codes, unit, whole = sections[index if index < len(sections) else 0]
+    if len(sections) > 1 and not (codes or unit):
         return PartlyVisibleCell(number, "", number_format)
-    if len(sections) > 1 and number < 0 and not {*"-("} & {*section.whole}:
+    if len(sections) > 1 and number < 0 and not {*"-("} & {*whole}:
         return None
-    return _apply_section(number, section, number_format)
-
-
-def _apply_section(number: float, section: _Section, number_format: str) -> Cell | None:
-    """Return the number as one section shows it; None if it shows anything else."""
-    codes, unit, _ = section
-    for sign in "£€$¥%":
-        if sign in codes:
-            codes, unit = codes.replace(sign, "").strip(), unit or sign
-    if not unit and _MASK.fullmatch(codes):
-        is_masked = number >= 0 and number == int(number)
-        return _apply_mask(int(number), codes) if is_masked else number
-    places = _PLACES.fullmatch(codes)
-    is_plain = codes.lower() == "general" or (places and not codes.rstrip(")- ").endswith(","))
-    if not is_plain or (unit != "%" and unit_of(unit) is None):
+    mask = re.sub(r'["\\]', "", whole)
+    if _MASK(mask) and number >= 0 and number == int(number):
+        return _fill_mask(int(number), mask)
+    places = _PLACES(codes)
+    is_thousands = codes.rstrip(")- ").endswith(",")
+    if not (codes.lower() == "general" or (places and not is_thousands)):
+        return None
+    if unit != "%" and unit_of(unit) is None:
         return None
     value, shown = as_typed(round(number * 100.0, 10)) if unit == "%" else number, ""
     assert not isinstance(value, str)
@@ -495,30 +457,28 @@ def _apply_section(number: float, section: _Section, number_format: str) -> Cell
     return Amount(value, unit_of(unit) or unit, number_format, shown) if unit or shown else number
 
 
-def _apply_mask(number: int, codes: str) -> str:
+def _fill_mask(number: int, mask: str) -> str:
     """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
-    count = codes.count("0")
-    digits = str(number).rjust(count, "0")
-    places = iter(digits[len(digits) - count :])
-    masked = "".join(next(places) if each == "0" else each for each in codes)
-    return digits[: len(digits) - count] + masked
+    count = mask.count("0")
+    digits = str(number).zfill(count)
+    rest = iter(digits[len(digits) - count :])
+    return digits[: len(digits) - count] + re.sub("0", lambda _: next(rest), mask)
 
 
-def _apply_date_format(cell: date | time, number_format: str) -> Cell | None:
+def _show_date(cell: date | time, number_format: str) -> Cell | None:
     """Return the date or time that the format shows; None if it is only a part of a date."""
-    found = [each.lower() for each in _DATE_PART.findall(_sections(number_format)[0].codes)]
-    has_time = any(each[0] in "hs" for each in found)
-    days, years = {"d", "dd"} & {*found}, any(each[0] == "y" for each in found)
-    months = sum(each[0] == "m" for each in found) - has_time
+    codes, _, _ = _sections(number_format)[0]
+    parts = [each.lower() for each in _DATE_PART.findall(codes)]
+    letters, days = {each[0] for each in parts}, {"d", "dd"} & {*parts}
+    has_time, has_year = bool({"h", "s"} & letters), "y" in letters
     if isinstance(cell, datetime) and not has_time and cell.time() == time():
         cell = cell.date()
-    if isinstance(cell, time) or not found or (days and years and months >= 0):
+    if isinstance(cell, time) or not parts or (days and has_year):
         return cell
-    if has_time and not days and not years:
+    if has_time and not days and not has_year:
         return cell.time() if isinstance(cell, datetime) else time()
-    if days and months > 0 and not has_time:
-        return PartlyVisibleCell(cell, number_format, number_format)
-    return None
+    is_day_and_month = days and "m" in letters and not has_time
+    return PartlyVisibleCell(cell, number_format, number_format) if is_day_and_month else None
 
 
 def format_duration(total: float) -> str:

@@ -31,13 +31,11 @@ from connector.spreadsheet.targets import (
     comparison_text,
     natural_key,
 )
-from connector.spreadsheet.template import template_columns
 from connector.state.row import LandedRecord, Row
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
 
-_EXAMPLE_COLUMNS_MIN = 3
 _PHONE_DIGITS = 9
 
 
@@ -79,7 +77,6 @@ class _RowChecker:
         self._create, self._update = (_Rules(target, columns, e) for e in ("create", "update"))
         self._oddities, self._twins = _Oddities(columns), _Twins(target, columns, lookups)
         self._claims: dict[str, int] = {}
-        self._example = _example_cells(target, columns)
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Return the rows of a batch with their tasks or problems; blank rows are left out."""
@@ -88,14 +85,11 @@ class _RowChecker:
             row for row in map(self._reader.read, batch) if row.problems or not row.row.is_left_out
         ]
         for row in rows:
-            cells = row.row.cells
-            if self._example and all(cells[i : i + 1] == (text,) for i, text in self._example):
-                row.add("example_row")
             self._references.resolve(row)
         self._finder.find_records(rows)
         self._refuse_existing(rows)
         for row in rows:
-            if row.is_misshapen or row.operation is None:
+            if row.row.is_misshapen or row.operation is None:
                 row.outcome = "invalid"
             elif row.operation == "create":
                 self._check_create(row)
@@ -199,7 +193,7 @@ class _RowChecker:
         """Add a problem to rows that would create a record with a loaded record's natural key."""
         by_fields: dict[tuple[str, ...], list[CheckedRow]] = {}
         for row in rows:
-            if row.operation == "create" and not row.is_misshapen:
+            if row.operation == "create" and not row.row.is_misshapen:
                 row.natural_key = natural_key(self._resource, row.values)
                 by_fields.setdefault(tuple(row.natural_key), []).append(row)
         # A row without a key cannot be found, and a row with an id was not found.
@@ -254,18 +248,6 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             body[key] = value
     return body
-
-
-def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
-    """Return (column index, text) of the template's example row; empty if too few columns match."""
-    examples = {each.heading: each.example for each in template_columns(target)}
-    found = tuple(
-        (each.index, examples[each.target.name])
-        for each in columns.columns
-        if each.heading in examples
-    )
-    # A single cell may equal the example by chance.
-    return found if len(found) >= min(_EXAMPLE_COLUMNS_MIN, len(examples)) else ()
 
 
 # -- Unusual values --------------------------------------------------------------------------------

@@ -29,9 +29,8 @@ ORDERS: Mapping[str, str] = {
     "mdy": "month, day, year",
     "ymd": "year first",
 }
-"""Orders of a numeric date that the user can declare with one word."""
+"""Orders of a numeric date that the user can declare."""
 
-FORMAT_ALLOWED = "dmy, mdy or ymd, or an order as in DD/MM/YYYY, MM/DD/YYYY or YYYY-MM-DD"
 HOURS_ALLOWED = "all-day, or two times such as 09:00-17:30"
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -68,24 +67,6 @@ _YEARS_AHEAD = 20
 
 _DATE = "a date, for example 2026-05-01"
 _MOMENT = "a date and time, for example 2026-05-01T09:30:00Z"
-_PATTERN = re.compile(
-    r"(?P<a>YYYY|M{1,3}|D{1,2})[^A-Za-z0-9]+(?P<b>YYYY|M{1,3}|D{1,2})[^A-Za-z0-9]+(?P<c>YYYY|M{1,3}|D{1,2})"
-    r"(?:[ T]*hh:mm(?::ss)?)?"
-).fullmatch
-
-
-def date_order(declared: str) -> str:
-    """Return the order (a key of `ORDERS`) that a word or a pattern such as DD/MM/YYYY declares.
-
-    Raises `ValueError` for another text.
-    """
-    order = declared.lower()
-    if pattern := _PATTERN(declared):
-        order = "".join(pattern[name][0] for name in "abc").lower()
-    if order not in ORDERS:
-        raise ValueError("day, month and year must occur once each, with separators")
-    return order
-
 
 # -- As people write them --------------------------------------------------------------------------
 
@@ -176,7 +157,7 @@ def _find_date(
 
     Raises `CellError`; `allowed` describes allowed values in an error.
     """
-    order = date_order(options.date_format) if options.date_format else None
+    order = options.date_format
     found = date_meanings(text)
     if found is None:
         form = f", or in the form {ORDERS[order]}" if order else ""

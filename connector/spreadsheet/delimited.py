@@ -9,15 +9,15 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from connector.errors import SpreadsheetError, UnknownName
 from connector.spreadsheet.headings import (
     ROWS_SEARCHED,
     HeadingRows,
+    QuoteDamage,
     Sheet,
     find_headings,
     has_report_headings,
@@ -27,19 +27,15 @@ from connector.spreadsheet.headings import (
 from connector.spreadsheet.problems import FileQuestion, is_blank
 
 # -- Encoding --------------------------------------------------------------------------------------
-# The encoding that the user gave; a byte order mark; UTF-16 if every second byte is NUL; UTF-8 if
-# the whole file is valid UTF-8, which text in another encoding hardly ever is. Otherwise western
-# letters of cp1252 are read, and for other letters the user chooses among three old encodings.
-
+# The encoding that the user gave; a byte order mark; UTF-8 if the whole file is valid UTF-8, which
+# text in another encoding hardly ever is. Otherwise western letters of cp1252 are read, and for
+# other letters the user chooses among three old encodings.
 
 ENCODINGS = ("utf-8", "utf-16", "cp1252", "cp1250", "mac-roman")
 """Encodings that are detected or offered. The user can give any encoding that Python knows."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    # Before UTF-16: the mark of UTF-32-LE begins with the mark of UTF-16-LE.
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
@@ -50,7 +46,6 @@ _SIGNS = "\u2018\u2019\u201a\u201c\u201d\u201e\u2013\u2014\u2026\u00a0·•™«
 _WESTERN = re.compile(
     rf"[\0-\x7f{_SIGNS}àáâäåæçèéêëìíîïñóôöøúüßœÀÁÂÄÅÆÇÈÉÊËÍÎÏÑÓÔÖØÚÜŒ]*"
 ).fullmatch
-_IS_SIGN = re.compile(rf"[\0-\x7f{_SIGNS}]*").fullmatch
 # A sign, a figure or a capital inside a word, or a word in another script.
 _NO_WORD = re.compile(
     rf"[^\W\d_][{_SIGNS[0]}{_SIGNS[2:10]}{_SIGNS[11:]}][^\W\d_]|[£€][^\W\d_]|[^\W\d_][0-9]"
@@ -73,15 +68,22 @@ def decode(path: Path, content: bytes, given: str | None) -> Decoded:
 
     Raises `SpreadsheetError`, or `UnknownName` for an encoding that Python does not know.
     """
-    marked = next((codec for mark, codec in _MARKS if content.startswith(mark)), None)
+    codec = next((codec for mark, codec in _MARKS if content.startswith(mark)), "utf-8")
     if given is not None:
-        codec = _codec_given(path, given, marked)
-    else:
-        codec = marked or _utf_16_by_nuls(content[:_HEAD_BYTES]) or "utf-8"
+        try:
+            name = codecs.lookup(given).name
+            b"".decode(name)
+        except (LookupError, ValueError):
+            raise UnknownName("encoding", given, ENCODINGS) from None
+        # A byte order mark is no letter of the first heading.
+        codec = codec if name.startswith(codec.removesuffix("-sig")) else name
+    elif _HAS_NULS(content[:_HEAD_BYTES]) and codec != "utf-16":
+        message = f"{path} is no text, or UTF-16 without a byte order mark"
+        raise SpreadsheetError(message, code="encoding_unknown")
     try:
         return Decoded(content.decode(codec), codec.removesuffix("-sig"))
     except UnicodeDecodeError as error:
-        if not (given or marked) and codec == "utf-8" and b"\0" not in content:
+        if given is None and codec == "utf-8":
             return _decode_old(content)
         line = content.count(b"\n", 0, error.start) + 1
         name = codec.removesuffix("-sig")
@@ -89,29 +91,8 @@ def decode(path: Path, content: bytes, given: str | None) -> Decoded:
         raise SpreadsheetError(f"{path}: {reason}", code="encoding_unknown") from error
 
 
-def _codec_given(path: Path, given: str, marked: str | None) -> str:
-    """Return the codec that the user named. Raises an error if the file's mark contradicts it."""
-    try:
-        name = codecs.lookup(given).name.removesuffix("-sig")
-        b"".decode(name)
-    except (LookupError, ValueError):
-        raise UnknownName("encoding", given, ENCODINGS) from None
-    mark = (marked or name).removesuffix("-sig")
-    if not name.startswith(mark):
-        reason = f"the file begins with the byte order mark of {mark}, but {given!r} was given"
-        raise SpreadsheetError(f"{path}: {reason}", code="encoding_unknown")
-    return marked or name
-
-
-def _utf_16_by_nuls(head: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark, detected by its NUL bytes; else None."""
-    pairs = len(head) // 2
-    even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
-    # Letters of other scripts contain no NUL, but blanks and line ends do.
-    enough = max(1, min(0.4 * pairs, max(16, 0.02 * pairs)))
-    if min(even, odd) or max(even, odd) < enough:
-        return None
-    return "utf-16-le" if odd else "utf-16-be"
+_HAS_NULS = re.compile(rb"(?s)(?:\0.){4}|(?:.\0){4}").search
+"""Every second byte is NUL: ASCII text in UTF-16."""
 
 
 def _decode_old(content: bytes) -> Decoded:
@@ -125,8 +106,7 @@ def _decode_old(content: bytes) -> Decoded:
     codec, first = next(iter(readings.items()))
     text = content.decode(codec)
     if codec == "cp1252" and all(_WESTERN(each) and not _NO_WORD(each) for each in first):
-        lettered = [each for each in first if not _IS_SIGN(each)] or first
-        shown = ", ".join(lettered[:_SAMPLES_MAX])
+        shown = ", ".join(sorted(first, key=lambda each: not each.isalpha())[:_SAMPLES_MAX])
         notice = f"The file is not UTF-8 and is read as {codec}: {shown} (change with --encoding)."
         return Decoded(text, codec, (notice,))
     return Decoded(text, codec, (), (_encoding_question(readings),))
@@ -134,8 +114,7 @@ def _decode_old(content: bytes) -> Decoded:
 
 def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
     """Return the question which encoding is right, with words that differ between the encodings."""
-    columns = [words for words in zip(*readings.values(), strict=True) if len({*words}) > 1]
-    columns = columns or [*zip(*readings.values(), strict=True)]
+    columns = sorted(zip(*readings.values(), strict=True), key=lambda words: len({*words}) == 1)
     samples = zip(*columns[:_SAMPLES_MAX], strict=True)
     choices = tuple((codec, ", ".join(each)) for codec, each in zip(readings, samples, strict=True))
     shown = "; ".join(f"{words} (--encoding {codec})" for codec, words in choices)
@@ -165,7 +144,7 @@ def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -
         return found
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     is_spaced = _SPACED_QUOTE(text[:_HEAD_BYTES]) is not None
-    shape = None if headings is None else _RowShape(headings, delimiter)
+    has_other_rows = _detect_other_rows(found.headings, delimiter)
     start = 0
     while start < len(lines):
         reader = csv.reader(
@@ -175,64 +154,60 @@ def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -
         try:
             for cells in reader:
                 taken, first = lines[first : base + reader.line_num], base + reader.line_num
-                row = len(found.rows)
-                is_below = shape is not None and row >= found.headings.first_row
-                if shape and is_below and len(taken) > 1 and shape.has_other_rows(cells, taken):
-                    for index, line in enumerate(taken):
-                        found.damages[row + index] = "quote_not_closed", row + 1, row + len(taken)
-                        found.rows.append(_split(line, delimiter))
-                    continue
-                found.rows.append(cells)
+                is_below = headings is not None and len(found.rows) >= headings.first_row
+                if len(taken) > 1 and is_below and has_other_rows(cells, taken):
+                    row = len(found.rows) + 1
+                    _refuse_lines(found, taken, ("quote_not_closed", row, row + len(taken) - 1))
+                else:
+                    found.rows.append(cells)
             return found
         except csv.Error as error:
-            row = len(found.rows)
+            row = len(found.rows) + 1
             is_within = "expected after" in str(error)
-            code: Literal["quote_in_cell", "quote_not_closed"]
-            code = "quote_in_cell" if is_within else "quote_not_closed"
-            found.damages[row] = code, row + 1, row + 1
-            found.rows.append(_split(lines[first], delimiter))
+            damage: QuoteDamage = ("quote_in_cell", row, row)
+            if not is_within:
+                damage = ("quote_not_closed", row, row)
+            _refuse_lines(found, lines[first : first + 1], damage)
             start = first + 1
     return found
 
 
-def _split(line: str, delimiter: str) -> list[str]:
-    """Return the parts of a line between delimiters; quotes are ordinary characters."""
-    return line.rstrip("\r\n").split(delimiter)
+def _refuse_lines(found: Sheet, lines: Sequence[str], damage: QuoteDamage) -> None:
+    """Add each line as a row, split at delimiters, in which quotes are ordinary characters."""
+    for line in lines:
+        found.damages[len(found.rows)] = damage
+        found.rows.append(line.rstrip("\r\n").split(found.delimiter))
 
 
-class _RowShape:
-    """Shape of a table's rows, to recognize a row that a wrong quote has put in a cell."""
+def _detect_other_rows(
+    headings: HeadingRows, delimiter: str
+) -> Callable[[Sequence[str], Sequence[str]], bool]:
+    """Return a function that returns True if a row of several lines contains other rows.
 
-    def __init__(self, headings: HeadingRows, delimiter: str) -> None:
-        names = list(map(normalized_heading, headings.headings))
-        is_one_line = headings_of_one_line()
-        self._width, self._delimiter = len(headings.filled), delimiter
-        self._one_line = [index for index, name in enumerate(names) if is_one_line.get(name)]
-        self._email = next((index for index, name in enumerate(names) if "mail" in name), None)
+    A wrong quote has put them in a cell. It takes the cells of the row, and its lines.
+    """
+    names, width = [*map(normalized_heading, headings.headings)], len(headings.filled)
+    is_one_line = headings_of_one_line()
+    one_line = [index for index, name in enumerate(names) if is_one_line.get(name)]
+    email = next((index for index, name in enumerate(names) if "mail" in name), None)
 
-    def has_other_rows(self, cells: Sequence[str], lines: Sequence[str]) -> bool:
-        """Return True if the lines of one row contain other rows, because a quote is not closed."""
+    def has_other_rows(cells: Sequence[str], lines: Sequence[str]) -> bool:
         # A row that contains others has all its delimiters in its first line.
-        if len(_split(lines[0], self._delimiter)) < self._width:
+        if len(lines[0].split(delimiter)) < width:
             return False
-        for cell in (cells[index] for index in self._one_line if index < len(cells)):
-            if re.search("[\r\n]", cell) and ("@" in cell or self._delimiter in cell):
+        for cell in (cells[index] for index in one_line if index < len(cells)):
+            if re.search("[\r\n]", cell) and ("@" in cell or delimiter in cell):
                 return True
-        if self._width < _WIDTH_CERTAIN or self._email is None:
+        if width < _WIDTH_CERTAIN or email is None:
             return False
-        readings = (
-            each
-            for line in lines[1:]
-            for each in (
-                _split(line, self._delimiter),
-                *csv.reader([line], delimiter=self._delimiter),
-            )
-        )
-        return any(len(each) >= self._width and "@" in each[self._email] for each in readings)
+        rows = (*csv.reader(lines[1:], delimiter=delimiter, quoting=csv.QUOTE_NONE),)
+        quoted = (row for line in lines[1:] for row in csv.reader([line], delimiter=delimiter))
+        return any(len(row) >= width and "@" in row[email] for row in (*rows, *quoted))
+
+    return has_other_rows
 
 
 # -- Delimiters ------------------------------------------------------------------------------------
-
 
 DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Delimiters that are tried and that the user can give, by name."""
@@ -246,40 +221,35 @@ def read_delimited(path: Path, text: str, delimiter: str | None, header_row: int
 
     Raises `SpreadsheetError` if no delimiter or several fit, or `UnknownName`.
     """
-    if delimiter is not None:
+    if delimiter is None:
+        character = _find_delimiter(path, text, header_row)
+    else:
         character = DELIMITERS.get(delimiter.lower(), delimiter)
         if character not in _NAMES:
             raise UnknownName("delimiter", delimiter, DELIMITERS)
-    else:
-        character = _find_delimiter(path, text, header_row)
     return _read_rows(text, character, _headings_with(text, character, header_row))
 
 
 def _find_delimiter(path: Path, text: str, header_row: int | None) -> str:
-    """Return the delimiter that the headings show, or else the rows."""
+    """Return the delimiter that gives the most known headings, or else fits the most rows."""
     found = {each: _headings_with(text, each, header_row) for each in _NAMES}
-    for each, headings in found.items():
-        if has_report_headings(headings.headings):
-            return each
+    reports = [each for each, headings in found.items() if has_report_headings(headings.headings)]
+    if reports:
+        return reports[0]
     known = max(each.known_count for each in found.values())
     # Known headings do not result from chance.
-    found = {
-        each: headings
+    likely = [
+        each
         for each, headings in found.items()
         if (headings.known_count == known if known > 1 else len(headings.headings) > 1)
-    }
-    if len(found) > 1 and path.suffix.lower() == ".tsv" and "\t" in found:
-        found = {"\t": found["\t"]}
-    if not found or (len(found) == 1 and known > 1):
-        return next(iter(found), ",")
-    fits = {each: _fitting_rows(text, each, headings) for each, headings in found.items()}
+    ]
+    if not likely or (len(likely) == 1 and known > 1):
+        return likely[0] if likely else ","
+    fits = {each: _fitting_rows(text, each, found[each]) for each in likely}
     chosen = [each for each, fit in fits.items() if fit == max(fits.values())]
     if len(chosen) == 1 and (known > 1 or fits[chosen[0]] > 0.5):
         return chosen[0]
-    shown = "; ".join(
-        f"{_NAMES[each]} gives {len(found[each].headings)} columns and fits {fit:.0%} of the rows"
-        for each, fit in fits.items()
-    )
+    shown = "; ".join(f"{_NAMES[each]} fits {fit:.0%} of the rows" for each, fit in fits.items())
     reason = "more than one delimiter fits" if len(chosen) > 1 else "no delimiter fits"
     raise SpreadsheetError(f"{path}: {reason}: {shown}", code="delimiter_unknown")
 
@@ -300,7 +270,6 @@ def _headings_with(text: str, delimiter: str, header_row: int | None) -> Heading
 
 def _fitting_rows(text: str, delimiter: str, headings: HeadingRows) -> float:
     """Return the share of filled rows that are as wide as the headings; 1 without any rows."""
-    rows = _read_rows(text, delimiter, headings).below
-    filled = [row for row in rows if not is_blank(row)]
+    rows = [row for row in _read_rows(text, delimiter, headings).below if not is_blank(row)]
     widths = range(len(headings.filled), len(headings.headings) + 2)
-    return sum(len(row) in widths for row in filled) / len(filled) if filled else 1.0
+    return sum(len(row) in widths for row in rows) / len(rows) if rows else 1.0

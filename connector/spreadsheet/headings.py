@@ -17,6 +17,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
+from openpyxl.utils import get_column_letter
+
 from connector.catalog import CATALOG
 from connector.errors import SpreadsheetError
 from connector.spreadsheet.problems import Cell, Flaw, SheetRow, text_of
@@ -35,16 +37,6 @@ _NOT_WORD = re.compile(r"[^a-z0-9]+")
 _FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullmatch
 
 # -- Names -----------------------------------------------------------------------------------------
-
-
-def column_letter(index: int) -> str:
-    """Return the letters of a spreadsheet column: 0 is A, 26 is AA."""
-    letters = ""
-    index += 1
-    while index:
-        index, rest = divmod(index - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
 
 
 def appearance_key(heading: str) -> str:
@@ -243,7 +235,9 @@ def name_columns(path: Path, first_row: Sequence[str], filled_count: int = 0) ->
         cells += [""] * (filled_count - len(cells))
     strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in REPORT_HEADINGS]
     if strays or not cells:
-        named = (f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays)
+        named = (
+            f"column {get_column_letter(i + 1)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
+        )
         raise SpreadsheetError(
             f"{path}: {', '.join(named) or 'the file'}: a report's own columns must be its last"
             " six, in their order",
@@ -257,7 +251,7 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
     """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
-        appearance, position = appearance_key(cell), f"(column {column_letter(index)})"
+        appearance, position = appearance_key(cell), f"(column {get_column_letter(index + 1)})"
         yield position if not appearance else f"{cell} {position}" if appearance in before else cell
         before.add(appearance)
 

@@ -293,10 +293,7 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
     """Raise `Misused` if the policy or a replaced value does not suit the column's field."""
     if options.policy == "fill" and column.field.write_only:
         message = f"the policy of {column.name} is 'fill', but the API never returns that field"
-        raise Misused(message, action="Use 'overwrite' or 'never'.")
-    if options.policy == "append" and not column.field.is_long_text:
-        message = f"the policy of {column.name} is 'append', but {column.name} is not a long text"
-        raise Misused(message, action="Use 'overwrite', 'fill' or 'never'.")
+        raise Misused(message, action="Use 'overwrite', or ignore the column.")
     for cell, text in options.values.items():
         place = f"the value {cell!r} of {column.name} is mapped to {text!r}"
         _parse_mapped_text(text, column, target, place)

@@ -23,7 +23,7 @@ from pydantic import (
 from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
 from connector.errors import Misused, end_sentence, file_error
-from connector.spreadsheet.dates import FORMAT_ALLOWED, HOURS_ALLOWED, date_order, parse_hours
+from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
 from connector.spreadsheet.texts import REGIONS, is_timezone
 
@@ -67,7 +67,7 @@ _Text = Annotated[str, BeforeValidator(_as_text)]
 
 
 _CHECKS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "date_format": (date_order, FORMAT_ALLOWED),
+    "date_format": (ORDERS.__contains__, "dmy, mdy or ymd"),
     "timezone": (is_timezone, "a name such as Europe/London"),
     "region": (REGIONS.__contains__, "a country code such as GB"),
     "day_hours": (parse_hours, HOURS_ALLOWED),
@@ -164,15 +164,9 @@ def load_map(path: Path) -> SavedMap:
 
 def _invalid_error(path: Path, error: ValidationError) -> Misused:
     """Return the error for the first invalid key of a mapping."""
-    # A column may be a text or a table: the error of the table names its key.
-    errors = error.errors()
-    tables = [each for each in errors if "_Column" in each["loc"] and len(each["loc"]) > 3]
-    first = (tables or errors)[0]
+    # A column may be a text or a table: the error of the table, which comes last, names its key.
+    first = error.errors()[-1]
     place = ".".join(str(each) for each in first["loc"] if each not in ("str", "_Column"))
-    if first["type"] == "extra_forbidden":
-        keys = _Column.model_fields if "columns" in first["loc"] else _Document.model_fields
-        message = f"the mapping {path} has an unknown key: {place}"
-        return Misused(message, action=f"Use one of: {', '.join(keys)}.")
     received = "missing" if first["type"] == "missing" else repr(first["input"])
     text = first["msg"].removeprefix("Value error, ")
     return Misused(f"the mapping {path}: {place} is {received}", action=end_sentence(text))

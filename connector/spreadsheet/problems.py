@@ -94,6 +94,11 @@ class SheetRow:
     record_id: str = ""
 
     @property
+    def is_misshapen(self) -> bool:
+        """Return True if the cells cannot be matched to columns."""
+        return any(each.column is None for each in self.problems)
+
+    @property
     def is_left_out(self) -> bool:
         """Return True if the row is blank or does not belong to the table."""
         return self.is_outside or is_blank(self.cells)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same_value, normalize_text, values_by_key
+from connector.catalog.field_comparison import is_same_value, values_by_key
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import Cell, text_of
@@ -208,7 +208,7 @@ class RecordFinder:
 
     def _has_key(self, row: CheckedRow) -> bool:
         """Return True if the row has the fields that identify its record; else add a problem."""
-        if row.is_misshapen:
+        if row.row.is_misshapen:
             return False
         blank = next((key for key in self.by if row.values.get(key) is None), None)
         if blank is not None and blank not in row.failed_keys:
@@ -296,7 +296,7 @@ class Comparison:
             target, column = self._targets[key], self._columns.get(key)
             policy = column.options.policy if column is not None else "overwrite"
             # The record already has the value that found it, except for letter case.
-            if key in self._found_by or policy == "never":
+            if key in self._found_by:
                 continue
             if target.field.write_only:
                 wanted[key] = value
@@ -306,13 +306,12 @@ class Comparison:
                 message = f"The local copy does not have the whole {self._singular}, so the current"
                 row.add("record_not_read", f"{message} value is not known.", key)
                 break
-            then = append_text(now, value) if policy == "append" else value
             is_kept = policy == "fill" and not _is_empty(now)
             cell = row.row.cells[column.index] if column is not None else ""
-            if not (is_kept or _is_as_written(cell, now) or _is_equal(target, now, then)):
+            if not (is_kept or _is_as_written(cell, now) or _is_equal(target, now, value)):
                 seen = row.landed.seen
                 record = row.landed if seen is None else LandedRecord(seen)
-                wanted[key], base[key] = then, _landed_value(target, record)[0]
+                wanted[key], base[key] = value, _landed_value(target, record)[0]
         return wanted, base
 
 
@@ -320,27 +319,6 @@ def _is_as_written(cell: Cell, now: Any) -> bool:
     """Return True if the record has the cell itself, in a form that is not normalized."""
     text = text_of(cell).replace("\r\n", "\n").strip()
     return isinstance(now, str) and text == now.replace("\r\n", "\n").strip() != ""
-
-
-APPENDED_AFTER = "\n\n"
-"""Separator between an appended text and the text before it."""
-
-
-def append_text(current: Any, text: Any) -> Any:
-    """Return the long text with another one appended, or unchanged if it has these lines already.
-
-    Sending a file again therefore appends nothing.
-    """
-    if _is_empty(current) or _is_empty(text):
-        return text if _is_empty(current) else current
-    if f"\n{_lines_of(text)}\n" in f"\n{_lines_of(current)}\n":
-        return current
-    return f"{str(current).rstrip()}{APPENDED_AFTER}{text}"
-
-
-def _lines_of(text: Any) -> str:
-    """Return the lines of a text that are not blank, without outer blanks."""
-    return "\n".join(line for each in str(text).splitlines() if (line := normalize_text(each)))
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count, zip_longest
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,13 +23,14 @@ from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, en
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
-from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
+from connector.spreadsheet.texts import NOT_CALCULATED, escape_cell
 from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 
 _EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
 _ANSWERS_MAX = 20
+_CELLS_CHARACTERS_MAX = 10_000
 GroupKey = tuple[str, str | None]
 """Code and column of a problem."""
 
@@ -149,12 +150,18 @@ class Summary:
 # -- Cells -----------------------------------------------------------------------------------------
 
 
-def report_cells(result: Row) -> tuple[int, str, str, str, str, str]:
-    """Return the cells for the report's own columns: row, outcome, code, problem, fix and id."""
+def report_cells(row: SheetRow, result: Row) -> tuple[int, str, str, str, str, str]:
+    """Return the cells for the report's own columns: row, outcome, code, problem, fix and id.
+
+    The problem of a row of another shape has its cells, because the report has no columns for them.
+    """
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(each.fix for each in found)
-    texts = (f"{e.column}: {problem_text(e)}" if e.column else problem_text(e) for e in found)
+    texts = [f"{e.column}: {problem_text(e)}" if e.column else problem_text(e) for e in found]
+    if row.is_misshapen:
+        own = row.cells[: len(row.cells) - row.missing_cells]
+        texts.append(f"Cells of the row: {' | '.join(map(text_of, own))[:_CELLS_CHARACTERS_MAX]}")
     changes = (
         f"{name}: {' -> '.join('(empty)' if each is None else str(each) for each in values)}"
         for name, *values in result.changes
@@ -175,17 +182,10 @@ def problem_text(problem: Problem) -> str:
     return f"{end_sentence(problem.text)}{allowed}"
 
 
-def placeholder(row: SheetRow, index: int, width: int) -> str | None:
-    """Return the text that marks a missing cell, a formula without a value, or an empty extra cell.
-
-    None for other cells. `width` is the number of headings.
-    """
-    if index >= len(row.cells) - row.missing_cells:
-        return MISSING
+def not_calculated(row: SheetRow, index: int) -> str | None:
+    """Return the text that marks a formula without a value; None for other cells."""
     kind, formula = row.flaws.get(index, ("", ""))
-    if kind == "formula_without_value":
-        return NOT_CALCULATED + formula
-    return EMPTY if index >= width and row.cells[index] == "" else None
+    return NOT_CALCULATED + formula if kind == "formula_without_value" else None
 
 
 RowWithResult = tuple[SheetRow, Row]
@@ -248,14 +248,10 @@ def report_path(table: Spreadsheet) -> Path:
 def pair_rows(table: Spreadsheet, results: Iterable[Row]) -> Iterator[RowWithResult]:
     """Yield each row of the table that is not blank, with its result.
 
-    Raises `ReportRefused` if the results are not those of the rows, in their order.
+    Raises `ValueError` if their numbers differ.
     """
     rows = (row for row in table.rows() if not row.is_left_out)
-    for row, result in zip_longest(rows, results):
-        if row is None or result is None or row.number != result.number:
-            found, wanted = (each.number if each else "no row" for each in (result, row))
-            raise ReportRefused(f"{table.path}: a result of {found} belongs to {wanted}")
-        yield row, result
+    return zip(rows, results, strict=True)
 
 
 def write_report(path: Path, table: Spreadsheet, rows: Iterable[RowWithResult]) -> None:
@@ -285,12 +281,11 @@ def _delimited_rows(
     headings: tuple[str, ...], rows: Iterable[RowWithResult]
 ) -> Iterator[Sequence[Any]]:
     """Yield the cells of the report's lines, beginning with the headings."""
-    width = len(headings)
     yield [*map(escape_cell, headings), *REPORT_HEADINGS]
     for row, result in rows:
         # A number cannot be mistaken for a formula.
         texts = (escape_cell(c) if isinstance(c, str) else text_of(c) for c in row.cells)
-        own = [placeholder(row, i, width) or each for i, each in enumerate(texts)]
-        number, *rest = report_cells(result)
-        # Cells without a heading follow at the end.
-        yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
+        own = [not_calculated(row, index) or text for index, text in enumerate(texts)]
+        number, *rest = report_cells(row, result)
+        own = [""] * len(headings) if row.is_misshapen else own
+        yield [*own, number, *map(escape_cell, rest)]

@@ -257,7 +257,6 @@ class CheckedRow:
         warnings: Problems that do not prevent sending the row after the user has confirmed.
         remarks: Harmless changes of cells.
         failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
-        is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
         natural_key: Natural key of a row that creates a record.
         record_id: Id of the record, if it exists, and `landed` its loaded state.
         outcome: Outcome of a row that is not sent; None if the row is to be sent.
@@ -272,7 +271,6 @@ class CheckedRow:
     warnings: tuple[Problem, ...] = ()
     remarks: tuple[Problem, ...] = ()
     failed_keys: Set[str] = frozenset()
-    is_misshapen: bool = False
     operation: Operation | None = None
     record_id: str | None = None
     landed: LandedRecord | None = None
@@ -371,7 +369,9 @@ class RowReader:
         """
         values, amounts = self._constants.copy(), dict[str, Amount]()
         checked = CheckedRow(row, self._map, values)
-        if row.is_outside or (row.problems and self._add_shape_problems(checked)):
+        if row.problems:
+            self._add_shape_problems(checked)
+        if row.is_outside or row.is_misshapen:
             return checked
         if row.is_hidden:
             checked.warn("hidden_row")
@@ -481,20 +481,12 @@ class RowReader:
             else:
                 checked.values[key] = value.value if isinstance(value, ValueWithNotes) else value
 
-    def _add_shape_problems(self, checked: CheckedRow) -> bool:
-        """Add the problems of the row's shape; return True if it is misshapen.
-
-        A problem in a column without a field is ignored.
-        """
-        mapped = {column.heading: key for key, column in self._by_key.items()}
-        for problem in checked.row.problems:
-            if problem.column is None or problem.column in mapped:
-                checked.problems = (*checked.problems, problem)
-            if problem.column is None:
-                checked.is_misshapen = True
-            elif problem.column in mapped:
-                checked.failed_keys = checked.failed_keys | {mapped[problem.column]}
-        return checked.is_misshapen
+    def _add_shape_problems(self, checked: CheckedRow) -> None:
+        """Add the problems of the row's shape, except those in a column without a field."""
+        keys = {None: None, **{column.heading: key for key, column in self._by_key.items()}}
+        found = [each for each in checked.row.problems if each.column in keys]
+        checked.problems = tuple(found)
+        checked.failed_keys = {key for each in found if (key := keys[each.column]) is not None}
 
 
 def _cached_cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:

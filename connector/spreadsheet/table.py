@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from openpyxl.utils import get_column_letter
+
 from connector.errors import Misused, SpreadsheetError, count_noun
 from connector.spreadsheet import delimited
 from connector.spreadsheet.books import ROWS_MAX, BookKind, read_sheet, too_many_rows_error
@@ -20,7 +22,6 @@ from connector.spreadsheet.headings import (
     REPORT_HEADINGS,
     HeadingRows,
     Sheet,
-    column_letter,
     find_headings,
     has_report_headings,
     mark_rows_outside,
@@ -35,7 +36,7 @@ from connector.spreadsheet.problems import (
     problem_of,
     text_of,
 )
-from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unescape_cell
+from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
@@ -131,27 +132,8 @@ _ZIP_MAGIC, _OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
 _START_BYTES = 1_024
 _EXPORT = "Save or export its table as xlsx or csv, and use that file."
-_PARTS = {
-    b"xl/workbook.bin": "an xlsb workbook",
-    b"word/document.xml": "a text document",
-    b"Index/Document.iwa": "a Numbers document",
-    b"Index.zip": "a Numbers document",
-    b"": "a zip file, not a workbook",
-}
-"""Names of members of a zip file that show what it is."""
-
-_STARTS = {
-    b"%pdf": "a PDF",
-    b"{\\rtf": "a text document",
-    b"<?xml": "XML, as Excel saved it in 2003",
-    b"<!doctype html": "a web page",
-    b"<html": "a web page",
-    b"<table": "a web page",
-    b"\x89png": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"begin:vcard": "a contact card (vCard)",
-}
-"""First bytes, in lower case, of files that are no table but may have the name of one."""
+_NO_TABLES = (b"<", b"%pdf", b"{\\rtf", b"\x89png", b"\xff\xd8\xff", b"begin:vcard")
+"""First bytes, in lower case, of web pages and other files that may have the name of a table."""
 
 
 def _read_file(path: Path) -> bytes:
@@ -193,12 +175,10 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
             return "xlsx"
         if b"content.xml" in content and b"word/document.xml" not in content:
             return "ods"
-        kind = next(text for part, text in _PARTS.items() if part in content)
-        raise SpreadsheetError(f"{path} is {kind}", action=_EXPORT, code="not_a_spreadsheet")
-    head = content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    found = next((text for mark, text in _STARTS.items() if head.startswith(mark)), None)
-    if found is not None:
-        message = f"{path} is {found}, but has the file name of another type"
+        message = f"{path} is a zip file, but no xlsx or ods workbook"
+        raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
+    if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
+        message = f"{path} is a web page, a PDF or another document with the file name of a table"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     return "text"
 
@@ -215,12 +195,8 @@ def _build_table(
         raise too_many_rows_error(str(path))
     if all(map(is_blank, below)):
         raise SpreadsheetError(f"{path} has headings and no row below them", code="no_rows")
-    width = len(found.headings)
-    if is_text:
-        filled = max((_filled_width(row) for row in below if len(row) <= width), default=0)
-        end = width + _ends_with_delimiter(sheet)
-    else:
-        filled = end = max(map(len, below))
+    end = len(found.headings) if is_text else max(map(len, below))
+    filled = max((_filled_width(row) for row in below if len(row) <= end), default=0)
     headings, is_report = (
         name_columns(path, found.headings, filled),
         has_report_headings(found.headings),
@@ -261,17 +237,6 @@ def _build_table(
     )
 
 
-def _ends_with_delimiter(sheet: Sheet) -> bool:
-    """Return True if each row below the headings ends with a delimiter."""
-    width = len(sheet.headings.headings)
-    ends = [
-        len(row) == width + 1 and not row[-1]
-        for index, row in enumerate(sheet.below, sheet.headings.first_row)
-        if index not in sheet.damages and not is_blank(row)
-    ]
-    return bool(ends) and all(ends)
-
-
 def _filled_width(cells: Sequence[Cell]) -> int:
     """Return the number of cells up to the last one that is not empty."""
     return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
@@ -290,7 +255,7 @@ def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[
         for cells in sheet.rows[first + 1 : last + 1]:
             cells.extend([""] * (left + 1 - len(cells)))
             cells[left] = value
-        place = f"{column_letter(left)}{first + 1}:{column_letter(right)}{last + 1}"
+        place = f"{get_column_letter(left + 1)}{first + 1}:{get_column_letter(right + 1)}{last + 1}"
         yield place, headings[left] if left < len(headings) else ""
 
 
@@ -334,7 +299,7 @@ def _build_row(
     own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
     if count > own:
         record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
-        own_cells = _restore_report_cells(own_cells, kinds, own)
+        own_cells = _restore_report_cells(own_cells, kinds)
     width = len(own_cells)
     missing = max(0, own - width)
     own_cells.extend([""] * missing)
@@ -359,21 +324,13 @@ def _build_row(
     )
 
 
-def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw], own: int) -> list[Cell]:
-    """Return the cells of the input from those of a report; may add flaws.
-
-    `own` is the number of the input's columns.
-    """
-    while cells and cells[-1] == MISSING:
-        cells.pop()
+def _restore_report_cells(cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
+    """Return the cells of the input from those of a report; may add flaws."""
     for index, cell in enumerate(cells):
         if not isinstance(cell, str) or index in flaws:
             continue
-        if cell == EMPTY and index >= own:
-            cells[index] = ""
-        elif cell.startswith(NOT_CALCULATED):
+        cells[index] = unescape_cell(cell)
+        if cell.startswith(NOT_CALCULATED):
             cells[index] = cell.removeprefix(NOT_CALCULATED)
             flaws[index] = Flaw("formula_without_value", cell.removeprefix(NOT_CALCULATED))
-        else:
-            cells[index] = unescape_cell(cell)
     return cells

@@ -301,10 +301,8 @@ def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
 Decimal = Literal[".", ","]
 """Decimal separator."""
 
-ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
-"""Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
-to a long text, or keep it. A new record always gets the value of the column.
-"""
+ColumnPolicy = Literal["overwrite", "fill"]
+"""Policy of a column for existing records: overwrite the value, or fill it only if it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +310,7 @@ class CellOptions:
     """Format of a column's cells, as the user declared it.
 
     Attributes:
-        date_format: Date format, for example `DD/MM/YYYY`.
+        date_format: Order of numeric dates: dmy, mdy or ymd.
         timezone: Time zone of times without one.
         region: Country that decides ambiguous cells, for example GB.
         day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".

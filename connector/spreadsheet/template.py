@@ -1,6 +1,6 @@
 """Templates: an empty table with every accepted column, to be filled in.
 
-A csv has the headings and an example row. A workbook also explains each column at its heading,
+A csv has the headings. A workbook also explains each column at its heading,
 offers the allowed values as a list, and formats all columns as text, so that `00123` and `+44...`
 stay unchanged.
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Kind, RequiredWhen
 from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
 from connector.spreadsheet.headings import name_columns
@@ -19,7 +18,7 @@ from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.targets import PushTarget, TargetColumn
 from connector.spreadsheet.texts import is_hazard
-from connector.spreadsheet.words import TEMPLATE
+from connector.spreadsheet.words import RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,11 @@ class TemplateColumn:
     Attributes:
         rule: Sentences on the field and on the expected value.
         allowed: Allowed values; empty if any value is allowed.
-        example: Cell of the example row, or empty.
     """
 
     heading: str
     rule: str
     allowed: tuple[str, ...]
-    example: str
     is_required: bool
 
 
@@ -68,7 +65,7 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
             write_template_workbook(file, columns)
         else:
             delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-            write_delimited(file, delimiter, [headings, [column.example for column in columns]])
+            write_delimited(file, delimiter, [headings])
 
 
 # -- Columns of a push target ----------------------------------------------------------------------
@@ -96,7 +93,6 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
         heading=column.name,
         rule=" ".join(rule),
         allowed=column.accepted_values(target.mode),
-        example=_example_cell(column, target),
         is_required=_is_required(target, column),
     )
 
@@ -113,8 +109,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 
 def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
-    """Yield the sentences on the expected value and on the rules of the API."""
-    may_create = target.mode in ("create", "upsert")
+    """Yield the sentences on the expected value."""
     if target.mode == "convert":
         yield "Fill in id or email."
     elif _is_required(target, column):
@@ -122,7 +117,7 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     if column.reference is not None and column.reference.by is not None:
         yield f"The {column.reference.by.replace('_', ' ')} of an existing record."
     elif column.field.format is not None:
-        yield TEMPLATE["rules"][column.field.format]
+        yield RULES[column.field.format]
     elif column.field.values:
         yield (
             "One or more of the values, separated by semicolons."
@@ -130,30 +125,4 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
             else "A value."
         )
     else:
-        yield TEMPLATE["rules"][column.field.kind.value]
-    for rule in target.resource.rules:
-        match rule:
-            case RequiredWhen(fields, on, values) if column.key in fields and may_create:
-                yield f"Required when {on} is {' or '.join(values)}."
-            case AtLeastOneOf(fields) if column.key in fields and may_create:
-                yield f"At least one of {', '.join(fields)} is required."
-            case AcceptedWhen(field, on, values) if field == column.key:
-                yield f"Allowed only if {on} is {', '.join(values)}."
-
-
-def _example_cell(column: TargetColumn, target: PushTarget) -> str:
-    """Return an example of a valid cell; "" if no example applies to all rows."""
-    field, examples = column.field, TEMPLATE["examples"]
-    if column.reference is not None and column.reference.by is not None:
-        return examples[column.reference.by]
-    if field.kind is Kind.UUID:
-        # Ids differ between workspaces, so an example is only shown if every row needs an id.
-        return examples["uuid"] if _is_required(target, column) else ""
-    allowed = column.accepted_values(target.mode)
-    if allowed:
-        # The platform defines the choices of a content field; they may be any values.
-        return next((e for e in allowed if not is_hazard(e) and not UNSAFE.search(e)), "")
-    if any(isinstance(r, AcceptedWhen) and r.field == column.key for r in target.resource.rules):
-        return ""
-    names = (field.name, field.kind.value, field.format or "", field.name.rsplit("_", 1)[-1])
-    return next((examples[name] for name in names if name in examples), "Text")
+        yield RULES[column.field.kind.value]

@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import date, time
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -24,7 +23,6 @@ from connector.spreadsheet.numbers import unit_of
 from connector.spreadsheet.problems import (
     Amount,
     CellError,
-    PartlyVisibleCell,
     ReadText,
     ReadTyped,
     ValueWithNotes,
@@ -57,10 +55,7 @@ def _read_email(text: str) -> str:
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each.strip("'/|") for each in near}.values())
-    if len(found) > 1:
-        message = f"The cell contains {len(found)} email addresses, but only one is allowed."
-        raise CellError("several_emails", message, fix=f"Keep one address, for example {found[0]}")
-    if found:
+    if len(found) == 1:
         before, _, behind = bare.partition(found[0])
         rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
         # A sign that cannot be in an address must not be next to one: a..b@x, .a@x and a@x.-y.
@@ -77,18 +72,10 @@ _PHONE = re.compile(
     r"(?:\s*(?:,|;)?\s*(?:ext\.?|extn\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
     re.IGNORECASE,
 ).fullmatch
-_SEVERAL = re.compile(r"\s+(?:or|oder|ou|and|und|et)\s+|[;\n|,]|\s/\s|/(?=\s*\+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
-_WORD = (
-    r"(?:mob(?:ile|il|iel|ilnummer)?|cell(?:ulare)?|handy|portable|móvil|m|tel(?:efon|efono|éfono"
-    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline"
-    r"|text only)"
-)
-_LABELS = re.compile(rf"^{_WORD}\s*[.:]\s*(?=[+0-9(])|\s*\({_WORD}\.?\)$", re.IGNORECASE)
 _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
-_DIGITS_MIN = 6
 
 REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """Regions whose numbers are known, by country code (two letters)."""
@@ -108,17 +95,12 @@ def phone_reader(region: str | None) -> ReadText:
 
     def read(text: str) -> str | ValueWithNotes:
         marked = without_text_marks(read_exact_text(text))
-        tidy = _LABELS.sub("", " ".join(marked.split(" "))).strip()
+        tidy = " ".join(marked.split())
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
             message = (
                 "The value was written as a number by a program, so leading zeros may be lost."
             )
             raise CellError("number_in_text", message)
-        parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
-        if len(parts) > 1:
-            message = f"The cell contains {len(parts)} phone numbers, but only one is allowed."
-            fix = f"Keep one number, for example {parts[0].strip()}"
-            raise CellError("several_phones", message, fix=fix)
         if _PHONE(tidy) is None or len({*_DIGIT.findall(tidy)}) == 1:
             raise CellError("phone_format")
         try:
@@ -152,14 +134,12 @@ _URL = re.compile(r"https?://[^\s/\\]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
-_CUT_ENDS = ("…", "...", "[truncated]")
-_CUT_LENGTHS = frozenset((255, 32_767))
 _NUMBER_SAFE = 10**15
 """Spreadsheet programs keep the digits of smaller whole numbers."""
 
 
-def read_text(text: str) -> str | ValueWithNotes:
-    """Return the text unchanged, with a warning if it may have been cut.
+def read_text(text: str) -> str:
+    """Return the text unchanged.
 
     Raises `CellError` for shortened numbers, and for control characters and marks that deceive.
     """
@@ -173,7 +153,7 @@ def read_text(text: str) -> str | ValueWithNotes:
                 name = character_name(character)
                 message = f"The cell contains an invalid character: {name}."
                 raise CellError("control_character", message)
-    return _note_cut(text)
+    return text
 
 
 def read_exact_text(text: str) -> str:
@@ -186,30 +166,10 @@ def read_exact_text(text: str) -> str:
     return without_text_marks(text)
 
 
-def read_code(text: str) -> str | ValueWithNotes:
-    """Return a text in which each character counts, with a warning if it may have been cut."""
-    return _note_cut(read_exact_text(text))
-
-
-def _note_cut(text: str) -> str | ValueWithNotes:
-    """Return the text, with a warning if it ends in "..." or is as long as programs cut texts."""
-    end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
-    if end is None and len(text) not in _CUT_LENGTHS:
-        return text
-    reason = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
-    return with_note(text, "maybe_cut", f"The text {reason} and may be cut off.")
-
-
 def _refuse_shortened_number(text: str) -> None:
     """Raise `CellError` for 4.5E+11 and ####, which programs show instead of a long number."""
-    if _SCIENTIFIC(text) is not None:
+    if _SCIENTIFIC(text) or _TOO_NARROW(text):
         raise CellError("scientific")
-    if _TOO_NARROW(text) is not None:
-        raise CellError(
-            "spreadsheet_error",
-            "The value is what a spreadsheet program shows if a column is too narrow.",
-            fix="Make the column wider, save the file again, or enter the value.",
-        )
 
 
 def _refuse_invisible_characters(text: str) -> None:
@@ -282,8 +242,6 @@ FORMATS: Mapping[Format, ReadText] = {
 }
 """Readers of texts that have a format. They raise `CellError`."""
 
-STORED = "The value is stored as {}, not as text, so its spelling may be lost."
-
 
 def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
     """Return the reader of cells with numbers, dates or booleans in a text column.
@@ -297,23 +255,12 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
             return text_of(cell)
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if not is_number or cell != cell // 1 or abs(cell) >= _NUMBER_SAFE:
-            raise CellError("not_text", STORED.format(_type_in_words(cell)))
+            raise CellError("not_text")
         if keeps_digits and not whole_numbers:
             raise CellError("number_in_text")
         return str(int(cell))
 
     return read
-
-
-def _type_in_words(cell: Any) -> str:
-    match cell:
-        case bool():
-            return "true or false"
-        case time():
-            return "a time"
-        case date() | PartlyVisibleCell():
-            return "a date"
-    return "a number"
 
 
 # -- Damaged texts ---------------------------------------------------------------------------------
@@ -425,21 +372,13 @@ def _repair_text(text: str) -> str:
 # number of apostrophes, including zero, and unmarked if it is a hazard after at least one.
 
 
-MISSING = "(missing)"
-"""Marks a cell that was missing in a row, unlike an empty cell."""
-
-EMPTY = "(empty)"
-"""Marks an empty cell after the last heading: a row that is too wide by invisible cells is still
-too wide.
-"""
-
 NOT_CALCULATED = "(not calculated) "
 """Precedes a formula whose value the workbook does not contain."""
 
 # Some programs drop blanks and invisible marks before the sign, or its full-width form.
 _HAZARD = (
     r"(?:[\t\r\n\0]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]"
-    r"|\(not calculated\) |\((?:missing|empty)\)\Z)"
+    r"|\(not calculated\) )"
 )
 _PERHAPS_MARKED = re.compile(rf"'*{_HAZARD}").match
 _MARKED = re.compile(rf"'+{_HAZARD}").match
@@ -453,7 +392,7 @@ def escape_cell(text: str) -> str:
 
 def escape_workbook_cell(text: str) -> str:
     """Return the text for a text cell in a report; `unescape_cell` restores the original."""
-    if _MARKED(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
+    if _MARKED(text) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text
 
@@ -464,7 +403,5 @@ def unescape_cell(text: str) -> str:
 
 
 def is_hazard(text: str) -> bool:
-    """Return True if a spreadsheet program might run the text, or if it is one of a report's
-    marks.
-    """
+    """Return True if a spreadsheet program might run the text, or if it is a report's mark."""
     return _HAZARDOUS(text) is not None

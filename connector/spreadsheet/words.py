@@ -10,6 +10,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from functools import lru_cache
 from importlib.resources import files
 
@@ -47,8 +48,8 @@ TITLES, DEGREES, PARTICLES = _SETS["titles"], _SETS["degrees"], _SETS["particles
 LEGAL_FORMS = _SETS["legal_forms"]
 """Words of a company's name that two spellings of it may differ in."""
 
-TEMPLATE: Mapping[str, Mapping[str, str]] = _DATA["template"]
-"""Texts of templates: what each kind or format of a field takes, and examples."""
+RULES: Mapping[str, str] = _DATA["rules"]
+"""What a template says about a column, by the kind or format of its field."""
 
 WHOLE_NAMES, OTHER_HEADINGS = _SETS["whole_names"], _SETS["headings"]
 """Normalized headings of a column with first and last name, and usual ones that fit no field."""
@@ -193,18 +194,10 @@ def is_typing_error(text: str, name: str) -> bool:
         return False
     one, other = text.replace(" ", ""), name.replace(" ", "")
     limit = 1 if min(len(one), len(other)) <= _SHORT_WORD else 2
-    return abs(len(one) - len(other)) <= limit and _edit_distance(one, other) <= limit
+    return abs(len(one) - len(other)) <= limit and _count_differences(one, other) <= limit
 
 
-def _edit_distance(one: str, other: str) -> int:
-    """Return the number of letters to insert, delete, replace or swap in one for the other."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        earlier, before, row = before, row, [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                cost = min(cost, earlier[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+def _count_differences(one: str, other: str) -> int:
+    """Return the number of letters of the longer text that are not in order in the other one."""
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return max(len(one), len(other)) - sum(each.size for each in blocks)

@@ -22,7 +22,7 @@ from connector.errors import ReportRefused
 from connector.log import escape_control_characters
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import Amount, PartlyVisibleCell, SheetRow
-from connector.spreadsheet.report import RowWithResult, placeholder, report_cells
+from connector.spreadsheet.report import RowWithResult, not_calculated, report_cells
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
 from connector.spreadsheet.workbooks import AUTHOR, create_workbook, is_too_long, write_by_number
@@ -70,16 +70,15 @@ def write_report_workbook(
             last += 1
             wrong = {index.get(each.column or "") for each in result.problems}
             own = [
-                _own_cell(
-                    sheet, row, n, len(headings), color=_WRONG if n in wrong else None, path=path
-                )
-                for n in range(len(row.cells))
+                _own_cell(sheet, row, n, color=_WRONG if n in wrong else None, path=path)
+                for n in range(0 if row.is_misshapen else len(headings))
             ]
-            number, outcome, *rest = report_cells(result)
+            own.extend([None] * (len(headings) - len(own)))
+            number, outcome, *rest = report_cells(row, result)
             told = (escape_workbook_cell(each) for each in rest)
             cells = (_cell(sheet, each, alignment=_WRAPPED) if each else None for each in told)
             middle = (number, _cell(sheet, outcome, _COLOR_OF[result.outcome]), *cells)
-            sheet.append([*own[: len(headings)], *middle, *own[len(headings) :]])
+            sheet.append([*own, *middle])
         sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
 
 
@@ -102,11 +101,9 @@ def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> An
     return cell
 
 
-def _own_cell(
-    sheet: Any, row: SheetRow, index: int, width: int, *, color: str | None, path: Path
-) -> Any:
-    """Return one cell of the input with its type, or its placeholder."""
-    shown = placeholder(row, index, width)
+def _own_cell(sheet: Any, row: SheetRow, index: int, *, color: str | None, path: Path) -> Any:
+    """Return one cell of the input with its type, or the mark of a formula without a value."""
+    shown = not_calculated(row, index)
     if shown is not None:
         return _cell(sheet, shown, color)
     if row.flaws.get(index, ("",))[0] == "spreadsheet_error":
@@ -137,11 +134,10 @@ _LAST_ROW = 1_048_576
 _WIDTH = 24
 _MESSAGE_CHARACTERS_MAX = 225
 _REQUIRED_COLOR, _OPTIONAL_COLOR = "F8CBAD", "EDEDED"
-_EXAMPLE = Font(italic=True, color="7F7F7F")
 
 
 def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
-    """Write the workbook of a template: headings with comments, an example row, lists of values."""
+    """Write the workbook of a template: headings with comments, and lists of values."""
     with create_workbook(file) as book:
         sheet = book.create_sheet("Rows")
         sheet.freeze_panes = "A2"
@@ -151,7 +147,6 @@ def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) 
             # Format of cells that do not exist yet; the cells below have their own.
             dimension.number_format = "@"
         sheet.append([_heading_cell(sheet, each) for each in columns])
-        sheet.append([_text_cell(sheet, each.example, font=_EXAMPLE) for each in columns])
         choices = [(index, each) for index, each in enumerate(columns, 1) if each.allowed]
         for place, (index, column) in enumerate(choices, 1):
             home = f"${get_column_letter(place)}"

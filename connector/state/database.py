@@ -351,8 +351,8 @@ def convert_errors(path: Path) -> Iterator[None]:
 # -- Copies ----------------------------------------------------------------------------------------
 
 
-def copy(path: Path, target: Path) -> int:
-    """Copy the file to a new file `target`, check it, and return the version of its tables.
+def copy(path: Path, target: Path) -> None:
+    """Copy the file to a new file `target`, and check the copy.
 
     A transaction that another process commits meanwhile is in the copy as a whole, or not at all.
     """
@@ -362,9 +362,7 @@ def copy(path: Path, target: Path) -> int:
         # All pages in one step: in several, the copy starts again with every commit.
         source.backup(made, pages=-1)
         made.execute("PRAGMA journal_mode = DELETE")  # One file, without a log next to it.
-        ((version,),) = made.execute("PRAGMA user_version").fetchall()
     check(target)
-    return int(version)
 
 
 def check(path: Path) -> None:

@@ -223,14 +223,6 @@ class Runs:
             return None
         return found["resource"], found["live"], found["pending"]
 
-    def not_started(self) -> frozenset[str]:
-        """Return the resources that the latest run did not reach."""
-        rows = self._database.rows(
-            "SELECT resource FROM run_resources WHERE outcome = 'not_started' AND run_id ="
-            " (SELECT run_id FROM runs ORDER BY started_at DESC, run_id DESC LIMIT 1)"
-        )
-        return frozenset(row["resource"] for row in rows)
-
     def health(self) -> RunHealth:
         """Return the latest runs and publications."""
         return RunHealth(

@@ -295,24 +295,6 @@ def returned_people(connection: Connection, purges: Mapping[str, datetime]) -> l
     return found
 
 
-def oldest_records(connection: Connection, count: int) -> tuple[tuple[str, str], ...]:
-    """Return resource and id of the oldest live records, by which a workspace can be recognized.
-
-    Content items are not included because their address needs more than an id.
-    """
-    selects = (
-        f"SELECT '{each.name}' AS resource, id, created_at FROM landing.{quoted(each.name)}"
-        " WHERE _deleted_at IS NULL AND _hydrated_at IS NOT NULL"
-        for each in CATALOG.values()
-        if each.parent is None
-    )
-    rows = connection.execute(
-        f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
-        f" ORDER BY created_at, id LIMIT {count}"
-    ).fetchall()
-    return tuple((resource, id) for resource, id in rows)
-
-
 def read_identity(connection: Connection) -> tuple[str, str, str] | None:
     """Return folder, address and version of the folder's identity; None if it has none yet."""
     rows = connection.execute("SELECT folder, address, written_by FROM sync.folder").fetchall()

@@ -37,7 +37,7 @@ from connector.warehouse.file import (
 )
 from connector.warehouse.landing import Counts, Landing
 from connector.warehouse.queries import ResourceState, StreamQueries, resource_state
-from connector.warehouse.schema import complete_tables, schema_version
+from connector.warehouse.schema import complete_tables
 from connector.warehouse.stream import Commit, Event, Stream
 
 P = ParamSpec("P")
@@ -201,18 +201,13 @@ class Warehouse:
             ).fetchall()
         return dict(counts)
 
-    def copy_to(self, target: Path) -> int | None:
-        """Copy the file to the new file `target`; return its layout version.
-
-        The caller holds the account's lock.
-        """
+    def copy_to(self, target: Path) -> None:
+        """Copy the file to the new file `target`. The caller holds the account's lock."""
         with self.connection() as connection:
-            version = schema_version(connection)
             # After a checkpoint all data is in the file and none in a log next to it.
             connection.execute("CHECKPOINT")
             with convert_errors(target):
                 copy_file(self.work, target)
-        return version
 
     def compact(self) -> None:
         """Write the file again without the bytes of deleted rows; it is unchanged after an error.

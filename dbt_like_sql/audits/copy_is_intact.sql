@@ -4,7 +4,6 @@
 with
 
 open_versions as (
-    -- each resource, its open versions: written by `make generate`
     select 'jobs' as resource, id from {{ source('history', 'jobs') }}
     where _valid_to is null
     union all
@@ -25,7 +24,6 @@ open_versions as (
     union all
     select 'content_items' as resource, id from {{ source('history', 'content_items') }}
     where _valid_to is null
-    -- end of each resource, its open versions
 ),
 
 records as (

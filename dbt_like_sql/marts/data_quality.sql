@@ -12,7 +12,6 @@ counted as (
 ),
 
 resources as (
-    -- each resource: written by `make generate`
     select 'jobs' as resource
     union all
     select 'candidates' as resource
@@ -26,7 +25,6 @@ resources as (
     select 'content_types' as resource
     union all
     select 'content_items' as resource
-    -- end of each resource
 ),
 
 queued as (

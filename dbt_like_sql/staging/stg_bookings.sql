@@ -20,15 +20,11 @@ zoned as (
 )
 
 select
-    -- columns of bookings: written by `make generate`
-    id as booking_id, booking_type, title, description, candidate_id, job_id, company_id,
-    lead_id, start_datetime, end_datetime, all_day, interview_type, interview_location,
-    interview_panel, meeting_link, meeting_platform, meeting_id, meeting_password,
-    meeting_join_url, contract_type, day_rate, contract_value, payment_terms, contract_notes,
-    ir35_status, offer_accepted_date, annual_salary, placement_fee, notice_period_days,
-    probation_period_months, status, contact_name, contact_email, contact_phone, location,
-    requirements, internal_notes, assigned_to, timezone, cancellation_reason,
-    -- end of columns of bookings
+    id as booking_id,
+    * exclude (
+        id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id,
+        as_of_at, time_zone, starts_on_a_day, ends_on_a_day
+    ),
     coalesce(start_datetime <= as_of_at, false) as has_begun,
     -- A rescheduled meeting with a time in the past did not take place.
     case

@@ -7,16 +7,8 @@ source as (
 )
 
 select
-    -- columns of candidates: written by `make generate`
-    id as candidate_id, first_name, last_name, email, phone, mobile, address_line1,
-    address_line2, city, state_province, postal_code, country, network_url, code_host_url,
-    portfolio_url, date_of_birth, nationality, employment_type, employment_status,
-    current_salary, expected_salary, salary_currency, current_day_rate, expected_day_rate,
-    rate_currency, notice_period_days, available_from, current_job_title, current_company,
-    years_of_experience, industry, skills, qualifications, cv_file_path, status, source, rating,
-    preferred_locations, willing_to_relocate, right_to_work, security_clearance, languages,
-    ir35_status, umbrella_company, limited_company_name, notes, internal_notes, assigned_to,
-    -- end of columns of candidates
+    id as candidate_id,
+    * exclude (id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id),
     case
         when _hydrated_at is null then 'unread'
         else coalesce(nullif(lower(trim(source)), ''), 'not stated')

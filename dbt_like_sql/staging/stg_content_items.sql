@@ -7,10 +7,10 @@ source as (
 )
 
 select
-    -- columns of content_items: written by `make generate`
-    id as content_item_id, _content_type_id as content_type_id, title, slug, status,
-    published_at, fields,
-    -- end of columns of content_items
+    id as content_item_id, _content_type_id as content_type_id,
+    * exclude (
+        id, _content_type_id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id
+    ),
     created_at, updated_at,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,

@@ -7,10 +7,9 @@ source as (
 )
 
 select
-    -- columns of content_type_fields: written by `make generate`
-    id as content_type_field_id, name, field_key, field_type, is_required, is_title_field,
-    placeholder, help_text, config, display_order, _content_type_id as content_type_id,
-    -- end of columns of content_type_fields
+    id as content_type_field_id,
+    * exclude (id, _content_type_id, _record, _hydrated_at, _deleted_at, _run_id),
+    _content_type_id as content_type_id,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _run_id as run_id

@@ -7,9 +7,8 @@ source as (
 )
 
 select
-    -- columns of content_types: written by `make generate`
-    id as content_type_id, name, slug, description, icon, is_system, is_active,
-    -- end of columns of content_types
+    id as content_type_id,
+    * exclude (id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id),
     created_at, updated_at,
     _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,

@@ -7,14 +7,8 @@ source as (
 )
 
 select
-    -- columns of jobs: written by `make generate`
-    id as job_id, title, reference_code, slug, department, location, remote_type,
-    employment_type, experience_level, salary_min, salary_max, salary_currency, salary_type,
-    show_salary, day_rate_min, day_rate_max, rate_currency, fee_type, fee_percentage,
-    placement_fee, description, requirements, responsibilities, benefits, positions_available,
-    application_deadline, start_date, required_skills, preferred_skills, qualifications, status,
-    published_at, allow_applications, enable_public_page, company_id, assigned_to,
-    -- end of columns of jobs
+    id as job_id,
+    * exclude (id, created_at, updated_at, _record, _hydrated_at, _deleted_at, _run_id),
     coalesce(status in ('published', 'on_hold'), false) as is_open,
     coalesce(status in ('filled', 'closed', 'cancelled'), false) as is_decided,
     case when fee_type is distinct from 'fixed' then fee_percentage end as applied_fee_percentage,

@@ -3,7 +3,6 @@
 with
 
 landed as (
-    -- each resource, landed: written by `make generate`
     select 'jobs' as resource, id, _hydrated_at, _deleted_at
     from {{ source('landing', 'jobs') }}
     union all
@@ -24,7 +23,6 @@ landed as (
     union all
     select 'content_items' as resource, id, _hydrated_at, _deleted_at
     from {{ source('landing', 'content_items') }}
-    -- end of each resource, landed
 )
 
 select

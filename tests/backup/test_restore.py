@@ -46,7 +46,7 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
 
     done = restore(account.settings, made.file)
 
-    assert ((), 0, True) == (done.waiting, done.purges, done.is_published)
+    assert ((), 0) == (done.waiting, done.purges)
     with Database(account.data) as database:
         restored, (backup,) = latest_restore(database), latest_backups(database)
     assert restored is not None

@@ -8,6 +8,12 @@ from connector.catalog import CATALOG, REFERRED_FIRST, declaration, references
 from connector.catalog.content import ContentTypeField
 from connector.catalog.resource import Resource
 from connector.errors import UnknownName
+from connector.models.project import load_project
+from connector.models.runner import describe
+from connector.warehouse.schema import landing_columns
+from tests.repository import ROOT
+
+MODELS = ROOT / "dbt_like_sql"
 
 
 @pytest.mark.parametrize("name", CATALOG)
@@ -50,3 +56,17 @@ def test_a_declaration_with_an_unknown_natural_key_is_rejected() -> None:
     head = {"section": "9", "singular": "thing", "path": "/things", "scope": "things"}
     with pytest.raises(UnknownName, match="'titel' is not a field of things"):
         type("Thing", (Resource,), {}, name="things", **head, natural_keys=(("titel",),))
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_the_models_have_each_resource_with_every_column(name: str) -> None:
+    resource = CATALOG[name]
+    key = f"{resource.singular.replace(' ', '_')}_id"
+    staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
+    landed = {each.name for each in landing_columns(name) if not each.name.startswith("_")}
+    files = ("staging/stg_records.sql", "audits/copy_is_intact.sql", "marts/data_quality.sql")
+
+    assert set() == (landed - {"id"} | {key}) - staged
+    assert [] == [each for each in files if f"'{name}'" not in (MODELS / each).read_text()]
+    sources = (MODELS / "staging/sources.yml").read_text()
+    assert 2 == sources.count(f"- name: {name}\n"), "the landing table and that of its versions"

@@ -6,22 +6,16 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from connector.cli.demo import COUNTS, MARKER, QUESTIONS, create_demo_folder, run_sandbox
+from connector.cli.demo import COUNTS, MARKER, QUESTIONS, create_demo_folder
 from connector.errors import SettingsError
 from connector.warehouse.user_query import query
 from tests.pipelines.running import open_instance
-from tests.repository import ROOT
 from tests.support.command import call, check_fields, start
-
-END_SECONDS_MAX = 20
 
 FEW = {name: max(3, count // 5) for name, count in COUNTS.items()}
 """The demonstration's agency, a fifth of its size: `make demo` shows the whole one."""
@@ -77,32 +71,6 @@ def test_the_demo_pulls_queries_and_exits(tmp_path: Path) -> None:
     assert "Amara Okafor" in Path(shown["report"]).read_text(encoding="utf-8")
     create_demo_folder(folder)
     assert [MARKER] == [path.name for path in folder.iterdir()]
-
-
-def test_the_demo_server_stops_when_its_block_ends() -> None:
-    with run_sandbox() as base_url:
-        assert is_listening(base_url)
-
-    assert not is_listening(base_url)
-
-
-def test_the_demo_server_stops_when_its_parent_is_killed() -> None:
-    program = (
-        "import os, signal\n"
-        "from connector.cli.demo import run_sandbox\n"
-        "with run_sandbox() as base_url:\n"
-        "    print(base_url, flush=True)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    killed = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
-    )
-    base_url = killed.stdout.strip()
-
-    assert -signal.SIGKILL == killed.returncode
-    until = time.monotonic() + END_SECONDS_MAX
-    while is_listening(base_url):
-        assert time.monotonic() < until, "the sandbox is still there"
 
 
 def test_the_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:

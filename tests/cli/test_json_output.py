@@ -71,7 +71,7 @@ def test_reading_commands_print_the_documented_json_fields(
     check_fields(command, option, call([*words.split(), "--json"], pulled_environ | more).object)
 
 
-@pytest.mark.parametrize("words", ["pull nothing", "restore nowhere.tar --check"])
+@pytest.mark.parametrize("words", ["pull nothing", "restore nowhere.zip --check"])
 def test_a_failed_command_prints_its_error_as_json(
     pulled_environ: dict[str, str], words: str
 ) -> None:
@@ -114,7 +114,7 @@ def test_writing_commands_print_the_documented_json_fields(tmp_path: Path) -> No
         (tmp_path / "data").rename(tmp_path / "former")
         check("restore", f"restore {backup}")
         check("models list", "models list")
-        check("models build", "models build", CONNECTOR_MODELS="on")
+        check("publish", "publish", CONNECTOR_MODELS="on")
         check("models test", "models test data_quality", CONNECTOR_MODELS="on")
         check("models seeds", "models seeds --write")
         check("report", "report")

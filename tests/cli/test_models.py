@@ -1,4 +1,4 @@
-"""`connector models`: its lists, builds, tests, seeds and exit statuses."""
+"""`connector models`: its lists, tests, seeds and exit statuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data folder with one loaded lead and every model built and published."""
     folder = tmp_path_factory.mktemp("models")
     create_warehouse_with_lead(folder)
-    built = call(["models", "build", "--json"], make_environ(folder))
+    built = call(["publish", "--json"], make_environ(folder))
     assert 0 == built.status, built.err
     return folder
 
@@ -44,7 +44,7 @@ def create_warehouse_with_lead(folder: Path) -> Warehouse:
     return warehouse
 
 
-def test_models_build_publishes_the_models(folder: Path) -> None:
+def test_models_test_checks_the_published_models(folder: Path) -> None:
     tested = call(["models", "test", "--json"], make_environ(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
 

@@ -64,11 +64,10 @@ def test_a_refused_publication_is_reported_by_publish_and_by_status(
     logged = [json.loads(line) for line in refused.err.splitlines()]
     (ended,) = [each for each in logged if each.get("event") == "publication_ended"]
     assert "refused" == ended["outcome"]
-    assert "data as of 2026-03-04T05:06:07Z, 3 models, 4 checks" in called.out
-    assert "1 check has failed: titles_are_short (1 row). Correct the cause" in called.err
-    unpublished, published = with_json.object["unpublished"], with_json.object["published"]
-    assert ["titles_are_short"] == unpublished["failed_checks"]
-    assert ("refused", "published") == (unpublished["outcome"], published["outcome"])
+    assert "data as of 2026-03-04T05:06:07Z" in called.out
+    assert "1 check has failed: titles_are_short (1 row)." in called.out
+    (problem, *_), published = with_json.object["problems"], with_json.object["published"]
+    assert ("publication_failed", "published") == (problem["code"], published["outcome"])
     assert "2026-03-04T05:06:07+00:00" == published["true_of"]
 
 

@@ -89,7 +89,7 @@ def test_status_says_that_no_action_is_needed(tmp_path: Path) -> None:
         spent = len(sandbox.log)
 
     month = with_json.object["month"]
-    assert "Up to date: all records are loaded and were verified" in called.err
+    assert "Up to date: no problem was found, and all records are loaded." in called.err
     assert (
         f": {spent} of 2,000 requests ({spent / 2000:.1%}), 100 reserved for manual work."
         in called.out
@@ -110,15 +110,10 @@ def test_status_shows_the_progress_of_a_first_load(tmp_path: Path) -> None:
     assert 4 == pulled.status
     message = "Left to read: 207 records, with at least 212 requests (21.2% of the month's quota). "
     assert message in pulled.err
-    assert "candidates: first load, 23 of 230 records read (10%)." in called.err
-    assert (
-        "Left to read: 207 records, with about 212 requests (21.2% of the month's quota), "
-        in called.err
-    )
-    assert "Run 'connector pull'." in called.err
+    message = message.replace("at least", "about")
+    assert f"{message}Run 'connector pull'." in called.err
     left = with_json.object["left"]
     assert (207, 212, 0.212) == (left["records"], left["requests"], left["month_share"])
-    assert 0 < left["minutes"] <= 212 / 600 * 60
     assert 600 == with_json.object["limit_per_minute"]
 
 
@@ -134,7 +129,7 @@ def test_status_names_resources_that_were_never_pulled(tmp_path: Path) -> None:
     assert "(monthly_requests is not set)" in called.out
 
 
-def test_an_outage_is_one_warning_and_a_rejected_key_leaves_resources_not_started(
+def test_an_outage_is_one_problem_and_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)
@@ -143,13 +138,8 @@ def test_an_outage_is_one_warning_and_a_rejected_key_leaves_resources_not_starte
         call(["pull"], environ)
         sandbox.faults.add(Status(503), times=None)
         pulled, shown = call(["pull"], environ), call(["status"], environ)
-        revoked = call(["pull"], environ | {"CONNECTOR_API_KEY": "revoked"})
-        sandbox.faults.clear()
-        call(["pull"], environ | {"CONNECTOR_API_KEY": "revoked"})
-        cut_short = call(["status"], environ)
 
-    assert (1, 1) == (pulled.status, revoked.status)
+    assert 1 == pulled.status
     assert 1 == pulled.err.count("503")
-    assert 1 == shown.err.count("503")
-    assert "Warning: jobs, candidates" in shown.err
-    assert "not started" in cut_short.out
+    assert "503" in shown.out
+    assert 1 == shown.out.count("What to do: ")

@@ -157,13 +157,15 @@ def test_a_second_pull_of_the_account_waits_and_names_the_first(account: Account
 
     account.server.rule("GET /api/v1/candidates/*", stop, times=1)
     assert is_stopped.wait(60)
-    second = account.start("pull", "jobs", "--quiet")
-    _, err = second.communicate(timeout=120)
+    second = account.start("pull", "jobs")
+    assert second.stderr is not None
+    assert f"process {process.pid}," in second.stderr.readline()
+    assert [] == [each for each in account.server.log if each.path.startswith("/api/v1/jobs")]
     process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=120)
-    assert (0, 1) == (process.returncode, second.returncode)
-    assert str(process.pid) in err
-    assert [] == account.differences("candidates")
+    for each in (process, second):
+        each.communicate(timeout=120)
+        assert 0 == each.returncode
+    assert [] == account.differences("candidates", "jobs")
 
 
 def test_status_answers_during_a_pull(account: Account) -> None:

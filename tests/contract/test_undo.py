@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit import Account, candidate, lost
+from tests.contract.kit import Account, Forward, candidate, lost
 
 
 def read(account: Account, id: str) -> dict[str, Any]:
@@ -93,6 +93,28 @@ def test_an_undo_whose_answer_was_lost_is_completed(account: Account, method: st
     account.run("undo", done.batch, "--apply")
     assert before == account.server.emails()
     assert city == read(account, id)["city"]
+
+
+@pytest.mark.parametrize("applies", [False, True])
+def test_a_killed_undo_is_finished_by_the_next(account: Account, *, applies: bool) -> None:
+    before = account.server.emails()
+    file = account.csv("a.csv", [candidate(n) for n in range(4)])
+    done = account.push("candidates", file, "--mode", "create")
+    process = account.start("undo", done.batch, "--apply", CONNECTOR_CONNECTIONS="1")
+
+    def kill(forward: Forward) -> None:
+        if applies:
+            forward()
+        process.kill()
+        process.wait(60)
+
+    account.server.rule("DELETE *", kill, times=1, skip=1)
+    process.communicate(timeout=60)
+    assert -9 == process.returncode
+    assert 0 == account.run("undo", done.batch, "--apply").status
+    assert before == account.server.emails()
+    paths = [each.path for each in account.server.sent("DELETE")]
+    assert len(paths) == len({*paths}) + (0 if applies else 1)
 
 
 def test_the_undone_file_can_be_pushed_again(account: Account) -> None:

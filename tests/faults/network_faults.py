@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -64,38 +62,6 @@ class RateLimitRefusal:
 Where = Literal["before", "in the status", "in the headers", "after the headers", "in the body"]
 
 
-@dataclass(frozen=True, slots=True)
-class CutResponse:
-    """Performs the request, sends a part of the response, then resets or closes the connection."""
-
-    where: Where
-    is_reset: bool = True
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the first bytes and break the connection."""
-        data = encode_response(await exchange.call_application())
-        body_at = data.index(b"\r\n\r\n") + 4
-        ends = {
-            "before": 0,
-            "in the status": 10,
-            "in the headers": body_at // 2,
-            "after the headers": body_at,
-            "in the body": (body_at + len(data)) // 2,
-        }
-        await write_raw(exchange, data[: ends[self.where]], is_reset=self.is_reset)
-
-
-@dataclass(frozen=True, slots=True)
-class RawBytes:
-    """Sends exactly these bytes instead of a response, then closes the connection."""
-
-    data: bytes
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the bytes and close the connection."""
-        await write_raw(exchange, self.data)
-
-
 @dataclass(slots=True)
 class FromRequest:
     """Performs another fault from request `number` on. Add it with `times=None`."""
@@ -111,26 +77,6 @@ class FromRequest:
             await exchange.send(await exchange.call_application())
         else:
             await self.fault.perform(exchange)
-
-
-def encode_response(response: Response) -> bytes:
-    """Return status line, content headers and body of the response as bytes."""
-    head = b"HTTP/1.1 %d Words\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
-        response.status_code,
-        len(response.body),
-    )
-    return head + bytes(response.body)
-
-
-async def write_raw(exchange: HttpExchange, data: bytes, *, is_reset: bool = False) -> None:
-    """Write bytes without the server's own protocol, and close the connection."""
-    # The sandbox exposes only this method of uvicorn's protocol, which owns the transport.
-    protocol: Any = exchange.scope["state"]["sandbox.hang_up"].__self__
-    protocol.transport.write(data)
-    if is_reset:
-        raw: socket.socket = protocol.transport.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    await exchange.close_connection()
 
 
 LISTS = "/api/v1/candidates"

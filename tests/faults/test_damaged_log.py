@@ -65,12 +65,6 @@ def get_log_path(folder: Path) -> Path:
     return folder / "data" / "work.duckdb.wal"
 
 
-def list_other_files(folder: Path) -> set[str]:
-    """Return the names of the files in the data folder except `work.*`."""
-    names = (each.name for each in (folder / "data").iterdir())
-    return {name for name in names if not name.startswith("work.")}
-
-
 def truncate(log: bytes, at: int) -> bytes:
     """Return the log up to this position."""
     return log[:at]

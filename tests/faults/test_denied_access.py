@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from connector.errors import SettingsError
 from connector.sandbox.app import Fault
 from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FromRequest, add_fault
-from tests.support.agency import differences, published, rows
-from tests.support.clock import Time, count_deleted_candidates, pulled, work_rows
-from tests.support.errors import has_code
+from tests.support.agency import differences, published
+from tests.support.clock import Time, count_deleted_candidates, pulled
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}
@@ -112,48 +110,3 @@ ELSEWHERE: Mapping[str, Fault] = {
     "a proxy's page": HtmlPage(404),
     "an API of another kind": Status(404),
 }
-
-
-@pytest.mark.parametrize(
-    ("variant", "is_loading"), first_fast([*zip(ELSEWHERE, (False, True), strict=True)])
-)
-def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loading: bool) -> None:
-    time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
-        if is_loading:
-            # The list is loaded, and no detail can be read: all of them stay queued.
-            add_fault(sandbox, Status(503), DETAILS)
-            pulled(sandbox, tmp_path, "candidates", time=time)
-            sandbox.faults.clear()
-        else:
-            pulled(sandbox, tmp_path, "candidates", time=time)
-        query = "SELECT proven_at FROM sync.bookmarks WHERE resource = 'candidates'"
-        before = work_rows(tmp_path, query)
-        spent = len(sandbox.log)
-        time.pass_minutes(10)
-        sandbox.faults.add(ELSEWHERE[variant], times=None)
-        report = pulled(sandbox, tmp_path, "candidates", time=time)
-
-        assert report.outcome in ("failed", "partial")
-        assert not report.resources["candidates"].proven
-        assert [] == work_rows(tmp_path, "FROM landing.candidates WHERE _deleted_at IS NOT NULL")
-        assert before == work_rows(tmp_path, query)
-        assert len(sandbox.log) - spent <= 110
-
-        sandbox.faults.clear()
-        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
-        assert [] == differences(sandbox, published(tmp_path))
-
-
-def test_an_address_with_a_wrong_path_deletes_nothing(tmp_path: Path) -> None:
-    time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
-        pulled(sandbox, tmp_path, "candidates", time=time)
-        kept = rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
-        with pytest.raises(SettingsError, check=has_code("other_workspace")):
-            pulled(
-                sandbox, tmp_path, "candidates", time=time, base_url=f"{sandbox.base_url}/elsewhere"
-            )
-
-        assert kept == rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
-        assert 0 == count_deleted_candidates(tmp_path)

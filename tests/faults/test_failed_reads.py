@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from itertools import cycle
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from connector.client.client import Limits
 from connector.pulls import streams
 from connector.pulls.streams import UNREAD_MAX
-from connector.sandbox.app import Fault
-from connector.sandbox.faults import Drip, HtmlPage, NotJson, Status
+from connector.sandbox.faults import Drip, HtmlPage, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import (
-    DETAILS,
-    LISTS,
-    CutResponse,
-    EditedResponse,
-    RawBytes,
-    Where,
-    add_fault,
-)
+from tests.faults.network_faults import DETAILS, LISTS, add_fault
 from tests.support.agency import differences, published
-from tests.support.clock import Time, count_deleted_candidates, pull_until_done, pulled, work_rows
-from tests.tiers import first_fast
+from tests.support.clock import Time, count_deleted_candidates, pull_until_done, pulled
 
 COUNTS = {"candidates": 110, "jobs": 6, "content_types": 2, "content_items": 4}
 FEW = {"candidates": 40, "jobs": 4}
@@ -56,25 +42,6 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
         assert 0 == count_deleted_candidates(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("where", "is_reset"), first_fast([*zip(get_args(Where), cycle((True, False)))], 2)
-)
-def test_reads_with_lost_responses_are_repeated(
-    tmp_path: Path, where: Where, is_reset: bool
-) -> None:
-    time = Time()
-    with Sandbox(counts=FEW, clock=time.server_now) as sandbox:
-        cut = CutResponse(where, is_reset)
-        fault = sandbox.faults.add(cut, method="GET", times=None, probability=0.2)
-        report = pulled(sandbox, tmp_path, time=time)
-
-        assert fault.hits >= 5
-        assert "done" == report.outcome, report.as_json()
-        assert [] == differences(sandbox, published(tmp_path))
-        # A connection that was lost before the first byte of the response is counted, too.
-        assert len(sandbox.log) == report.requests
-
-
 @pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
 def test_a_slowly_dripping_response_fails_at_the_deadline_and_is_requested_again(
     tmp_path: Path, path: str
@@ -90,45 +57,6 @@ def test_a_slowly_dripping_response_fails_at_the_deadline_and_is_requested_again
         assert "done" == report.outcome, report.as_json()
         assert clean.requests + 1 == report.requests
         assert len(sandbox.log) == clean.requests + report.requests
-        assert [] == differences(sandbox, published(tmp_path))
-
-
-TRUNCATED = b'{"data": [{"id": "5d1c", "first_na'
-FOREIGN: Mapping[str, Fault] = {
-    "200 with a page of HTML": HtmlPage(200),
-    "200 with half a JSON": NotJson(TRUNCATED),
-    "200 with data: null": EditedResponse(lambda document: document.update(data=None)),
-    "200 with an empty object": NotJson(json.dumps({}).encode()),
-    "204 with a body": RawBytes(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
-}
-"""Successful responses that this API does not send."""
-
-
-@pytest.mark.parametrize(
-    ("variant", "path"), first_fast([*zip(FOREIGN, cycle((LISTS, DETAILS)))], 2)
-)
-def test_200_responses_of_other_servers_change_nothing(
-    tmp_path: Path, variant: str, path: str
-) -> None:
-    time = Time()
-    with Sandbox(counts={"candidates": 40}, clock=time.server_now) as sandbox:
-        before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
-        time.pass_minutes(10)
-        ids = sorted(sandbox.store.records("candidates"))
-        sandbox.store.update("candidates", ids[0], {"city": "Bern"})
-        sandbox.store.delete("candidates", ids[1])
-        add_fault(sandbox, FOREIGN[variant], path)
-        report = pulled(sandbox, tmp_path, "candidates", time=time)
-
-        after = report.resources["candidates"]
-        assert "failed" == report.outcome
-        assert ("failed", "answer_broken") == (after.outcome, after.error_code)
-        assert (before.bookmark_after, 0, 40) == (after.bookmark_after, after.deleted, after.live)
-        assert [] == work_rows(tmp_path, "FROM landing.candidates WHERE _deleted_at IS NOT NULL")
-        assert report.requests <= 20
-
-        sandbox.faults.clear()
-        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
         assert [] == differences(sandbox, published(tmp_path))
 
 

@@ -17,10 +17,10 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.killable_pull import BATCH_REQUESTS, PullForkServer, pull_order
-from tests.seeds import SEED, seeded_random
-from tests.support.agency import differences, published, rows, set_address
+from tests.seeds import SEED
+from tests.support.agency import differences, published, set_address
 from tests.support.clock import Time, pulled
-from tests.support.kill_points import IS_ALL, SHARES, sample_points
+from tests.support.kill_points import SHARES, sample_points
 from tests.support.processes import ChildResult
 from tests.tiers import first_fast
 
@@ -164,34 +164,6 @@ def count_commits(
     ended = fork_server.run(pull_order(sandbox, folder, *RESOURCES, counts_commits=True))
     assert 0 == ended.status, ended
     return int(ended.output.splitlines()[-1])
-
-
-@pytest.mark.slow
-def test_a_first_load_killed_at_random_times_continues_to_an_exact_copy(
-    tmp_path: Path, fork_server: PullForkServer
-) -> None:
-    kills, candidates = (100, 2940) if IS_ALL else (8, 300)
-    chance = seeded_random("moments")
-    with Sandbox(counts={"candidates": candidates}) as sandbox:
-        clean = pulled(sandbox, tmp_path / "clean", *RESOURCES).requests
-        before = len(sandbox.log)
-        folder = tmp_path / "killed"
-        for number in range(kills):
-            # A batch is committed in some of them, so that the load gets on: else all would be
-            # killed in its first batch.
-            ended = kill_pull_at(
-                sandbox, fork_server, folder, chance.randint(1, 125), chance.uniform(0, 0.004)
-            )
-            assert ended.is_killed, (number, SEED, ended)
-        spent = finish_pull(sandbox, folder, f"{kills} kills, seed {SEED}") - before
-        extra = spent - clean
-        runs = rows(published(folder), "SELECT outcome FROM sync.runs ORDER BY outcome")
-        assert ["done", *["interrupted"] * kills] == [row["outcome"] for row in runs]
-        print(  # noqa: T201  # the figures are the point
-            f"{kills} kills in a load of {clean} requests: exact; {extra} requests extra, "
-            f"{extra / kills:.1f} for each kill"
-        )
-        assert extra <= kills * (BATCH_REQUESTS + 2)
 
 
 def kill_pull_at(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, add_fault
+from tests.faults.network_faults import DETAILS, EditedResponse, add_fault
 from tests.support.agency import differences, published, rows
-from tests.support.clock import Time, count_deleted_candidates, pulled
+from tests.support.clock import Time, pulled
 from tests.tiers import first_fast
 
 COUNT = 110
@@ -29,73 +29,6 @@ def change_records(sandbox: Sandbox) -> None:
         person = {"first_name": "Zoë", "last_name": "O'Neill", "employment_type": "permanent"}
         email = f"zoe.{number}@people.example"
         sandbox.store.create("candidates", {**person, "email": email})
-
-
-def test_pulls_are_exact_if_the_server_caps_pages_at_fifty(tmp_path: Path) -> None:
-    time = Time()
-    with Sandbox(
-        counts={"candidates": COUNT}, clock=time.server_now, behaviours={"per_page_max": "50"}
-    ) as sandbox:
-        for _ in range(3):
-            report = pulled(sandbox, tmp_path, "candidates", time=time)
-            assert "done" == report.outcome, report.as_json()
-            assert [] == differences(sandbox, published(tmp_path))
-            time.pass_minutes(10)
-            change_records(sandbox)
-
-
-def test_a_pull_is_not_verified_if_the_server_ignores_the_sort(tmp_path: Path) -> None:
-    time = Time()
-    with Sandbox(
-        counts={"candidates": COUNT}, clock=time.server_now, behaviours={"sorting": "ignored"}
-    ) as sandbox:
-        first = pulled(sandbox, tmp_path, "candidates", time=time)
-        assert [] == differences(sandbox, published(tmp_path))
-        time.pass_minutes(10)
-        change_records(sandbox)
-        second = pulled(sandbox, tmp_path, "candidates", time=time)
-
-        for report in (first, second):
-            assert "partial" == report.outcome
-            assert not report.resources["candidates"].proven
-            assert "sort" in str(report.resources["candidates"].message)
-        # Created and deleted records are found in the list without a sort.
-        assert sandbox.store.records("candidates").keys() == read_live_ids(tmp_path)
-
-
-def read_live_ids(folder: Path) -> set[str]:
-    """Return the ids of the live candidates in the published file."""
-    query = "SELECT id FROM landing.candidates WHERE _deleted_at IS NULL"
-    return {row["id"] for row in rows(published(folder), query)}
-
-
-@pytest.mark.parametrize("by", first_fast([-1, 1]))
-@pytest.mark.parametrize("when", ["at the first load", "afterwards"])
-def test_a_wrong_total_deletes_nothing(tmp_path: Path, when: str, by: int) -> None:
-    time = Time()
-
-    def change_total(document: dict[str, Any]) -> None:
-        if "pagination" in document:
-            document["pagination"]["total"] += by
-
-    with Sandbox(counts={"candidates": COUNT}, clock=time.server_now) as sandbox:
-        if when == "afterwards":
-            assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
-            time.pass_minutes(10)
-        add_fault(sandbox, EditedResponse(change_total), LISTS)
-        for _ in range(2):
-            report = pulled(sandbox, tmp_path, "candidates", time=time)
-            assert report.outcome in ("done", "partial"), report.as_json()
-            if report.resources["candidates"].proven:
-                assert [] == differences(sandbox, published(tmp_path))
-            assert 0 == count_deleted_candidates(tmp_path)
-            time.pass_minutes(10)
-            for id in sorted(sandbox.store.records("candidates"))[:5]:
-                sandbox.store.update("candidates", id, {"city": f"At {time.seconds:.0f}"})
-
-        sandbox.faults.clear()
-        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
-        assert [] == differences(sandbox, published(tmp_path))
 
 
 Oddity = Callable[[dict[str, Any]], None]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox.app import HttpExchange, RateFigures
+from connector.sandbox.app import HttpExchange
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.network_faults import RateLimitRefusal
@@ -97,94 +97,6 @@ def run_after_requests(sandbox: Sandbox, request: int, act: Callable[[], object]
             act()
 
     sandbox.between = count_request
-
-
-class SteadyWindows:
-    """Replaces a sandbox's rate limit windows by ones that do not follow the server's clock.
-
-    Response headers show their reset by the server's clock.
-    """
-
-    def __init__(self, sandbox: Sandbox, time: Time) -> None:
-        self._time = time
-        self._spend, self._allowance = sandbox.limits.try_to_count, sandbox.limits.rate_figures
-        sandbox.limits.try_to_count = self.spend  # type: ignore[method-assign]
-        sandbox.limits.rate_figures = self.allowance  # type: ignore[method-assign]
-
-    def spend(self, now: datetime) -> bool:
-        """Count one request; return False if the limit is reached."""
-        return self._spend(now - self._time.skew)
-
-    def allowance(self, now: datetime) -> RateFigures:
-        """Return the figures, with the reset by the wall clock."""
-        steady = self._allowance(now - self._time.skew)
-        shift = int(self._time.skew.total_seconds())
-        return RateFigures(steady.limit, steady.remaining, steady.reset_at + shift)
-
-
-SKEWS: Mapping[str, tuple[int, ...]] = {
-    "steps ahead": (0, 10),
-    "steps back": (0, -10),
-    "steps to and fro": (-10, 10, 0),
-}
-"""Minutes by which the server's clock is ahead: at first, and after each step."""
-
-
-@pytest.mark.parametrize(
-    ("skews", "window"),
-    first_fast([*zip(SKEWS, ("aligned", "first_request", "sliding"), strict=True)]),
-)
-def test_steps_of_the_servers_clock_cause_no_429(tmp_path: Path, skews: str, window: str) -> None:
-    time = Time()
-    first, *steps = SKEWS[skews]
-    time.skew = timedelta(minutes=first)
-    with Sandbox(
-        counts={"candidates": 140},
-        clock=time.server_now,
-        rate_limit=60,
-        behaviours={"rate_window": window},
-    ) as sandbox:
-        SteadyWindows(sandbox, time)
-        served = 0
-
-        def step(_: Store) -> None:
-            nonlocal served
-            served += 1
-            if served % 50 == 0 and steps:
-                time.skew = timedelta(minutes=steps.pop(0))
-
-        sandbox.between = step
-        report = pulled(sandbox, tmp_path, "candidates", time=time)
-
-        assert "done" == report.outcome, report.as_json()
-        assert [] == steps
-        assert 0 == report.rate_limited
-        assert not [each for each in sandbox.log if each.status == 429]
-        assert [] == differences(sandbox, published(tmp_path))
-        # The limit of 60 a minute requires at least this time; much more would be too slow.
-        assert report.requests - 120 <= time.seconds <= report.requests + 180
-
-
-@pytest.mark.parametrize("skews", first_fast([*SKEWS]))
-def test_changes_are_found_although_the_servers_clock_steps(tmp_path: Path, skews: str) -> None:
-    time = Time()
-    first, *steps = SKEWS[skews]
-    time.skew = timedelta(minutes=first)
-    names = ("candidates", "content_types")
-    with Sandbox(counts={"candidates": 30, "content_types": 1}, clock=time.server_now) as sandbox:
-        ids = sorted(sandbox.store.records("candidates"))
-        pulled(sandbox, tmp_path, *names, time=time)
-        for number, skew in enumerate((first, *steps)):
-            time.skew = timedelta(minutes=skew)
-            time.pass_minutes(3)
-            for id in ids[number * 5 : number * 5 + 5]:
-                sandbox.store.update("candidates", id, {"city": f"City {number}"})
-            pulled(sandbox, tmp_path, *names, time=time)
-        time.pass_minutes(5)
-        report = pulled(sandbox, tmp_path, *names, time=time)
-
-        assert "done" == report.outcome, report.as_json()
-        assert [] == differences(sandbox, published(tmp_path))
 
 
 def test_a_wrong_local_clock_does_not_change_the_result(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ CREATE TABLE marts.long_texts AS SELECT '{LONG}' AS note UNION ALL SELECT '{EMOJ
     UNION ALL SELECT repeat(chr(1), 30000);
 CREATE VIEW staging.kinds AS FROM marts.kinds;
 CREATE TABLE marts."history" AS SELECT 1 AS "a*b";
-CREATE TABLE marts."content_a/b_with_a_name_that_is_far_too_long" AS SELECT 1 AS n WHERE false;
+CREATE TABLE marts.own_table_with_a_name_that_is_far_too_long AS SELECT 1 AS n WHERE false;
 """
 
 
@@ -92,15 +92,14 @@ def test_cells_keep_the_types_of_their_values(published_file: Path, tmp_path: Pa
     assert ("a\x01b\r\n c ", "_x0041_") == (texts["control"], texts["like_escape"])
 
 
-def test_texts_over_the_limit_of_excel_are_shortened_and_counted(
+def test_texts_over_the_limit_of_excel_are_shortened_and_say_so(
     published_file: Path, tmp_path: Path
 ) -> None:
-    (written,) = write_workbook(published_file, tmp_path / "long.xlsx", ["marts.long_texts"])
+    write_workbook(published_file, tmp_path / "long.xlsx", ["marts.long_texts"])
 
     _, *cells = (str(row[0].value) for row in read_sheet(tmp_path / "long.xlsx", "long_texts"))
     book = openpyxl.load_workbook(tmp_path / "long.xlsx", read_only=True)
     assert 4 == len([*book["long_texts"].iter_rows()])
-    assert {"note": 3} == dict(written.shortened)
     endings = ("40,000", "20,000", "30,000")
     assert [True] * 3 == [
         text.endswith(f" [shortened: {count} characters]")
@@ -136,17 +135,17 @@ def test_sheet_names_are_unique_and_valid_in_excel(published_file: Path, tmp_pat
         "marts.kinds",
         "staging.kinds",
         "marts.history",
-        "marts.content_a/b_with_a_name_that_is_far_too_long",
+        "marts.own_table_with_a_name_that_is_far_too_long",
         "marts.kinds",
     ]
     names = [each.name for each in write_workbook(published_file, path, tables)]
 
     assert (
-        ["kinds", "kinds (staging)", "history (marts)", "content_a_b_with_a_name_that_is"]
+        ["kinds", "kinds (2)", "history (3)", "own_table_with_a_name_that_is_f"]
         == names
         == openpyxl.load_workbook(path).sheetnames
     )
-    assert ["a*b"] == [cell.value for cell in read_sheet(path, "history (marts)")[1]]
+    assert ["a*b"] == [cell.value for cell in read_sheet(path, "history (3)")[1]]
 
 
 def test_a_table_with_too_many_rows_is_rejected_and_no_file_is_written(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import ModelError, ReferenceUnknown, UnknownName
-from tests.models.small import FCT_JOBS, FILES, SmallProject
+from tests.models.small import FCT_JOBS, SmallProject
 from tests.support.errors import has_code
 
 
@@ -67,7 +67,6 @@ WRONG = {
         6,
         "is not a test",
     ),
-    "nothing": ("staging/sources.yml", FILES["staging/sources.yml"], "", 1, "dictionary"),
     "test's argument": (
         *("staging/sources.yml", "[unique, not_null]", "[{unique: {where: x}}]"),
         *(6, "where: is not a key"),
@@ -127,7 +126,7 @@ def test_a_circular_reference_is_rejected_and_the_cycle_is_named(small: SmallPro
     with pytest.raises(
         ModelError,
         match="fct_jobs -> stg_jobs -> sum_jobs -> fct_jobs",
-        check=has_code("models_circular"),
+        check=has_code("model_invalid"),
     ):
         small.load_project()
 
@@ -135,13 +134,13 @@ def test_a_circular_reference_is_rejected_and_the_cycle_is_named(small: SmallPro
 def test_a_duplicate_model_or_check_is_rejected(small: SmallProject) -> None:
     small.write("staging/fct_jobs.sql", FCT_JOBS)
     with pytest.raises(
-        ModelError, match=r"fct_jobs is also .*fct_jobs\.sql", check=has_code("model_twice")
+        ModelError, match=r"fct_jobs is also .*fct_jobs\.sql", check=has_code("model_invalid")
     ):
         small.load_project()
     (small.folder / "staging/fct_jobs.sql").unlink()
 
     small.replace("marts/schema.yml", "[unique, not_null]", "[unique, unique]")
-    with pytest.raises(ModelError, match="unique_fct_jobs_job_id", check=has_code("model_twice")):
+    with pytest.raises(ModelError, match="unique_fct_jobs_job_id", check=has_code("model_invalid")):
         small.load_project()
 
 

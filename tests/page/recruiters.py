@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import openpyxl
-
 PEOPLE = 120
 WRONG = {
     30: ("E-Mail", "tom at mail.example"),
@@ -58,25 +56,6 @@ def write_british_export(path: Path) -> Path:
     return write_csv(path, [headings, *rows])
 
 
-def write_german_export(path: Path) -> Path:
-    """Write 40 candidates with German headings, dates and amounts, in a Windows encoding."""
-    headings = "Vorname Nachname E-Mail Mobil Geburtsdatum Anstellungsart Gehaltswunsch Merkfeld"
-    rows = [
-        [
-            ("Jörg", "Käthe", "Änne")[n % 3],
-            ("Müller", "Groß", "Özdemir")[n % 3],
-            f"k{n}@beispiel.example",
-            f"0049 171 {2_000_000 + n}",
-            f"{1 + n % 28:02d}.{1 + n % 12:02d}.{1962 + n}",
-            ("Festanstellung", "Freiberuflich")[n % 2],
-            ("65.000 €", "72.500,00", "58000")[n % 3],
-            f"K-{n}",
-        ]
-        for n in range(40)
-    ]
-    return write_csv(path, [headings.split(), *rows], ";", "cp1252")
-
-
 def write_csv(
     path: Path, rows: Iterable[Sequence[Any]], delimiter: str = ",", encoding: str = "utf-8"
 ) -> Path:
@@ -84,32 +63,3 @@ def write_csv(
     with path.open("w", encoding=encoding, newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(rows)
     return path
-
-
-def write_jobs(path: Path) -> Path:
-    """Write jobs below a title and headings in two rows, of which the upper one is merged."""
-    book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.append(["Open jobs, week 48"])
-    sheet.append([])
-    sheet.append(["Job", "", "Salary", ""])
-    sheet.append(["Title", "Location", "Min", "Max"])
-    sheet.merge_cells("A3:B3")
-    sheet.merge_cells("C3:D3")
-    for n in range(8):
-        sheet.append([f"Engineer {n}", "Leeds", 40_000 + n, 50_000 + n])
-    sheet.append(["Total", 8])
-    book.save(path)
-    return path
-
-
-def write_placements(path: Path, people: Sequence[Any], companies: Sequence[Any], job: str) -> Path:
-    """Write 30 placements with the names of candidates and companies, one of them unknown."""
-    rows: list[list[Any]] = [["Contractor", "Client", "Job Ref", "Title", "Start", "End"]]
-    for n, person in enumerate(people[:30]):
-        name, company = f"{person['first_name']} {person['last_name']}", companies[n % 5]["name"]
-        client = "Nobody & Sons" if n == 4 else company
-        days = f"{1 + n % 28:02d}/03/2027", "01/06/2027"
-        rows.append([name, client, job, f"Placement {n}", *days])
-    return write_csv(path, rows)

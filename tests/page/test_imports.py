@@ -55,22 +55,6 @@ def pulled(sandbox: Sandbox, tmp_path: Path) -> Iterator[User]:
 # -- answers and edits -----------------------------------------------------------------------------
 
 
-def test_looking_at_a_file_changes_nothing(ann: User) -> None:
-    """No view is an edit: odd cells stay as they are in the file."""
-    odd = ["Flat 2\n12 Mill Lane", "a\r\nb", " x ", "=1+1", "Üni\u200bcode", "“q”", "\ttab", "0049"]
-    file = io.StringIO(newline="")
-    csv.writer(file).writerows(
-        [[*HEADINGS.split(","), "Address"], *([*BO.split(","), o] for o in odd)]
-    )
-    opened = ann.upload(file.getvalue().encode())
-    before = opened.show()
-
-    opened.check(), ann.client.get(f"{opened.path}/report"), opened.check()
-
-    assert odd == [row[1][4] for row in before["rows"]]
-    assert before == opened.show()
-
-
 def test_an_edit_is_the_text_that_the_user_typed(ann: User) -> None:
     opened = ann.upload(make_csv(f'{BO},"Flat 2\n12 Mill Lane"', headings=f"{HEADINGS},Address"))
 
@@ -183,15 +167,6 @@ def test_a_correction_of_a_persons_cell_is_not_remembered(ann: User, server: Ser
     assert not any("bo@" in path.read_text() or "bo at" in path.read_text() for path in maps)
 
 
-def test_only_one_column_fills_a_field(ann: User) -> None:
-    opened = ann.upload(make_csv("Bo,Li,a@example.com,permanent,b@example.com",
-                                 headings=f"{HEADINGS},Work contact"))  # fmt: skip
-    opened.change(fields={"Work contact": "email"})
-
-    fields = {each["heading"]: each["field"] for each in opened.show()["columns"]["columns"]}
-    assert ("email", "") == (fields["Work contact"], fields["Email"])
-
-
 def test_a_value_for_all_rows_fills_a_missing_field(ann: User) -> None:
     opened = ann.upload(make_csv("Bo,Li,bo@example.com", headings="First name,Last name,Email"))
     assert ["employment_type"] == opened.show()["columns"]["missing"]
@@ -201,17 +176,6 @@ def test_a_value_for_all_rows_fills_a_missing_field(ann: User) -> None:
     assert ["permanent"] == [
         row[3]["employment_type"][1] for row in found["check"]["rows"].values()
     ]
-
-
-def test_the_user_chooses_the_encoding_by_its_words(ann: User) -> None:
-    opened = ann.upload(make_csv("Łukasz,Kowal,l@example.com,permanent").decode().encode("cp1250"))
-    (question,) = (q for q in opened.check()["questions"] if q["code"] == "encoding")
-    assert "Łukasz" in dict(question["choices"])["cp1250"]
-
-    opened.change(reading={"encoding": "cp1250"})
-
-    assert "Łukasz" == found_cell(opened, 0)
-    assert {"2": "create"} == opened.outcomes()
 
 
 def test_the_user_chooses_the_sheet_and_the_header_row(ann: User) -> None:
@@ -232,17 +196,6 @@ def test_the_user_chooses_the_sheet_and_the_header_row(ann: User) -> None:
     opened.change(reading={"header_row": 2})
     opened.change(cells=[[3, 0, "Bob"]])
     assert "after cells were edited" in opened.change(422, reading={"sheet": "Old"})["error"]
-
-
-def test_a_row_with_a_wrong_quote_can_be_corrected(ann: User) -> None:
-    opened = ann.upload(
-        make_csv(BO, 'Cy,"L"o,cy@example.com,permanent', "Di,My,di@example.com,permanent")
-    )
-    assert "invalid" == opened.outcomes()["3"]
-
-    opened.change(cells=[[3, 1, "Lo"]])
-
-    assert ["create"] * 3 == [*opened.outcomes().values()]
 
 
 def test_a_row_can_be_left_out_and_brought_back(sandbox: Sandbox, ann: User) -> None:
@@ -330,20 +283,6 @@ def test_an_update_shows_the_value_before_and_keeps_a_colleagues_edit(
     assert ["Leeds", "York"] == opened.check()["rows"]["2"][3]["1"]
     assert {"2": "updated"} == opened.send()
     assert "York" == sandbox.store.records("candidates")[id]["city"]
-
-
-def test_a_long_text_is_filled_only_if_it_is_empty(sandbox: Sandbox, pulled: User) -> None:
-    (id,) = sandbox.store.records("candidates")
-    content = make_csv("bo@example.com,Call in June", headings="Email,Notes")
-    opened = pulled.upload(content, mode="update", match="email")
-    assert ["fill"] == [c["policy"] for c in opened.show()["columns"]["columns"] if c["long"]]
-
-    opened.change(options={"Notes": {"policy": "append"}})
-    opened.send()
-
-    notes = str(sandbox.store.records("candidates")[id]["notes"])
-    assert notes.startswith("Call in May"), notes
-    assert notes.endswith("Call in June"), notes
 
 
 def test_the_user_chooses_one_of_several_records(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -488,9 +427,3 @@ def test_imports_are_deleted_by_the_user_or_after_some_days(ann: User, server: S
 
     assert [] == ann.get("/api/start")["open"]
     assert not path.exists()
-
-
-def test_the_remaining_requests_are_shown_before_sending(sandbox: Sandbox, tmp_path: Path) -> None:
-    with serve(sandbox, tmp_path, monthly_requests=5_000) as server, User(server) as user:
-        found = user.upload(make_csv(BO)).check()
-    assert (2, True) == (found["requests"], 4_900 < found["left"] <= 5_000)

@@ -17,14 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, expect
 from connector.pulls.run import pull
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox
-from tests.page.recruiters import (
-    WRONG,
-    write_british_export,
-    write_csv,
-    write_german_export,
-    write_jobs,
-    write_placements,
-)
+from tests.page.recruiters import WRONG, write_british_export, write_csv
 from tests.page.serving import HEADINGS, PageProcess, make_csv, make_environ, serve
 from tests.support.agency import settings_of
 
@@ -147,19 +140,6 @@ def names(sandbox: Sandbox, resource: str = "candidates", field: str = "first_na
     return sorted(str(each[field]) for each in sandbox.store.records(resource).values())
 
 
-def test_a_german_csv(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(browser, sandbox, tmp_path) as tab:
-        tab.upload(write_german_export(tmp_path / "Bewerber.csv"))
-        tab.click(tab.button("Do not import").first) if tab.button(
-            "Do not import"
-        ).count() else None
-        for select in tab.page.get_by_label("Field of Merkfeld").all():
-            tab.choose(select, "-")
-            tab.settle()
-        tab.send(40, "Created: 40")
-    assert {"Jörg", "Käthe", "Änne"} == {*names(sandbox)}
-
-
 def test_120_candidates_of_a_former_system(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -198,104 +178,6 @@ def test_120_candidates_of_a_former_system(
     }
     assert "Flat 212 Mill Lane" not in address
     assert any(each.startswith("Flat 2") and each.endswith(" 12 Mill Lane") for each in address)
-
-
-def test_jobs_below_a_title_and_merged_headings(
-    browser: Browser, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    with served(browser, sandbox, tmp_path) as tab:
-        tab.upload(write_jobs(tmp_path / "jobs.xlsx"), "jobs")
-        expect(tab.page.locator("#about")).to_contain_text("8 rows")
-        for each in tab.page.locator("#columns select[aria-label^='Field of']").all():
-            assert each.is_visible() or each.input_value(), "an open column is listed"
-        tab.choose(tab.page.get_by_label("Employment type for all rows"), "permanent")
-        tab.settle()
-        box = tab.page.get_by_label("Description for all rows")
-        box.fill("See the website")
-        box.blur()
-        tab.settle()
-        while tab.button(re.compile("salary m(in|ax)", re.IGNORECASE)).count():
-            tab.click(tab.button(re.compile("salary m(in|ax)", re.IGNORECASE)).first)
-        tab.send(8, "Created: 8")
-    assert [f"Engineer {n}" for n in range(8)] == names(sandbox, "jobs", "title")
-
-
-def test_30_placements_with_names_of_candidates_and_companies(
-    browser: Browser, tmp_path: Path
-) -> None:
-    counts = {"candidates": 60, "companies": 8, "bookings": 0, "leads": 0, "jobs": 9}
-    with (
-        Sandbox(counts=counts) as sandbox,
-        served(browser, sandbox, tmp_path, "candidates", "companies", "jobs") as tab,
-    ):
-        people = [*sandbox.store.records("candidates").values()]
-        companies = [*sandbox.store.records("companies").values()]
-        jobs = sandbox.store.records("jobs").values()
-        job = next(each for each in jobs if each["reference_code"])
-        file = write_placements(tmp_path / "p.csv", people, companies, str(job["reference_code"]))
-        tab.upload(file, "bookings")
-        tab.choose(tab.page.get_by_label("Booking type for all rows"), "contract")
-        tab.settle()
-        tab.click(tab.button("All day"))
-        tab.type("Client", "Nobody", str(companies[4]["name"]))
-        # Several people have the same name: the user sees what distinguishes them.
-        while (several := tab.problems("several")).count():
-            choice = tab.opened(several.first).locator(".answer select").first
-            assert "@" in choice.locator("option").nth(1).inner_text()
-            choice.select_option(index=1)
-            tab.settle()
-        sendable = tab.button(re.compile("Send [0-9]+ rows"))
-        rows = int(re.findall("[0-9]+", sendable.inner_text())[0])
-        assert rows >= 28, "people with the same name may be duplicates"
-        tab.send(rows, f"Created: {rows}")
-        made = sandbox.store.records("bookings").values()
-        assert {e["company_id"] for e in made} == {e["id"] for e in companies[:5]}
-        assert all(each["candidate_id"] for each in made)
-
-
-def test_an_update_with_a_colleagues_edit_in_between(
-    browser: Browser, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    body = {"first_name": "Bo", "last_name": "Li", "employment_type": "permanent"}
-    body |= {"city": "Bath"}
-    made = [
-        sandbox.store.create("candidates", {**body, "email": f"p{n}@mail.example"})
-        for n in range(3)
-    ]
-    ids = [str(each.record["id"]) for each in made]
-    rows = [["Email", "City"], *([f"p{n}@mail.example", "York"] for n in range(3))]
-    with served(browser, sandbox, tmp_path, "candidates") as tab:
-        tab.upload(write_csv(tmp_path / "changes.csv", rows), mode="update")
-        expect(tab.cell(2, "City")).to_have_text("Bath → York")
-        sandbox.store.update("candidates", ids[1], {"city": "Leeds"})
-        tab.send(3, "Updated: 2")
-        assert ["York", "Leeds", "York"] == [
-            sandbox.store.records("candidates")[id]["city"] for id in ids
-        ]
-        expect(tab.page.locator("#kinds")).to_contain_text("1 row")
-        # The user sees the colleague's value, and decides.
-        tab.page.get_by_label("Import row 3").click()
-        tab.settle()
-        tab.page.get_by_label("Import row 3").click()
-        tab.settle()
-        expect(tab.cell(3, "City")).to_have_text("Leeds → York")
-        tab.send(1, "Updated: 3")
-
-
-def test_two_tabs(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
-    with served(browser, sandbox, tmp_path) as tab:
-        line = make_csv("Bo,Li,bo@example.com,permanent")
-        tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": line})
-        other = Tab(tab.page.context, tab.page.url)
-        other.settle()
-        for each, text in ((tab, "Bob"), (other, "Bea")):
-            each.cell(2, "First name").dblclick()
-            each.page.keyboard.type(text)
-            each.page.keyboard.press("Enter")
-        expect(other.page.get_by_role("alert")).to_contain_text("in another tab")
-        other.page.get_by_role("link", name="Load the latest version").click()
-        expect(other.cell(2, "First name")).to_have_text("Bob")
-        assert [] == other.errors
 
 
 def test_the_network_is_cut_and_the_server_killed(

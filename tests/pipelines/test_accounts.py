@@ -11,11 +11,11 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from pipelines.accounts import Account, Accounts
-from pipelines.definitions import define, definitions
+from pipelines.definitions import define
 from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import INTRADAY, NIGHTLY
 from pipelines.sensors import create_inbox_sensor
-from tests.pipelines.running import COUNTS, KEYS, PUBLISHED, UNNAMED, read_failure_reason
+from tests.pipelines.running import COUNTS, KEYS, PUBLISHED, read_failure_reason
 from tests.support.agency import differences
 
 ACCOUNTS = """
@@ -84,12 +84,6 @@ def test_each_account_is_a_partition_of_every_asset(tmp_path: Path) -> None:
 ASSETS = dg.AssetsDefinition
 
 
-def test_assets_have_no_partitions_without_named_accounts() -> None:
-    assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
-    assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (NIGHTLY, PUSH)]
-    assert UNNAMED.partitions is None
-
-
 @pytest.mark.slow
 def test_each_run_reads_only_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
     account = write_project(tmp_path, *(each.base_url for each in sandboxes.values()))
@@ -139,16 +133,6 @@ def test_each_run_reads_only_its_own_account(tmp_path: Path, sandboxes: dict[str
     assert 9 == account.settings("glo-bex").billing_day
 
 
-def test_a_base_url_for_all_accounts_is_refused(tmp_path: Path) -> None:
-    account = write_project(tmp_path)
-    environ = {"CONNECTOR_BASE_URL": "https://a.example", "CONNECTOR_API_KEY": "key-of-a"}
-    everywhere = Account(environ=environ, cwd=tmp_path)
-
-    with pytest.raises(dg.Failure, match="CONNECTOR_BASE_URL is set and would apply to every"):
-        everywhere.settings("acme")
-    assert "https://a.example" == account.settings("acme").connection().base_url
-
-
 def test_an_invalid_project_file_fails_runs_with_its_error(tmp_path: Path) -> None:
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     account = Account(environ={}, cwd=tmp_path)
@@ -184,14 +168,6 @@ def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
     keys = {each.run_key for each in second.run_requests or ()}
     assert 2 == len(keys)
     assert all(str(key).startswith(("acme/", "glo-bex/")) for key in keys)
-
-
-def test_invalid_account_names_are_not_partitions(tmp_path: Path) -> None:
-    text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
-    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
-    accounts = Accounts.read(Account(environ={}, cwd=tmp_path))
-
-    assert ("acme",) == accounts.names
 
 
 def test_assets_have_a_freshness_policy_of_the_shortest_age(tmp_path: Path) -> None:

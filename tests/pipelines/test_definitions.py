@@ -8,8 +8,6 @@ import sys
 
 import dagster as dg
 
-from connector.catalog import CATALOG
-from pipelines.accounts import LANDING
 from pipelines.definitions import definitions
 from pipelines.schedules import NIGHTLY
 from tests.pipelines.running import API_KEYS, INBOX_KEYS, KEYS, PUBLISHED
@@ -40,21 +38,6 @@ def test_definitions_load_without_settings_and_without_warnings() -> None:
     assert (0, "True\n", "") == (loaded.returncode, loaded.stdout, loaded.stderr)
 
 
-def test_every_resource_is_an_asset_with_a_check() -> None:
-    specs = {
-        spec.key: spec
-        for spec in definitions.resolve_all_asset_specs()
-        if spec.group_name == LANDING
-    }
-    keys = definitions.resolve_asset_graph().asset_check_keys
-    checked = {key.asset_key for key in keys if key.asset_key.path[0] == LANDING}
-
-    assert {dg.AssetKey(["landing", name]) for name in CATALOG} == set(specs) == checked
-    for name, resource in CATALOG.items():
-        assert resource.about == specs[KEYS[name]].description
-        assert {"api", "python", "duckdb"} == specs[KEYS[name]].kinds
-
-
 def test_the_asset_graph_starts_at_the_inbox_and_ends_at_the_report() -> None:
     graph = definitions.resolve_asset_graph()
 
@@ -79,11 +62,3 @@ def test_the_published_file_depends_on_every_other_asset() -> None:
     assert keys - {PUBLISHED} == dg.AssetSelection.assets(PUBLISHED).upstream().resolve(graph) & (
         keys - {PUBLISHED}
     )
-
-
-def test_every_asset_has_an_owner_and_links_to_its_code() -> None:
-    graph = definitions.resolve_asset_graph()
-
-    assert [] == [node.key for node in graph.asset_nodes if not node.owners]
-    for key in graph.materializable_asset_keys:
-        assert "dagster/code_references" in graph.get(key).metadata

@@ -43,14 +43,6 @@ def test_a_run_materializes_every_asset_with_its_row_counts(tmp_path: Path) -> N
     assert dict.fromkeys(COUNTS, True) == {n: c.passed for n, c in ran.checks.items()}
 
 
-def test_an_asset_check_can_be_run_alone(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = materialize_resources(make_account(sandbox.base_url, tmp_path), selection=CHECK_ALONE)
-
-    assert ran.success
-    assert ({"jobs"}, set()) == (set(ran.checks), set(ran.materialized))
-
-
 def test_a_missing_scope_fails_the_run_after_other_resources_are_loaded(tmp_path: Path) -> None:
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     with Sandbox(counts=COUNTS, keys={KEY: scopes}) as sandbox:
@@ -61,18 +53,6 @@ def test_a_missing_scope_fails_the_run_after_other_resources_are_loaded(tmp_path
     assert {"leads"} == {name for name, each in ran.checks.items() if not each.passed}
     assert ran.failure_reason.startswith("leads skipped: ")
     assert "Give the key the scope 'leads.read', or name only the other" in ran.failure_reason
-
-
-def test_a_used_up_quota_fails_the_run_and_names_missing_resources(tmp_path: Path) -> None:
-    with Sandbox(
-        counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
-    ) as sandbox:
-        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
-
-    assert not ran.success
-    assert {"jobs", "published"} == set(ran.materialized)
-    assert " Not loaded: candidates, " in ran.failure_reason
-    assert "Run the same command again" in ran.failure_reason
 
 
 def test_a_pull_is_skipped_while_a_push_runs(

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def postgres(tmp_path: Path) -> Iterator[dict[str, str]]:
     if PROGRAMS is None or os.getuid() != 0:
         pytest.skip("needs PostgreSQL from Debian's packages, and root to change the user")
     pytest.importorskip("dagster_postgres", reason="needs the extra postgres")
-    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/postgres-XXXXXX"], text=True)[:-1])
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     shutil.chown(folder, "postgres")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

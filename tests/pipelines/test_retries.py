@@ -17,21 +17,10 @@ from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from connector.warehouse.warehouse import Warehouse
 from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.landing import landing_assets
-from tests.pipelines.running import (
-    COUNTS,
-    KEY,
-    KEYS,
-    PUBLISHED,
-    UNNAMED,
-    make_account,
-    published,
-    read_failure_reason,
-)
-from tests.support.agency import rows
+from tests.pipelines.running import COUNTS, KEY, KEYS, PUBLISHED, UNNAMED, make_account, published
 from tests.support.clock import Time
 from tests.support.processes import OtherProcess, shorten_wait
 from tests.support.recorded import last_publications
@@ -95,26 +84,6 @@ def test_a_retry_pulls_again_and_publishes_once(
     keys = [event.asset_key for event in result.get_asset_materialization_events()]
     assert sorted([*KEYS.values(), PUBLISHED]) == sorted(key for key in keys if key)
     assert 1 == len(last_publications(tmp_path, 5))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("skip_waits")
-def test_loaded_records_are_published_after_the_last_retry(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
-        result = materialize_landing(make_account(sandbox.base_url, tmp_path))
-
-    assert not result.success
-    assert 2 == count_events(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
-    assert 1 == len(result.get_step_failure_events())
-    assert read_failure_reason(result).startswith("GET /api/v1/leads was answered 503: ")
-    assert read_failure_reason(result).endswith(" Not loaded: leads.")
-    keys = {event.asset_key for event in result.get_asset_materialization_events()}
-    assert {*KEYS.values(), PUBLISHED} - {LEADS} == keys
-    warehouse = Warehouse(tmp_path)
-    assert 1 == len(last_publications(warehouse.folder, 5))
-    landing = rows(warehouse.published, "SELECT count(*) AS jobs FROM landing.jobs")
-    assert [{"jobs": COUNTS["jobs"]}] == landing
 
 
 @pytest.mark.usefixtures("skip_waits")

@@ -15,7 +15,7 @@ from pipelines import schedules
 from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import define_everywhere
-from pipelines.schedules import INTRADAY, KINDS, NIGHTLY, WEEKLY, create_schedules
+from pipelines.schedules import INTRADAY, KINDS, NIGHTLY, create_schedules
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
 from tests.support.processes import OtherProcess
@@ -165,16 +165,6 @@ def test_runs_are_requested_only_for_accounts_without_a_running_pull(
     assert ["acme"] == find_requested_accounts(made, nightly, instance)
 
 
-def test_an_account_runs_in_the_night_that_skips_its_hour(
-    account: Account, instance: dg.DagsterInstance
-) -> None:
-    """Clocks in New York skip from 02:00 to 03:00 on 8 March 2026."""
-    skipped_hour = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
-    name = "nightly_pull_schedule_america_new_york"
-
-    assert ["umbrella"] == find_requested_accounts(define(account), name, instance, skipped_hour)
-
-
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.NOT_STARTED])
 def test_a_run_whose_process_was_killed_is_reported_and_the_night_starts(
     account: Account,
@@ -213,14 +203,6 @@ def test_a_silent_run_is_not_reported_while_the_lock_of_the_account_is_held(
     kept = instance.get_run_by_id(run.run_id)
     assert kept is not None
     assert dg.DagsterRunStatus.STARTED == kept.status
-
-
-def test_the_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInstance) -> None:
-    config = {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}
-    tick = evaluate_tick(definitions, "weekly_verification_schedule", instance)
-
-    assert config == definitions.resolve_job_def(WEEKLY).run_config
-    assert [config] == [each.run_config for each in tick.run_requests or ()]
 
 
 def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path) -> None:

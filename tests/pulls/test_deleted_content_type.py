@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from connector.operations.verify import verify
-from connector.pulls import pull as stream_pull
-from connector.pulls.ports import PullOptions, PullResult
+from connector.pulls.ports import PullOptions
 from connector.pulls.report import PullReport, describe_row_difference
 from connector.pulls.run import pull
-from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, rows, settings_of
 
@@ -71,36 +67,6 @@ def test_many_items_of_a_deleted_type_wait_until_deletions_are_accepted(tmp_path
     assert "deletions_held" == kept.resources["content_items"].error_code
     assert ("done", True, 30, 60) == content_item_counts(accepted)
     assert [] == found
-
-
-def test_a_404_page_of_a_proxy_deletes_no_content_items(tmp_path: Path) -> None:
-    with Sandbox(counts={"content_types": 3, "content_items": 30}) as sandbox:
-        pulled(sandbox, tmp_path, *CONTENT)
-        id = delete_type(sandbox, 10)
-        sandbox.faults.add(HtmlPage(404), path=f"/api/v1/content/{id}", times=None)
-        report = pulled(sandbox, tmp_path, *CONTENT)
-
-    assert ("failed", False, 0, 30) == content_item_counts(report)
-
-
-def test_a_resource_is_not_verified_after_two_pulls_with_wrong_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = stream_pull.run
-
-    async def pull_with_wrong_total(*arguments: Any) -> PullResult:
-        found = await whole(*arguments)
-        return replace(found, total=found.total - 1)
-
-    with Sandbox(counts={"jobs": 5}) as sandbox:
-        pulled(sandbox, tmp_path, "jobs")
-        monkeypatch.setattr(stream_pull, "run", pull_with_wrong_total)
-        first, second = (pulled(sandbox, tmp_path, "jobs").resources["jobs"] for _ in range(2))
-        monkeypatch.undo()
-        last = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
-
-    assert [True, False, True] == [each.proven for each in (first, second, last)]
-    assert "in two pulls in a row, the API counted 4 records, but 5 are loaded" == second.message
 
 
 def test_without_content_types_content_items_are_verified_as_empty(tmp_path: Path) -> None:

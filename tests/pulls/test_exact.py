@@ -125,14 +125,6 @@ def make_combinations() -> Iterator[dict[str, str]]:
     yield from drawn
 
 
-def test_the_combinations_contain_every_value_of_every_behaviour() -> None:
-    every = {(each.name, value) for each in SWITCHES.values() for value in each.values}
-
-    assert every - {PREVENTS_SCANS} == {
-        pair for each in make_combinations() for pair in each.items()
-    }
-
-
 @pytest.mark.parametrize(
     "behaviours", first_fast(list(make_combinations()), 0), ids=range(COMBINATIONS)
 )
@@ -172,16 +164,3 @@ def test_every_behaviour_gives_an_exact_copy_with_few_requests(
             details = 61 + math.ceil(math.log2(61)) + 1
             most = details + math.ceil(details / per_page)
             assert changed.resources["candidates"].requests <= most
-
-
-def test_a_server_that_does_not_sort_is_copied_but_never_verified(tmp_path: Path) -> None:
-    with Sandbox(counts=SMALL, behaviours=dict([PREVENTS_SCANS])) as sandbox:
-        pulled(sandbox, tmp_path)
-        assert [] == differences(sandbox, published(tmp_path))
-        change_records(sandbox)
-        changed = pulled(sandbox, tmp_path)
-
-        assert "partial" == changed.outcome
-        assert not changed.resources["candidates"].proven
-        assert "sort" in str(changed.resources["candidates"].message)
-        assert SMALL["candidates"] + 10 == changed.resources["candidates"].live

@@ -35,17 +35,6 @@ def make_changes(count: int) -> Callable[[Sandbox], None]:
     return happen
 
 
-def make_deletions(count: int) -> Callable[[Sandbox], None]:
-    """Return a function that deletes the `count` oldest candidates."""
-
-    def happen(sandbox: Sandbox) -> None:
-        records = sandbox.store.records("candidates")
-        for id in sorted(records, key=lambda each: str(records[each]["created_at"]))[:count]:
-            sandbox.store.delete("candidates", id)
-
-    return happen
-
-
 @pytest.mark.parametrize("count", first_fast([250, 0, 1, COUNT], 2))
 def test_a_plan_expects_as_many_changes_as_the_last_pull_found(tmp_path: Path, count: int) -> None:
     with Sandbox(counts={"candidates": COUNT}) as sandbox:
@@ -70,14 +59,3 @@ def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
         costs = {name: each.requests for name, each in report.resources.items()}
         assert costs == {name: each.requests for name, each in found.by_resource.items()}
         assert all(each.is_first for each in found.by_resource.values())
-
-
-def test_a_plan_counts_deleted_records(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": COUNT}) as sandbox:
-        pulled(sandbox, tmp_path, "candidates")
-        make_deletions(3)(sandbox)
-        found = plan_pull(sandbox, tmp_path, "candidates")
-        spent = pulled(sandbox, tmp_path, "candidates").requests
-
-        assert 3 == found.by_resource["candidates"].deleted
-        assert spent <= found.requests <= spent + 3 * math.log2(PAGES) + 6

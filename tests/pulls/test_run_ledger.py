@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 import connector.pulls.run as pull_run
-from connector.catalog import CATALOG
-from connector.client.messages import build_list_request
-from connector.pulls.account import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
@@ -47,34 +44,6 @@ def test_the_requests_of_each_resource_are_recorded(tmp_path: Path) -> None:
     assert ("done", 300, len(seen) / 400) == (run["outcome"], run["budget"], run["month_share"])
     assert report.month is not None
     assert len(seen) == report.month.used
-
-
-def test_anomalies_of_a_run_are_recorded_by_kind(tmp_path: Path) -> None:
-    behaviours = {"extra_fields": "shown"}
-    with Sandbox(counts={"jobs": 3}, behaviours=behaviours) as sandbox:
-        first, second = (pulled(sandbox, tmp_path, "jobs") for _ in range(2))
-
-    kinds = rows(
-        published(tmp_path),
-        "SELECT kind, count(*) AS n FROM sync.events"
-        f" WHERE run_id = '{first.run_id}' GROUP BY kind",
-    )
-    assert {"unknown_field": kinds[0]["n"]} == first.resources["jobs"].anomalies
-    assert {} == second.resources["jobs"].anomalies
-
-
-def test_requests_are_counted_by_purpose() -> None:
-    tally, request = RequestTally(), build_list_request(CATALOG["jobs"])
-    tally.before_send(request)
-    tally.purpose = "scrub"
-    tally.before_send(request)
-    tally.before_send(request)
-    tally.purpose = "sweep"
-    tally.before_send(request)
-
-    assert (4, 4) == (tally.requests_of("jobs"), tally.by_kind["jobs", "list"])
-    assert (1, 2, 1) == tuple(tally.by_purpose["jobs", each] for each in ("pull", "scrub", "sweep"))
-    assert 0 == tally.by_purpose["leads", "scrub"]
 
 
 def test_the_work_file_is_compacted_after_many_runs_with_changes(

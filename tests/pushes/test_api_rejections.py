@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse
 
 from connector.sandbox.app import HttpExchange
 from connector.sandbox.server import Sandbox
-from connector.state.row import Problem
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -76,27 +75,6 @@ def test_api_messages_are_assigned_to_their_fields(tmp_path: Path) -> None:
         [("invalid_request", None, "Not like this.")],
         [("not_found", None, "the API answered 404")],
     ] == found
-
-
-def test_a_rejected_value_is_shown_with_the_allowed_values(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        report = Pusher(sandbox, tmp_path).push(
-            [make_create(2, email="no email"), make_create(3, employment_type="freelance")]
-        )
-        made = sandbox.store.records("candidates")
-
-    first, second = (row.problems for row in report.rows)
-    assert {} == made
-    assert (
-        Problem(
-            "validation_failed",
-            "must be a valid email address",
-            field="email",
-            received="no email",
-            fix="Correct the value and push the row again.",
-        ),
-    ) == first
-    assert [("employment_type", "freelance")] == [(p.field, p.received) for p in second]
 
 
 def test_a_rejected_status_keeps_the_created_record_as_not_applied(tmp_path: Path) -> None:

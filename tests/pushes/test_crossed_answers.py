@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from connector.sandbox.app import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Status
 from connector.sandbox.server import Sandbox
-from connector.state.row import Policy, Row
+from connector.state.row import Row
 from tests.pushes.pushing import (
     CANDIDATES,
     list_emails,
@@ -81,44 +81,6 @@ def test_a_create_merged_into_another_record_is_held(pusher: Undoer, status: int
     assert [f"POST {CANDIDATES}"] == list_writes(pusher.sandbox)
 
 
-def test_a_create_merged_into_an_older_record_of_the_same_values_is_held(pusher: Undoer) -> None:
-    (old,) = pusher.sandbox.store.records("candidates")
-    pusher.sandbox.faults.add(Merged(), method="POST")
-
-    report = pusher.push([make_duplicate_create(pusher.read_candidate(old))])
-
-    assert ({2: "held"}, None) == (map_outcomes(report), list_rows(report)[0].record_id)
-    assert ["old@example.com"] == list_emails(pusher.sandbox)
-
-
-def test_creates_with_swapped_responses_keep_their_own_records(pusher: Undoer) -> None:
-    pusher.sandbox.faults.add(Crossed(), method="POST", nth=2)
-
-    report = pusher.push(make_creates(3))
-
-    assert {2: "created", 3: "created", 4: "created"} == map_outcomes(report)
-    assert [f"ann{row.number}@example.com" for row in list_rows(report)] == [
-        pusher.read_candidate(row.record_id or "")["email"] for row in list_rows(report)
-    ]
-
-
-def test_an_update_with_swapped_responses_is_repeated_or_not_sent(pusher: Undoer) -> None:
-    (old,) = pusher.sandbox.store.records("candidates")
-    other = pusher.create_candidate(email="other@example.com", notes="new")
-    row = make_update(2, old, pusher.read_candidate(old), notes="new")
-    pusher.sandbox.faults.add(Crossed(), method="GET", path=ONE, times=3)
-    unread = pusher.push([row])
-    before = pusher.read_candidate(other)
-    pusher.sandbox.faults.add(Crossed(), method="GET", path=ONE)
-    pusher.sandbox.faults.add(Crossed(), method="PUT")
-    report = pusher.push([row])
-
-    assert {2: "not_sent"} == map_outcomes(unread)
-    assert {2: "updated"} == map_outcomes(report)
-    assert ("new", before) == (pusher.read_candidate(old)["notes"], pusher.read_candidate(other))
-    assert old == list_rows(report)[0].record_id
-
-
 def test_an_undo_with_swapped_responses_repeats_the_requests(pusher: Undoer) -> None:
     (old,) = pusher.sandbox.store.records("candidates")
     pushed = pusher.push(
@@ -160,18 +122,6 @@ def make_duplicate_create(record: dict[str, str]) -> Row:
     return replace(make_create(2, **{name: record[name] for name in names}), identity={})
 
 
-def test_a_row_held_after_a_restart_still_reports_the_answer_received(pusher: Undoer) -> None:
-    pusher.sandbox.faults.add(Merged(), method="POST")
-    first = pusher.push(make_creates(1), sleep=None)
-    pusher.time.pass_minutes(60)
-
-    report = pusher.push(make_creates(1))
-
-    assert ({2: "held"}, {2: "held"}) == (map_outcomes(first), map_outcomes(report))
-    (problem,) = list_rows(report)[0].problems
-    assert "the row was sent and answered with a record " in problem.message
-
-
 class NoRecord:
     """Fault that responds 201 without a record and creates none."""
 
@@ -186,15 +136,3 @@ ANSWERS: dict[str, Fault] = {
     "not answered": Drop("none"),
 }
 """What the message on a row says, by the answer to its create."""
-
-
-@pytest.mark.parametrize("answer_text", ANSWERS)
-def test_a_held_row_reports_whether_an_answer_was_received(
-    pusher: Undoer, answer_text: str
-) -> None:
-    pusher.sandbox.faults.add(ANSWERS[answer_text], method="POST")
-
-    report = pusher.push(make_creates(1), Policy())
-
-    (problem,) = list_rows(report)[0].problems
-    assert f"the row was sent and {answer_text}, but its record is not found" == problem.message

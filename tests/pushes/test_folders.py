@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -14,7 +12,6 @@ from connector.state.row import Row
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    list_emails,
     list_rows,
     list_writes,
     make_create,
@@ -23,38 +20,12 @@ from tests.pushes.pushing import (
     map_codes,
     map_outcomes,
 )
-from tests.support.command import call, variables
 
 ROWS = 5
 PEOPLE = "first_name,last_name,email,employment_type\n" + "".join(
     f"Ann,Lee {n},ann{n}@people.example,permanent\n" for n in range(ROWS)
 )
 LIST = "page=1&per_page=100&sort=created_at&order=desc"
-
-
-def test_a_push_from_a_second_folder_creates_no_duplicates(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        statuses = []
-        for name in ("one", "two"):
-            folder = tmp_path / name
-            folder.mkdir()
-            (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
-            words = ["push", "candidates", str(folder / "people.csv"), "--mode", "create"]
-            environ = variables(sandbox.base_url, folder, sandbox.key)
-            foreseen = call([*words, "--json"], environ)
-            before = len(sandbox.log)
-            done = call([*words, "--apply", "--no-pull", "--json"], environ)
-            requests = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
-            statuses.append((done.status, foreseen.object["requests_expected"], len(requests)))
-        made = sandbox.store.records("candidates")
-        report = (tmp_path / "two" / "people.report.csv").read_text(encoding="utf-8-sig")
-
-    assert [(0, ROWS + 1, ROWS + 1), (3, ROWS + 1, 1)] == statuses
-    assert [f"GET {LIST}"] == requests
-    assert ROWS == done.object["duplicate"] == len(made)
-    for id in made:
-        assert "duplicate,already_there" in report
-        assert id in report
 
 
 def test_only_rows_with_an_existing_record_are_skipped(tmp_path: Path) -> None:
@@ -96,17 +67,3 @@ def test_no_create_is_sent_if_the_newest_records_cannot_be_read(tmp_path: Path) 
 
     assert ([], {"not_sent": ROWS}) == (sent, dict(first.counts))
     assert ({"created": ROWS}, first.batch) == (dict(second.counts), second.batch)
-
-
-@pytest.mark.parametrize("newer", [99, 100])
-def test_duplicates_are_found_among_the_newest_hundred_records(tmp_path: Path, newer: int) -> None:
-    with Sandbox() as sandbox:
-        for each in (
-            make_create(2),
-            *(make_create(number) for number in range(1_000, 1_000 + newer)),
-        ):
-            sandbox.store.create("candidates", dict(each.fields))
-        report = Pusher(sandbox, tmp_path).push([make_create(2)])
-        made = list_emails(sandbox).count("ann2@example.com")
-
-    assert (("duplicate", 1) if newer == 99 else ("created", 2)) == (map_outcomes(report)[2], made)

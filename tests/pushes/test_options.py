@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
-
 from connector.cli.push import push
-from connector.errors import ConnectorError, Misused, UnknownName
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.spreadsheet.targets import CellOptions
 from connector.state.row import Policy
@@ -32,40 +29,13 @@ def test_the_push_command_and_the_push_job_have_the_same_options() -> None:
 
 def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
     options = PushOptions(
-        "create", date_format="DD/MM/YYYY", decimal="comma", content_type="news", resend=True
+        "create", date_format="dmy", decimal="comma", content_type="news", resend=True
     )
     file_to_push = options.push_file("jobs", tmp_path / "x.csv")
     assert file_to_push.saved is not None
-    assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == file_to_push.saved.options
+    assert CellOptions(date_format="dmy", decimal=",") == file_to_push.saved.options
     assert (None, "news") == (
         file_to_push.parent,
         options.push_file("content_items", tmp_path).parent,
     )
     assert Policy(resend=True) == options.policy()
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (PushOptions("insert"), UnknownName, "'insert' is not a mode"),
-        (PushOptions("create", decimal=","), UnknownName, "',' is not a decimal sign"),
-        (PushOptions("create", date_format="D/D"), Misused, "'D/D' is not a date format"),
-    ],
-)
-def test_contradictory_push_options_are_rejected_with_an_action(
-    options: PushOptions, error: type[ConnectorError], message: str
-) -> None:
-    with pytest.raises(error, match=message) as refused:
-        assert (options.push_file("jobs", Path("x.csv")), options.policy()) is None
-    assert refused.value.action
-
-
-def test_the_header_row_of_a_mapping_file_applies_unless_overridden(tmp_path: Path) -> None:
-    path = tmp_path / "map.toml"
-    path.write_text('resource = "candidates"\nheader_row = 4', encoding="utf-8")
-    push_files = [
-        PushOptions("create", mapping_file=path, header_row=row).push_file("candidates", path)
-        for row in (None, 2)
-    ]
-
-    assert [4, 2] == [each.header_row for each in push_files]

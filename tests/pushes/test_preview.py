@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,67 +12,10 @@ import pytest
 from openpyxl import Workbook, load_workbook
 
 from connector.pushes.preview import PushFile
-from connector.pushes.report import PushReport, PushRunOptions, push
-from connector.sandbox.server import Sandbox
+from connector.pushes.report import PushRunOptions, push
 from connector.spreadsheet.table import open_table
-from tests.repository import ROOT
-from tests.support.agency import settings_at, settings_of
+from tests.support.agency import settings_at
 from tests.support.command import call, variables
-
-
-def preview_creates(folder: Path, count: int) -> PushReport:
-    """Preview a file of `count` creates; every tenth is invalid."""
-    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-    push_file = PushFile("candidates", write_creates(folder, count), "create")
-    return asyncio.run(push(settings, push_file, PushRunOptions()))
-
-
-def write_creates(folder: Path, count: int) -> Path:
-    """Write a file of `count` creates; every tenth is invalid."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{count}.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("first_name", "last_name", "email", "employment_type"))
-        for n in range(count):
-            email = "two@a.example three@a.example" if n % 10 == 0 else f"p{n}@people.example"
-            writer.writerow(("Zoë", f"N{n}", email, "permanent"))
-    return path
-
-
-def apply_creates(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
-    """Apply a file of `count` creates with a budget of two requests, which suffices for one row."""
-    push_file = PushFile("candidates", write_creates(folder, count), "create")
-    manner = PushRunOptions(applies=True, pulls=False)
-    return asyncio.run(push(settings_of(sandbox, folder), push_file, manner, budget=2))
-
-
-def list_row_outcomes(report: PushReport) -> list[tuple[int, str]]:
-    """Return the number and outcome of each row of the report."""
-    assert report.file is not None
-    with report.file.open(encoding="utf-8-sig", newline="") as file:
-        return [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
-
-
-def test_a_preview_reports_rows_with_problems_or_all_rows_if_requested(tmp_path: Path) -> None:
-    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
-    path = write_creates(tmp_path, 20)
-
-    def preview(path: Path, **options: Any) -> PushReport:
-        push_file = PushFile("candidates", path, "create")
-        return asyncio.run(push(settings, push_file, PushRunOptions(**options)))
-
-    some, every = preview(path), preview(path, report_rows="all")
-    good = tmp_path / "good.csv"
-    head = path.read_text(encoding="utf-8").partition("\n")[0]
-    good.write_text(f"{head}\nA,B,c@d.example,interim\n", encoding="utf-8")
-    none = preview(good)
-
-    assert {"create": 18, "invalid": 2} == some.counts == every.counts
-    assert [(2, "invalid"), (12, "invalid")] == list_row_outcomes(some)
-    assert list(range(2, 22)) == [number for number, _ in list_row_outcomes(every)]
-    assert (None, {"create": 1}) == (none.file, none.counts)
-    assert [] == list_row_outcomes(preview(good, output=tmp_path / "named.csv"))
 
 
 def test_the_terminal_shows_the_first_rows_of_the_file_and_of_each_problem(tmp_path: Path) -> None:
@@ -141,21 +82,3 @@ def test_the_report_of_invalid_rows_keeps_their_cells(tmp_path: Path, *, is_work
         shown = load_workbook(report.file)
         assert [1, 2, 3] == [cell.row for cell in shown["Report"]["A"]]
         assert [4, 5] == [cell.value for cell in shown["Report"]["G"][1:]]
-
-
-@pytest.mark.slow
-def test_a_preview_does_not_import_pandas(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        apply_creates(sandbox, tmp_path / "old", 20)
-    for name, counts in {
-        "new": {"invalid": 2, "create": 18},
-        "old": {"invalid": 2, "unchanged": 1, "create": 17},
-    }.items():
-        command = (
-            "import sys; from pathlib import Path; "
-            "from tests.pushes.test_preview import preview_creates; "
-            f"counts = preview_creates(Path({str(tmp_path / name)!r}), 20).counts; "
-            f"print(counts == {counts}, 'pandas' in sys.modules)"
-        )
-        output = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
-        assert "True False\n" == output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.state.runs import Publication
-from tests.support.command import CommandResult, call, check_fields, variables
+from tests.support.command import CommandResult, call, variables
 
 IDS = "select id from landing.candidates order by id limit {}"
 
@@ -138,15 +137,6 @@ def test_a_sql_file_or_a_parquet_file_can_replace_the_query(
         assert "2026-01-02T09:00:00Z" in analyst.read_query_files()[-1] or path is sql
 
 
-def test_a_query_without_rows_succeeds_and_sends_nothing(analyst: Analyst) -> None:
-    query = "from landing.candidates select id, city limit 0"
-    pushed = analyst.push(query, "--apply")
-    shown = analyst.push("select null as id, '' as city", "--json")
-
-    assert (0, "The query returned no rows. Nothing was sent.\n") == (pushed.status, pushed.err)
-    check_fields("push", "a --query that returns no rows", shown.object)
-
-
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -188,24 +178,6 @@ def test_an_unusable_query_is_rejected_without_showing_data(
     assert "@" not in pushed.err
 
 
-@pytest.mark.parametrize(
-    ("files", "options", "message"),
-    [
-        (("candidates", "x.csv"), (), "FILE and --query are both given: x.csv"),
-        (("people",), (), "'people' is not a resource"),
-        (("candidates",), ("--sheet", "1"), "--sheet is for files"),
-        (("candidates",), ("--date-format", "dmy"), "--date-format is for files"),
-    ],
-)
-def test_options_of_files_are_rejected_for_a_query(
-    analyst: Analyst, files: Sequence[str], options: Sequence[str], message: str
-) -> None:
-    pushed = analyst.push(IDS.format(1), *options, arguments=files)
-
-    assert 2 == pushed.status
-    assert message in pushed.err
-
-
 def test_a_query_is_rejected_if_nothing_is_published_or_values_are_hashed(
     analyst: Analyst, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,13 +189,3 @@ def test_a_query_is_rejected_if_nothing_is_published_or_values_are_hashed(
     assert "nothing has been published yet" in new.err
     assert 2 == pushed.status
     assert "column 'first_name' of the query contains hashes of personal fields" in pushed.err
-
-
-def test_old_files_of_queries_are_deleted(analyst: Analyst) -> None:
-    old = analyst.folder / "pushes" / "candidates-0.report.csv"
-    old.parent.mkdir(exist_ok=True)
-    old.touch()
-    os.utime(old, (0, 0))
-    analyst.push(f"{IDS.format(2)} offset 3")
-
-    assert not old.exists()

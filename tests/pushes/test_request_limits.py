@@ -5,26 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
-from connector.errors import Misused
-from connector.pulls.report import Progress
 from connector.pushes.run import BatchReport
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.state.quota import MonthUse
-from tests.pushes.pushing import (
-    CANDIDATES,
-    Pusher,
-    list_emails,
-    list_rows,
-    list_writes,
-    make_create,
-    make_creates,
-    make_plan,
-    map_outcomes,
-)
-from tests.support.agency import settings_of
+from tests.pushes.pushing import CANDIDATES, Pusher, list_emails, list_writes, make_creates
 from tests.support.clock import Time
 
 
@@ -33,22 +18,6 @@ def count_outcomes(report: BatchReport) -> dict[str, int]:
     counts = {str(outcome): count for outcome, count in report.counts.items()}
     assert sum(counts.values()) == len(report.rows)
     return counts
-
-
-def test_a_push_whose_budget_ends_before_a_status_update_can_be_resumed(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path, connections=1)
-        rows = [make_create(2, status="screening"), make_create(3)]
-        first = pusher.push(rows, budget=2)
-        second = pusher.push(rows)
-        made = {
-            each["email"]: each["status"] for each in sandbox.store.records("candidates").values()
-        }
-
-    assert {2: "not_applied", 3: "not_sent"} == map_outcomes(first)
-    assert list_rows(first)[0].record_id is not None
-    assert {2: "created", 3: "created"} == map_outcomes(second)
-    assert {"ann2@example.com": "screening", "ann3@example.com": "new_lead"} == made
 
 
 def test_a_push_stops_at_the_monthly_quota_and_continues_next_month(tmp_path: Path) -> None:
@@ -66,11 +35,6 @@ def test_a_push_stops_at_the_monthly_quota_and_continues_next_month(tmp_path: Pa
     assert isinstance(first.month, MonthUse)
     assert 8 == first.month.used
     assert {"created": 10} == count_outcomes(second)
-
-
-def test_a_budget_of_zero_is_rejected(tmp_path: Path) -> None:
-    with Sandbox() as sandbox, pytest.raises(Misused, match="--max-requests is 0"):
-        Pusher(sandbox, tmp_path).push(make_creates(1), budget=0)
 
 
 def test_a_missing_scope_stops_the_push_and_is_named(tmp_path: Path) -> None:
@@ -117,30 +81,3 @@ def test_an_unreachable_server_leaves_no_row_in_doubt(tmp_path: Path) -> None:
     assert "connection_refused" == first.error.code
     assert {"not_sent": 3} == count_outcomes(first)
     assert {"created": 3} == count_outcomes(second)
-
-
-def test_progress_is_reported_for_each_row_and_wait(tmp_path: Path) -> None:
-    events: list[Progress] = []
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path, connections=2)
-        sandbox.faults.add(Drop("none"), method="POST", nth=2)
-        pusher.push(make_creates(4), watch=events.append)
-
-    assert {("candidates", events[0].batch)} == {(each.resource, each.batch) for each in events}
-    moved = [(each.read, each.pending) for each in events if each.until is None]
-    assert [(n, 4 - n) for n in range(5)] == moved
-    waits = [n for n, each in enumerate(events) if each.until is not None]
-    assert (
-        [(3, 1)]
-        == [(events[n].read, events[n].pending) for n in waits[:1]]
-        == [moved[waits[0] - 1]]
-    )
-
-
-def test_a_push_without_rows_succeeds_and_sends_nothing(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        report = Pusher(sandbox, tmp_path).push(make_plan(()))
-        assert [] == sandbox.log
-        assert settings_of(sandbox, tmp_path).folder.exists()
-
-    assert ("done", 0, []) == (report.outcome, report.exit_status, [*report.rows])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import Misused, NotFound, UnknownName
+from connector.errors import Misused, NotFound
 from connector.pulls.run import pull
 from connector.pushes.run import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage
@@ -38,39 +38,6 @@ def push_held_rows(pusher: Pusher, *numbers: int) -> str:
     report = pusher.push(tasks)
     assert dict.fromkeys(numbers, "held") == map_outcomes(report)
     return report.batch
-
-
-def test_the_user_resolves_each_held_row(tmp_path: Path) -> None:
-    with Sandbox() as sandbox:
-        pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch, given_up = push_held_rows(pusher, 2, 3, 4), push_held_rows(pusher, 5, 6)
-        named = sandbox.store.create("candidates", dict(make_create(4).fields)).record["id"]
-        with pusher.journal() as journal:
-            assert [2, 3, 4, 5, 6] == [row.number for row in journal.unconfirmed()]
-        environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
-        shown_rows = call(["resolve", "--json"], environ).object["rows"]
-        dropped = call(["resolve", given_up, "--drop", "--json"], environ)
-        assert {"5": "not_sent", "6": "not_sent"} == dropped.object.get("settled"), dropped
-        pusher.resolve(batch, 4, DeclaredRecord(named))
-        pusher.resolve(batch, 3, "resend")
-        still = pusher.resolve(batch, 2, "look")
-        # The record of row 2 was never created, and a second search does not find it either.
-        assert "held" == map_outcomes(still)[2]
-        sandbox.apply_delayed_effects()
-        report = pusher.resolve(batch, 2, "look")
-        made = sandbox.store.records("candidates")
-        shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
-
-    decided = map_outcomes(report) | dict.fromkeys((5, 6), "not_sent")
-    assert {row["number"]: row["outcome"] for row in shown} == decided
-    assert dict.fromkeys((2, 3, 4), "created") == map_outcomes(report)
-    assert [" ".join(map(str, make_create(n).identity.values())) for n in range(2, 7)] == [
-        row["who"] for row in shown_rows
-    ]
-    assert named == list_rows(report)[2].record_id
-    assert ["screening"] * 3 == [
-        made[row.record_id or ""]["status"] for row in list_rows(report)[:3]
-    ]
 
 
 def test_a_refusal_of_a_row_sent_again_does_not_hide_the_record_of_its_first_request(
@@ -124,27 +91,6 @@ def test_a_pull_resolves_rows_in_doubt_without_writing(tmp_path: Path) -> None:
     assert again is None
     assert 3 == len(before)
     assert {2: "created", 3: "held", 4: "created"} == map_outcomes(ended)
-
-
-def test_an_invalid_decision_about_a_row_is_rejected(tmp_path: Path) -> None:
-    with Sandbox(counts={"candidates": 1}) as sandbox:
-        ((id, base),) = sandbox.store.records("candidates").items()
-        pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch = push_held_rows(pusher, 2)
-        done = pusher.push([make_create(7), make_update(8, id, base, phone="1")])
-        with pytest.raises(Misused, match="is not unconfirmed"):
-            pusher.resolve(done.batch, 7, "resend")
-        with pytest.raises(Misused, match="was never sent"):
-            pusher.resolve(batch, 99, "drop")
-        with pytest.raises(UnknownName, match="'nothing' is not a batch"):
-            pusher.resolve("nothing", 2, "drop")
-        with pytest.raises(Misused, match="has no record"):
-            pusher.resolve(batch, 2, DeclaredRecord("5d1c0000-0000-4000-8000-000000000000"))
-        with pytest.raises(Misused, match="has other values than row 2 in: email"):
-            pusher.resolve(batch, 2, DeclaredRecord(id))
-        sandbox.store.convert("leads", create_lead(sandbox, "ada"))
-        with pusher.journal() as journal:
-            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.unconfirmed()]
 
 
 def test_a_404_page_of_a_proxy_does_not_count_as_a_missing_record(tmp_path: Path) -> None:

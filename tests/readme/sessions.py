@@ -10,8 +10,7 @@ def read_code_blocks(language: str, page: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
-def parse_session(block: str) -> tuple[list[str], list[str]]:
-    """Return the commands of a console block and the expected lines of output."""
-    lines = block.splitlines()
-    commands = [line[2:] for line in lines if line.startswith("$ ")]
-    return commands, [line for line in lines if not line.startswith("$ ")]
+def parse_session(block: str) -> list[tuple[str, list[str]]]:
+    """Return each command of a console block with the lines that it prints."""
+    _, *parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
+    return [(lines[0], lines[1:]) for lines in (part.splitlines() for part in parts)]

@@ -68,7 +68,7 @@ def test_every_documented_push_from_a_query_has_no_problems(
     exec(read_code_blocks("py", page)[0], {})  # noqa: S102  # the page's own lines
     requests, ready = len(sandbox.log), {}
     for example in read_code_blocks("console", page)[1:]:
-        ((command,), _) = parse_session(example)
+        ((command, _),) = parse_session(example)
         words = shlex.split(command)[1:]
         pushed = call([*words, "--json"], environ)
         assert 0 == pushed.status, (command, pushed.err)

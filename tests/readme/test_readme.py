@@ -4,139 +4,79 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from connector.cli import COMMANDS
 from connector.cli.demo import COUNTS as DEMO_COUNTS
 from connector.sandbox.server import Sandbox
 from tests.readme.sessions import parse_session, read_code_blocks
 from tests.repository import ROOT
-from tests.support.command import call
 from tests.support.processes import find_free_port
 
 README = (ROOT / "README.md").read_text()
-BIN = Path(sys.executable).parent
+DEMO, *TOUR = [parse_session(each) for each in read_code_blocks("console", README)]
+"""The README's sessions. The first one runs in the tests of the demo."""
 
 PICTURE_BYTES_MAX = 150_000
-DEMO, FIRST, ANALYTICS, SPREADSHEET, OWN_ACCOUNT = range(5)
-"""The README's sessions, by their places. The first one runs in the tests of the demo."""
-
-_CALLED = ("export ", "unset ", *(f"connector {name} " for name in COMMANDS if name != "sandbox"))
+STATUSES = {"push": (0, 3)}
+"""Exit statuses of commands that need not succeed: some rows of the example are invalid."""
 
 
-def run_bash(commands: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the commands as one bash session. Standard output and error are in `stdout`."""
-    ours = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTOR_")}
-    return subprocess.run(
-        ["bash", "-c", "set -m\n" + "\n".join(commands)],  # noqa: S607  # as a reader's shell
-        cwd=folder,
-        env={**ours, "PATH": f"{BIN}:{os.environ['PATH']}", **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def run_commands(commands: list[str], folder: Path, **environ: str) -> tuple[list[int], str]:
-    """Run connector commands in this process and others in bash. Returns the exit statuses and the
-    output.
-    """
-    statuses, printed = [], ""
-    with chdir(folder):
-        for command in commands:
-            name, *words = shlex.split(command)
-            if name == "export":
-                environ |= dict(word.split("=", 1) for word in words)
-            elif name == "unset":
-                environ = {each: value for each, value in environ.items() if each not in words}
-            elif name == "connector":
-                *words, file = (*words[:-2], words[-1]) if ">" in words else (*words, "")
-                ended = call(words, environ)
-                statuses.append(ended.status)
-                printed += ended.out + ended.err
-                if file:
-                    Path(file).write_text(ended.out)
-            else:
-                done = run_bash([command], folder)
-                statuses.append(done.returncode)
-                printed += done.stdout
-    return statuses, printed
-
-
-def normalize_output(text: str) -> Iterator[list[str]]:
+def normalize_output(lines: list[str]) -> Iterator[list[str]]:
     """Yield the words of each line without table borders and durations."""
-    for line in text.splitlines():
+    for line in lines:
         if words := re.sub(r"in [\d.]+ s", "in N s", line.replace("─", " ")).split():
             yield words
 
 
-def test_the_first_session_prints_the_documented_output(tmp_path: Path) -> None:
-    commands, expected = parse_session(read_code_blocks("console", README)[FIRST])
-    port = str(find_free_port())
-    typed = [c.replace("8000", port) for c in commands]
-    wait = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
-    typed[0] = typed[0].removesuffix("&") + "> sandbox.log 2>&1 &\n" + wait
-    done = run_bash([*typed, "kill %1"], tmp_path)
-
-    assert 0 == done.returncode, done.stdout
-    printed = list(normalize_output(done.stdout))
-    for words in normalize_output("\n".join(expected).replace("8000", port)):
-        assert words in printed, done.stdout
+def type_in(command: str, own: Sandbox, port: int) -> str:
+    """Return a command of the README with our addresses, and with what a reader types into it."""
+    command = command.replace("8000", str(port)).replace("https://acme.example", own.base_url)
+    if command.endswith(" &"):
+        log = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
+        return f"{command.removesuffix('&')} > sandbox.log 2>&1 &\n{log}"
+    return f"{command} <<< {own.key}" if "cat > acme.key" in command else command
 
 
 @pytest.mark.slow
-def test_all_sessions_of_the_readme_run_in_order(tmp_path: Path) -> None:
-    (tmp_path / "acme.key").touch(mode=0o600)
-    counts = {"jobs": 9, "candidates": 40, "companies": 4, "bookings": 30, "leads": 9}
-    with Sandbox(counts=counts) as sandbox, Sandbox(seed=9, counts={"jobs": 3}) as own:
-        (tmp_path / "acme.key").write_text(own.key + "\n")
-        places = {
-            "http://127.0.0.1:8000": sandbox.base_url,
-            "sandbox-key": sandbox.key,
-            "https://acme.example": own.base_url,
-        }
-        # The spreadsheet has its own test, and the first session's programs run in that one.
-        blocks = read_code_blocks("console", README)
-        sessions = [parse_session(blocks[n])[0] for n in (FIRST, ANALYTICS, OWN_ACCOUNT)]
-        commands = [each for some in sessions for each in some if f"{each} ".startswith(_CALLED)]
-        for name, place in places.items():
-            commands = [each.replace(name, place) for each in commands]
-        statuses, printed = run_commands(commands, tmp_path)
-
-    assert {0} == set(statuses), printed
-    with duckdb.connect(str(tmp_path / "data" / "recruitment.duckdb"), read_only=True) as data:
-        assert [(3,)] == data.execute("SELECT count(*) FROM landing.jobs").fetchall()
-    assert (tmp_path / "sandbox-data" / "seeds" / "people.csv").is_file()
-    assert (tmp_path / "export" / "marts" / "fct_placements.parquet").is_file()
-    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.slow
-def test_the_spreadsheet_session_prints_the_documented_output(tmp_path: Path) -> None:
+def test_all_commands_of_the_readme_print_what_it_shows_in_its_order(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    commands, expected = parse_session(read_code_blocks("console", README)[SPREADSHEET])
-    with Sandbox(counts={"jobs": 1}) as sandbox:
-        address, key = sandbox.base_url, sandbox.key
-        named = {"CONNECTOR_BASE_URL": address, "CONNECTOR_API_KEY": key}
-        statuses, text = run_commands(commands, tmp_path, **named)
-        people = {each["email"] for each in sandbox.store.records("candidates").values()}
+    tour, port = [each for session in TOUR for each in session], find_free_port()
+    ours = {name: value for name, value in os.environ.items() if "CONNECTOR" not in name}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with Sandbox(seed=9, counts={"jobs": 3}) as own:
+        typed = [f'{type_in(each, own, port)}\necho "<<< $?"' for each, _ in tour]
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(["set -m", *typed])],  # noqa: S607  # as a reader's shell
+            cwd=tmp_path,
+            env={**ours, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+            check=False,
+        )
 
-    assert 0 == statuses[-1], text
-    printed = list(normalize_output(text))
-    for words in normalize_output("\n".join(expected)):
-        assert words in printed, text
-    # The second push was undone, the first one stays.
-    assert people == {"zoe.oneill@people.example", "mary.byrne@people.example"}
+    *printed, rest = re.split(r"^<<< (\d+)\n", done.stdout, flags=re.MULTILINE)
+    assert ("", 2 * len(tour)) == (rest, len(printed)), done.stdout
+    for (command, shown), text, status in zip(tour, printed[::2], printed[1::2], strict=True):
+        name = command.removeprefix("connector ").split()[0]
+        assert int(status) in STATUSES.get(name, (0,)), (command, text)
+        lines = normalize_output(text.replace(str(port), "8000").splitlines())
+        for words in normalize_output(shown):
+            assert words in lines, f"{command} does not print {words} here:\n{text}"
+    folder = tmp_path / "tour"
+    with duckdb.connect(str(folder / "data" / "recruitment.duckdb"), read_only=True) as data:
+        assert [(3,)] == data.execute("SELECT count(*) FROM landing.jobs").fetchall()
+    assert 0o600 == (folder / "acme.key").stat().st_mode & 0o777
+    assert (folder / "sandbox-data" / "seeds" / "people.csv").is_file()
+    assert (folder / "export" / "marts" / "fct_placements.parquet").is_file()
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_pictures_are_small_and_load_no_external_resource() -> None:
@@ -151,17 +91,10 @@ def test_pictures_are_small_and_load_no_external_resource() -> None:
         assert set() == {host for host in hosts if "www.w3.org" not in host}, each
 
 
-def test_every_session_of_the_readme_is_tested() -> None:
-    blocks = re.findall(r"```.*?```", README, re.DOTALL)
-
-    assert OWN_ACCOUNT + 1 == len(blocks) == len(read_code_blocks("console", README))
-
-
 def test_the_demo_is_announced_with_its_number_of_records() -> None:
-    (commands, expected) = parse_session(read_code_blocks("console", README)[DEMO])
-
-    assert ["make demo", "source .venv/bin/activate"] == commands
-    assert f"Pulling {sum(DEMO_COUNTS.values()):,} sample records as Dagster assets." in expected
+    assert ["make demo", "source .venv/bin/activate"] == [command for command, _ in DEMO]
+    line = f"Pulling {sum(DEMO_COUNTS.values()):,} sample records as Dagster assets."
+    assert line in DEMO[0][1]
 
 
 def test_the_architecture_page_names_every_package() -> None:

@@ -138,37 +138,6 @@ def test_every_fault_can_be_set_with_a_command_option() -> None:
     assert [*FAULTS.values()] == found
 
 
-def test_delayed_effects_are_applied_at_a_signal() -> None:
-    with start_sandbox(*FEW, "--fault", "drop effect=later method=DELETE") as one:
-        (first, _) = httpx.get(f"{one.url}/api/v1/jobs", headers=KEY).json()["data"]
-        with pytest.raises(httpx.TransportError):
-            httpx.delete(f"{one.url}/api/v1/jobs/{first['id']}", headers=KEY)
-        assert 2 == one.total("/jobs")
-        one.process.send_signal(signal.SIGUSR1)
-        assert one.process.stderr is not None
-        assert KEY_DEFAULT in one.process.stderr.readline()
-        assert "now visible: 1 effect\n" == one.process.stderr.readline()
-        assert 1 == one.total("/jobs")
-
-
-def test_a_port_in_use_exits_with_1_and_a_message() -> None:
-    with start_sandbox(*FEW) as one:
-        port = one.url.rsplit(":", 1)[1]
-        second = subprocess.run(
-            [sys.executable, "-c", RUN, "--port", port, *FEW],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=60,
-            check=False,
-        )
-
-    assert (1, "") == (second.returncode, second.stdout)
-    assert f"http://127.0.0.1:{port} cannot be listened on" in second.stderr
-    assert "another port" in second.stderr
-    assert "Traceback" not in second.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

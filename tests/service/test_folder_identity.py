@@ -104,7 +104,6 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     assert "other_workspace" in called.err
     assert other_workspace.base_url in called.err
     assert "CONNECTOR_DATA_DIR" in called.err
-    assert "--accept-move" in called.err
     assert before == other_workspace.log
     assert COUNTS["candidates"] == count_published_candidates(data)
 
@@ -117,35 +116,9 @@ def test_doctor_compares_the_folder_with_the_configured_workspace(
     other = call(["doctor", "--json"], variables(other_workspace.base_url, data))
 
     assert (0, 1) == (own.status, other.status)
-    assert "ok" == read_checks(own)["workspace"]["state"]
-    assert "failed" == read_checks(other)["workspace"]["state"]
+    assert "ok" == read_checks(own)["files"]["state"]
+    assert "failed" == read_checks(other)["files"]["state"]
     assert before == other_workspace.log
-
-
-def test_a_workspace_that_moved_is_accepted_by_its_new_address(
-    data: Path, sandbox: Sandbox, other_workspace: Sandbox
-) -> None:
-    moved = sandbox.base_url.replace("127.0.0.1", "localhost")
-    environ = variables(moved, data)
-    refused = call(["pull", "jobs"], environ)
-    accepted = call(["doctor", "--accept-move"], environ)
-    pulled = call(["pull", "jobs"], environ)
-
-    assert (2, 0) == (refused.status, accepted.status)
-    assert f"now belongs to {moved}" in accepted.err
-    assert 0 == pulled.status
-    assert 2 == call(["pull", "jobs"], variables(sandbox.base_url, data)).status
-
-
-def test_another_workspace_is_not_accepted_as_the_one_that_moved(
-    data: Path, other_workspace: Sandbox
-) -> None:
-    environ = variables(other_workspace.base_url, data)
-    called = call(["doctor", "--accept-move"], environ)
-
-    assert 2 == called.status
-    assert "Nothing was changed" in called.err
-    assert 2 == call(["pull"], environ).status
 
 
 def test_an_unknown_account_is_refused_unless_it_is_created(data: Path, sandbox: Sandbox) -> None:

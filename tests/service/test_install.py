@@ -247,7 +247,7 @@ def test_every_command_of_the_install_guide_works(tmp_path: Path) -> None:
         add_webhook(server.resolve_path("/etc/connector"), api.base_url)
         for name in ("connector", "connector-backup", "connector-verify", "connector-watch"):
             server.run_service(f"{name}.service")
-        assert 1 == len(list(server.resolve_path("/var/backups/connector").glob("*.tar")))
+        assert 1 == len(list(server.resolve_path("/var/backups/connector").glob("*.zip")))
 
         run_next()
         crontab = (

@@ -1,38 +1,50 @@
-"""Settings: precedence, origins, accounts, and errors."""
+"""Settings: precedence, origins, accounts, secrets, and errors."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+import traceback
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connector.errors import ConnectorError, SettingsError, UnknownName
-from connector.settings import ENVIRONMENT, Settings, load_settings
+from connector.operations.backup import FOLDERS
+from connector.settings import ENVIRONMENT, Settings, configured_accounts, load_settings
+from connector.settings.folders import OWN_FOLDERS, WAITED
+from connector.settings.model import SECRET_FILES, SECRETS
+from tests.repository import ROOT
 
 ADDRESS = "https://acme.example"
 KEY = "planted-key-0123456789"
+ACME = f"[accounts.acme]\nbase_url = '{ADDRESS}'\napi_key_file = 'key'\n"
 
 
-def write_config(folder: Path, text: str) -> Path:
-    """Write a project file in the folder."""
-    path = folder / "connector.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def write_key(folder: Path, text: str = f"{KEY}\n", mode: int = 0o600) -> Path:
-    """Write the key file `key`, by default readable by its owner only."""
+def write_project(
+    folder: Path, text: str | bytes = "", key: bytes = b"", mode: int = 0o600
+) -> Path:
+    """Write a project file and a key file, and return the key file."""
+    content = text if isinstance(text, bytes) else text.encode()
+    (folder / "connector.toml").write_bytes(content)
     path = folder / "key"
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(key or f"{KEY}\n".encode())
     path.chmod(mode)
     return path
 
 
-def format_error(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
-    """Return the message and the action of an error."""
+def read_error(folder: Path, environ: Mapping[str, str] | None = None, **flags: Any) -> str:
+    """Return the message and the action of the error in the settings."""
+    with pytest.raises(ConnectorError) as caught:
+        load_settings(flags, environ or {}, folder)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
     return f"{caught.value} {caught.value.action}"
+
+
+# -- Sources ---------------------------------------------------------------------------------------
 
 
 def test_default_values_have_the_origin_default(tmp_path: Path) -> None:
@@ -43,255 +55,308 @@ def test_default_values_have_the_origin_default(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+CONFIG = """
+billing_day = 2
+connections = 2
+base_url = "https://top.example"
+api_key_file = "key"
+publish_without = ["push", "sync"]
+[accounts.acme]
+billing_day = 9
+[accounts.globex]
+"""
+
+
 @pytest.mark.parametrize(
-    ("flags", "environ", "config", "expected"),
+    ("flags", "environ", "name", "expected"),
     [
-        ({"billing_day": "4"}, "3", "billing_day = 2", (4, "--billing-day")),
-        ({"billing_day": None}, "3", "billing_day = 2", (3, "CONNECTOR_BILLING_DAY")),
-        ({}, None, "billing_day = 2", (2, "connector.toml")),
-        ({}, None, "", (1, "default")),
+        ({"billing_day": "4"}, "3", "billing_day", (4, "--billing-day")),
+        ({"billing_day": None}, "3", "billing_day", (3, "CONNECTOR_BILLING_DAY")),
+        ({}, None, "billing_day", (2, "connector.toml")),
+        ({}, None, "lateness_seconds", (120, "default")),
+        ({}, None, "publish_without", (("sync", "push"), "connector.toml")),
+        ({"account": "acme"}, None, "billing_day", (9, "connector.toml [accounts.acme]")),
+        ({"account": "acme"}, None, "connections", (2, "connector.toml")),
+        ({"account": "acme"}, None, "base_url", (None, "default")),
+        ({"account": "acme"}, None, "api_key", (None, "default")),
     ],
 )
-def test_options_override_variables_and_variables_override_the_project_file(
-    tmp_path: Path,
-    flags: dict[str, object],
-    environ: str | None,
-    config: str,
-    expected: tuple[int, str],
+def test_a_value_comes_from_its_first_source(
+    tmp_path: Path, flags: dict[str, Any], environ: str | None, name: str, expected: Any
 ) -> None:
-    write_config(tmp_path, config)
+    write_project(tmp_path, CONFIG)
     variables = {} if environ is None else {"CONNECTOR_BILLING_DAY": environ}
 
     settings = load_settings(flags, variables, tmp_path)
 
-    assert expected == (settings.billing_day, settings.origin("billing_day"))
-
-
-def test_an_account_table_overrides_the_top_level_and_inherits_limits(tmp_path: Path) -> None:
-    write_config(
-        tmp_path,
-        "connections = 2\nbilling_day = 5\n[accounts.acme]\nbilling_day = 9\n[accounts.globex]\n",
-    )
-
-    settings = load_settings({"account": "acme"}, {}, tmp_path)
-
-    assert (9, "connector.toml [accounts.acme]") == (
-        settings.billing_day,
-        settings.origin("billing_day"),
-    )
-    assert (2, "connector.toml") == (settings.connections, settings.origin("connections"))
+    assert expected == (getattr(settings, name), settings.origin(name))
     assert ("acme", "globex") == settings.accounts
-
-
-def test_an_account_does_not_inherit_an_address_or_a_key(tmp_path: Path) -> None:
-    write_key(tmp_path)
-    write_config(tmp_path, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\n[accounts.acme]\n")
-
-    unnamed = load_settings({}, {}, tmp_path)
-    named = load_settings({"account": "acme"}, {}, tmp_path)
-
-    assert (ADDRESS, KEY) == (
-        unnamed.connection().base_url,
-        unnamed.connection().api_key.get_secret_value(),
-    )
-    assert (None, None) == (named.base_url, named.api_key)
-
-
-@pytest.mark.parametrize("outside", ["CONNECTOR_BASE_URL", "CONNECTOR_API_KEY"])
-def test_replacing_only_the_address_or_only_the_key_of_an_account_is_refused(
-    tmp_path: Path, outside: str
-) -> None:
-    write_key(tmp_path)
-    write_config(tmp_path, f"[accounts.acme]\nbase_url = '{ADDRESS}'\napi_key_file = 'key'\n")
-    environ = {
-        "CONNECTOR_ACCOUNT": "acme",
-        "CONNECTOR_BASE_URL": "http://127.0.0.1:8000",
-        "CONNECTOR_API_KEY": "another-key",
-    }
-    both = load_settings({}, environ, tmp_path).connection()
-
-    with pytest.raises(SettingsError) as caught:
-        load_settings({}, {k: environ[k] for k in ("CONNECTOR_ACCOUNT", outside)}, tmp_path)
-
-    assert ("http://127.0.0.1:8000", "another-key") == (
-        both.base_url,
-        both.api_key.get_secret_value(),
-    )
-    other = "the key" if outside == "CONNECTOR_BASE_URL" else "the address"
-    assert str(caught.value) == (
-        f"{outside} is set, but {other} would still come from connector.toml [accounts.acme]"
-    )
-    assert "in the same place" in caught.value.action
-
-
-def test_an_unknown_account_is_refused_with_the_most_similar_name(tmp_path: Path) -> None:
-    write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
-
-    with pytest.raises(UnknownName) as caught:
-        load_settings({}, {"CONNECTOR_ACCOUNT": "acne"}, tmp_path)
-
-    assert (
-        "'acne' is not a configured account of connector.toml (CONNECTOR_ACCOUNT)."
-        " Did you mean 'acme'? Use one of: acme, globex."
-    ) == format_error(caught)
-
-
-def test_each_account_has_its_own_data_folder(tmp_path: Path) -> None:
-    environ = {"CONNECTOR_DATA_DIR": "here"}
-
-    unnamed = load_settings({}, environ, tmp_path)
-    named = load_settings({"account": "acme"}, environ, tmp_path)
-
-    assert tmp_path / "here" == unnamed.folder
-    assert tmp_path / "here" / "acme" == named.folder
-
-
-def test_created_data_folders_are_private_to_their_owner(tmp_path: Path) -> None:
-    environ = {"CONNECTOR_DATA_DIR": "outer/inner", "CONNECTOR_ACCOUNT": "acme"}
-    settings = load_settings({}, environ, tmp_path)
-    before = stat.S_IMODE(tmp_path.stat().st_mode)
-
-    folder = settings.make_folder()
-    again = settings.make_folder()
-
-    assert tmp_path / "outer" / "inner" / "acme" == folder == again
-    modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in (folder, *folder.parents[:2])}
-    assert {"acme": 0o700, "inner": 0o700, "outer": 0o700} == modes
-    assert before == stat.S_IMODE(tmp_path.stat().st_mode)
-
-
-@pytest.mark.parametrize("account", [None, "acme"])
-def test_a_file_instead_of_the_data_folder_is_refused(tmp_path: Path, account: str | None) -> None:
-    (tmp_path / "data").write_text("", encoding="utf-8")
-    settings = load_settings({"account": account}, {}, tmp_path)
-
-    with pytest.raises(SettingsError, match=r"^data_dir is '.+' \(from default\): it must be a"):
-        settings.make_folder()
-
-
-@pytest.mark.parametrize(
-    "line", ["billing_day = true", "billing_day = 1.0", "billing_day = [1]", "data_dir = 1"]
-)
-def test_a_value_of_the_wrong_toml_type_is_refused(tmp_path: Path, line: str) -> None:
-    write_config(tmp_path, line)
-
-    with pytest.raises(SettingsError, match=r"\(from connector\.toml\): it must be a"):
-        load_settings({}, {}, tmp_path)
-
-
-def test_a_long_value_is_shortened_in_the_error(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load_settings({}, {"CONNECTOR_ACCOUNT": "\x1b[31m" + "x" * 500}, tmp_path)
-
-    assert "'\\x1b[31mxxx" in str(caught.value)
-    assert len(str(caught.value)) < 300
-
-
-@pytest.mark.parametrize("name", ENVIRONMENT)
-def test_an_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load_settings({}, {ENVIRONMENT[name]: " "}, tmp_path)
-
-    assert f"{name} is empty (from {ENVIRONMENT[name]})" == str(caught.value)
-    assert f"Give {ENVIRONMENT[name]} a value, or unset it." == caught.value.action
-
-
-def test_an_unknown_setting_is_refused_with_the_most_similar_name(tmp_path: Path) -> None:
-    for text, where in (
-        ("base_ur = 'x'", "connector.toml"),
-        ("[accounts.acme]\nbase_ur = 'x'", "connector.toml [accounts.acme]"),
-    ):
-        write_config(tmp_path, text)
-        with pytest.raises(UnknownName) as caught:
-            load_settings({}, {}, tmp_path)
-        assert f"'base_ur' is not a setting of {where}. Did you mean 'base_url'?" == str(
-            caught.value
-        )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"billing_day = ", "is not valid TOML: Invalid value"),
-        (b"billing_day = '\xff'", "is not valid TOML: it is not UTF-8"),
-        (b"accounts = 1", "must be tables such as"),
-        (b"[accounts]\nacme = 1", "must be tables such as"),
-        (b"[accounts.Acme]", "account is 'Acme' (from connector.toml)"),
-    ],
-)
-def test_a_malformed_project_file_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
-    (tmp_path / "connector.toml").write_bytes(text)
-
-    with pytest.raises(SettingsError) as caught:
-        load_settings({}, {}, tmp_path)
-
-    assert "connector.toml" in str(caught.value)
-    assert message in str(caught.value)
 
 
 def test_a_variable_can_name_a_project_file_in_another_folder(tmp_path: Path) -> None:
     folder = tmp_path / "conf"
     folder.mkdir()
-    write_config(folder, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\ndata_dir = 'd'\n")
-    write_key(folder)
+    write_project(folder, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\ndata_dir = 'd'\n")
 
     settings = load_settings({}, {"CONNECTOR_CONFIG": "conf/connector.toml"}, tmp_path)
 
-    assert folder / "d" == settings.data_dir
-    assert str(Path("conf/connector.toml")) == settings.origin("data_dir")
-    assert f"{folder / 'key'}, named by {Path('conf/connector.toml')}" == settings.origin("api_key")
+    assert (folder / "d", "conf/connector.toml") == (settings.data_dir, settings.origin("data_dir"))
+    assert f"{folder / 'key'}, named by conf/connector.toml" == settings.origin("api_key")
+    assert "other.toml (from CONNECTOR_CONFIG) cannot be read: No such file" in read_error(
+        tmp_path, {"CONNECTOR_CONFIG": "other.toml"}
+    )
 
 
-def test_a_missing_project_file_that_a_variable_names_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load_settings({}, {"CONNECTOR_CONFIG": "other.toml"}, tmp_path)
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        (b"billing_day = ", {}, "connector.toml is not valid TOML: Invalid value"),
+        (b"billing_day = '\xff'", {}, "connector.toml is not valid TOML: it is not UTF-8"),
+        (b"accounts = 1", {}, "accounts in connector.toml must be tables such as"),
+        (b"[accounts]\nacme = 1", {"account": "acme"}, "must be tables such as"),
+        (b"[accounts.Acme]", {"account": "Acme"}, "account is 'Acme' (from --account)"),
+        (ACME.encode(), {"account": "acne"},
+         "'acne' is not a configured account of connector.toml (--account). Did you mean 'acme'?"),
+        (b"base_ur = 'x'", {},
+         "'base_ur' is not a setting of connector.toml. Did you mean 'base_url'?"),
+        (b"[accounts.acme]\nbase_ur = 'x'", {"account": "acme"},
+         "'base_ur' is not a setting of connector.toml [accounts.acme]. Did you mean 'base_url'?"),
+        # The folder of an account follows from its name.
+        (b"[accounts.acme]\ndata_dir = 'x'", {"account": "acme"}, "'data_dir' is not a setting"),
+        (b"[accounts.acme]\naccount = 'x'", {"account": "acme"}, "'account' is not a setting"),
+        (b"billing_day = true", {}, "(from connector.toml): it must be a whole number"),
+        (b"billing_day = 1.0", {}, "(from connector.toml): it must be a whole number"),
+        (b"billing_day = [1]", {}, "(from connector.toml): it must be a whole number"),
+        (b"data_dir = 1", {}, "data_dir is 1 (from connector.toml): it must be a path"),
+        (b"api_key_file = 1", {}, "api_key_file (from connector.toml) must be a path"),
+        (b"monthly_requests = 9\nmonthly_reserve_requests = 9", {}, "less than monthly_requests"),
+        (b"publish_personal = 'hash'", {}, "publish_hash_key is not set"),
+        *((f"{table}{name} = '{KEY}'".encode(), flags, f"contains {name}, but")
+          for name in SECRETS for table, flags in (("", {}), ("[accounts.a]\n", {"account": "a"}))),
+    ],
+)  # fmt: skip
+def test_an_invalid_project_file_is_refused(
+    tmp_path: Path, text: bytes, flags: dict[str, Any], message: str
+) -> None:
+    write_project(tmp_path, text)
 
-    expected = "other.toml (from CONNECTOR_CONFIG) cannot be read: No such file or directory"
-    assert expected == str(caught.value)
+    assert message in read_error(tmp_path, **flags)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_an_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
+    expected = f"{name} is empty (from {ENVIRONMENT[name]}) Give {ENVIRONMENT[name]} a value,"
+
+    assert read_error(tmp_path, {ENVIRONMENT[name]: " "}).startswith(expected)
 
 
 def test_a_misspelled_variable_causes_a_warning(tmp_path: Path) -> None:
     environ = {"CONNECTOR_BASEURL": ADDRESS, "CONNECTOR_OF_SOMETHING": "x", "PATH": os.defpath}
 
-    settings = load_settings({}, environ, tmp_path)
+    (warning,) = load_settings({}, environ, tmp_path).warnings
 
-    assert (
-        "CONNECTOR_BASEURL is not a setting; did you mean CONNECTOR_BASE_URL?",
-    ) == settings.warnings
+    assert "CONNECTOR_BASEURL is not a setting; did you mean CONNECTOR_BASE_URL?" == warning
+
+
+def test_a_long_value_is_shortened_in_the_error(tmp_path: Path) -> None:
+    message = read_error(tmp_path, {"CONNECTOR_ACCOUNT": "\x1b[31m" + "x" * 500})
+
+    assert "'\\x1b[31mxxx" in message
+    assert len(message) < 400
 
 
 def test_a_missing_address_or_key_is_refused_with_the_settings_to_set(tmp_path: Path) -> None:
-    write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
+    write_project(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
 
     def read_connection_error(settings: Settings) -> str:
         with pytest.raises(SettingsError) as caught:
             settings.connection()
-        return format_error(caught)
+        return f"{caught.value}. {caught.value.action}"
 
     assert (
-        "base_url is not set Set CONNECTOR_BASE_URL, or base_url in connector.toml,"
+        "base_url is not set. Set CONNECTOR_BASE_URL, or base_url in connector.toml,"
         " or choose --account: acme, globex."
     ) == read_connection_error(load_settings({}, {}, tmp_path))
     assert (
-        "api_key is not set Set CONNECTOR_API_KEY or CONNECTOR_API_KEY_FILE,"
+        "api_key is not set. Set CONNECTOR_API_KEY or CONNECTOR_API_KEY_FILE,"
         " or api_key_file in connector.toml."
     ) == read_connection_error(
         load_settings({"account": "acme"}, {"CONNECTOR_BASE_URL": ADDRESS}, tmp_path)
     )
 
 
-@pytest.mark.parametrize("key", ["account", "data_dir"])
-def test_an_account_table_cannot_change_the_data_folder_or_account(
-    tmp_path: Path, key: str
+# -- Secrets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_a_key_is_read_and_never_shown(tmp_path: Path, ending: str) -> None:
+    file = write_project(tmp_path, key=f"{KEY}{ending}".encode())
+    for environ in ({"CONNECTOR_API_KEY": KEY}, {"CONNECTOR_API_KEY_FILE": str(file)}):
+        settings = load_settings({}, environ, tmp_path)
+        rows = list(settings.display_rows())
+
+        assert settings.api_key is not None
+        assert KEY == settings.api_key.get_secret_value()
+        assert [KEY] == list(settings.secrets())
+        assert ("api_key", "set", settings.origin("api_key")) in rows
+        assert KEY not in f"{settings!r} {settings} {settings.api_key!r} {rows!r}"
+
+
+NO_WORD = "has a space, a line break or a character outside ASCII"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("api_key", b"\n", "is empty"),
+        *(("api_key", text, NO_WORD) for text in (b"two words", b" padded", b"one\ntwo\n")),
+        *(("api_key", text, NO_WORD) for text in (b"one\n\n", b"k\xc3\xa9y", b"nul\x00")),
+        ("api_key", b"x" * 4097, "is longer than 4096 characters"),
+        ("api_key", b"x" * 100_000, "is longer than 4096 characters"),
+        ("publish_hash_key", b"tiny-0", "is shorter than 16 characters"),
+        ("publish_hash_key", b"two words, and long", NO_WORD),
+        ("notify_urls", b"acme.example/hook", "must be Apprise URLs"),
+    ],
+)
+def test_an_invalid_secret_is_refused_without_showing_it(
+    tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
-    """The folder of an account follows from its name."""
-    write_config(tmp_path, f"[accounts.acme]\n{key} = 'x'\n")
+    file = write_project(tmp_path, key=content)
+    variable = ENVIRONMENT[f"{name}_file"]
 
-    with pytest.raises(UnknownName, match=f"'{key}' is not a setting"):
-        load_settings({}, {}, tmp_path)
+    message = read_error(tmp_path, {variable: str(file)})
+
+    assert message.startswith(f"{name} {problem}")
+    assert f"(from {file}, named by {variable})" in message
+    assert not content.strip() or content.decode("latin-1") not in message
 
 
-def test_the_home_folder_is_that_of_the_environment(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path / "home"), "CONNECTOR_DATA_DIR": "~/data"}
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_file_that_others_can_read_causes_a_warning(tmp_path: Path, mode: int) -> None:
+    file = write_project(tmp_path, mode=mode)
 
-    assert tmp_path / "home" / "data" == load_settings({}, environ, tmp_path).folder
+    settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path)
+
+    expected = (
+        f"The key file {file} can be opened by other users (mode {mode:04o}): run chmod 600 on it."
+    )
+    assert (expected,) == settings.warnings
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        # The value may be the key itself.
+        ({"API_KEY_FILE": KEY}, "api_key_file (from CONNECTOR_API_KEY_FILE) must be a file that"),
+        ({"API_KEY": KEY, "API_KEY_FILE": "key"}, "both CONNECTOR_API_KEY and CONNECTOR_API_KEY_F"),
+        ({"API_KEY": KEY, "BILLING_DAY": "99"}, "billing_day is '99'"),
+        ({"BASE_URL": KEY}, "base_url is a value without 'https://'"),
+        ({"BASE_URL": f"https://user:{KEY}@acme.example"}, "without a user name or a password"),
+        ({"BASE_URL": f"https://acme.example?api_key={KEY}"}, "without '?' or '#'"),
+        ({"BASE_URL": f"https://acme.example#{KEY}"}, "without '?' or '#'"),
+    ],
+)
+def test_no_error_about_the_key_contains_it(
+    tmp_path: Path, environ: dict[str, str], message: str
+) -> None:
+    write_project(tmp_path)
+    variables = {f"CONNECTOR_{name}": value for name, value in environ.items()}
+
+    assert message in read_error(tmp_path, variables)
+
+
+@pytest.mark.parametrize("name", [*SECRETS, *SECRET_FILES])
+def test_secrets_are_refused_as_options(tmp_path: Path, name: str) -> None:
+    assert f"'{name}' is not a setting that an option" in read_error(tmp_path, {}, **{name: KEY})
+
+
+@pytest.mark.parametrize("outside", ["CONNECTOR_BASE_URL", "CONNECTOR_API_KEY"])
+def test_replacing_only_the_address_or_only_the_key_of_an_account_is_refused(
+    tmp_path: Path, outside: str
+) -> None:
+    write_project(tmp_path, ACME)
+    environ = {"CONNECTOR_BASE_URL": "http://127.0.0.1:8000", "CONNECTOR_API_KEY": "another-key"}
+
+    both = load_settings({"account": "acme"}, environ, tmp_path).connection()
+    message = read_error(tmp_path, {outside: environ[outside]}, account="acme")
+
+    found = (both.base_url, both.api_key.get_secret_value())
+    assert ("http://127.0.0.1:8000", "another-key") == found
+    other = "the key" if outside == "CONNECTOR_BASE_URL" else "the address"
+    assert f"{outside} is set, but {other} would still come from connector.toml [acc" in message
+
+
+# -- Accounts and folders --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[accounts.globex]\nbase_ur = 'x'", "'base_ur' is not a setting"),
+        ("[accounts.globex]\nnightly_cron = 'often'", "nightly_cron is 'often'"),
+        ("[accounts.globex]\nbase_url = 'https://g.example'\napi_key_file = 'gone'", "can be read"),
+        ("[accounts]\nglobex = 1", "must be tables such as"),
+    ],
+)
+def test_an_error_in_one_account_does_not_affect_others(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    write_project(tmp_path, f"max_age = '5h'\n{table}\n{ACME}")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "work.duckdb").touch()
+
+    found = {each.name: each for each in configured_accounts({}, tmp_path)}
+
+    assert {None, "acme", "globex"} == set(found)
+    assert found[None].settings is not None
+    assert ADDRESS == found["acme"].require_settings().connection().base_url
+    assert found["globex"].settings is None
+    assert message in str(found["globex"].error)
+    # The error can be reported to the addresses at the top of the file.
+    for_alerts = found["globex"].settings_for_alerts
+    assert for_alerts is not None
+    assert ("globex", "5h") == (for_alerts.account, str(for_alerts.max_age))
+
+
+def test_an_error_above_the_account_tables_is_refused_for_all_accounts(tmp_path: Path) -> None:
+    write_project(tmp_path, f"billing_dai = 2\n{ACME}")
+
+    with pytest.raises(UnknownName, match=r"'billing_dai' is not a setting of connector\.toml"):
+        configured_accounts({}, tmp_path)
+
+
+@pytest.mark.parametrize("name", [*OWN_FOLDERS, f"{WAITED}acme"])
+def test_a_reserved_folder_name_is_refused_as_account_name(tmp_path: Path, name: str) -> None:
+    write_project(tmp_path, f"[accounts.{name}]\n")
+
+    assert f"account is '{name}' (from --account)" in read_error(tmp_path, account=name)
+
+
+def test_reserved_folder_names_match_the_documentation() -> None:
+    page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
+    (documented,) = re.findall(r"that the connector uses there: (.*?)\.\n", page, re.DOTALL)
+
+    assert set(FOLDERS) <= set(OWN_FOLDERS)
+    assert {*OWN_FOLDERS, WAITED} == set(re.findall(r"`(.+?)`", documented))
+
+
+@pytest.mark.parametrize(("account", "folder"), [(None, "."), ("acme", "acme"), ("data", "data")])
+def test_created_data_folders_are_private_to_their_owner(
+    tmp_path: Path, account: str | None, folder: str
+) -> None:
+    settings = load_settings({"account": account}, {"CONNECTOR_DATA_DIR": "outer/in"}, tmp_path)
+    before = stat.S_IMODE(tmp_path.stat().st_mode)
+
+    assert tmp_path / "outer" / "in" / folder == settings.make_folder() == settings.make_folder()
+
+    made = [each for each in (tmp_path / "outer").rglob("*") if each.is_dir()]
+    assert {0o700} == {stat.S_IMODE(each.stat().st_mode) for each in (tmp_path / "outer", *made)}
+    assert before == stat.S_IMODE(tmp_path.stat().st_mode)
+
+
+def test_a_file_instead_of_the_data_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    for account in (None, "acme"):
+        settings = load_settings({"account": account}, {}, tmp_path)
+        with pytest.raises(SettingsError, match=r"^data_dir is '.+' \(from default\): it must be"):
+            settings.make_folder()

@@ -44,8 +44,6 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "*/5 * * * *": "*/5 * * * *",
         "0 7-18 * * 1-5": "0 7-18 * * 1-5",
         "5/10 1,3 1-15/2 * 7": "5/10 1,3 1-15/2 * 7",
-        "0 0 29 2 *": "0 0 29 2 *",
-        "0 0 31 1,4 *": "0 0 31 1,4 *",
         "off": "off",
     },
     "record_url": {"https://a.example/{resource}/{id}": "https://a.example/{resource}/{id}"},
@@ -57,13 +55,13 @@ _WHOLE = "a whole number from 1 to"
 REFUSED: dict[str, dict[str, str]] = {
     "account": {
         **dict.fromkeys(("Acme", "../acme", "-acme", "a" * 65), "at most 64 of a-z, 0-9, '-'"),
-        "inbox": "another name, since inbox/ in the data folder",
+        "inbox": "another name, because the connector uses the folders inbox",
     },
     "base_url": {
         **dict.fromkeys(("acme.example", "ftp://x.example", "https://", "https:///a"), _ADDRESS),
         **dict.fromkeys(
             ("http://acme.example", "http://10.0.0.1", "http://localhost.acme.example"),
-            "http would show the key to others",
+            "only this machine may use http",
         ),
         "https://me:secret@acme.example": "without a user name or a password",
         "https://me@acme.example": "without a user name or a password",
@@ -93,8 +91,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "publish_personal": {"masked": "'keep', 'drop' or 'hash'"},
     "publish_without": {
         "push,pull": "some of: landing, history, sync, push, staging, marts",
-        "push,candidates.note": "'note' is no field of candidates (did you mean 'notes'?)",
-        "candidate.notes": "'candidate' is no resource (did you mean 'candidates'?). Allowed: ",
+        "push,candidates.note": "not 'candidates.note' (did you mean 'candidates.notes'?)",
         "mart.dim_jobs.title": "SCHEMA.TABLE.COLUMN, not 'mart.dim_jobs.title'",
     },
     "max_age": dict.fromkeys(("0h", "367d", "26", "1 week"), "a duration of at most 366 days"),
@@ -106,7 +103,7 @@ REFUSED: dict[str, dict[str, str]] = {
         (
             *("often", "@daily", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *"),
             *("* * 0 * *", "* * * 13 *", "* * * * 8", "5-1 * * * *", "*/0 * * * *"),
-            *("1-2-3 * * * *", "-1 * * * *", "0 0 * * MON", "0 0 30 2 *", "0 0 31 4,6 *"),
+            *("1-2-3 * * * *", "-1 * * * *", "0 0 * * MON"),
         ),
         _CRON,
     ),

@@ -17,7 +17,7 @@ from functools import partial
 
 from tests.simulation.harness import Simulator, make_parser, print_line, run_command
 from tests.simulation.planted import PLANTED, PLANTED_FILE, RUNS_MAX, PlantedFault
-from tests.simulation.run import ACCOUNT, MODULE, run
+from tests.simulation.run import MODULE, run
 from tests.simulation.scenario import SCENARIOS, SMALL
 from tests.simulation.tiny import SHAPES, play
 
@@ -33,7 +33,7 @@ def main() -> int:
     options = parser.parse_args()
     simulator = Simulator(
         MODULE,
-        {**{name: each.about for name, each in SCENARIOS.items()}, ACCOUNT: "a whole account"},
+        {name: each.about for name, each in SCENARIOS.items()},
         partial(run, with_warehouse=options.warehouse),
         ("requests", "unproven", "busy unproven"),
         list(SHAPES),

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tests.simulation.scenario import PullScenario
-from tests.simulation.twin import SimulatedServer
+from tests.simulation.server import SimulatedServer
 
 ODD_SHARE = 0.05
 FAR_FUTURE = datetime(2099, 1, 1, tzinfo=UTC)

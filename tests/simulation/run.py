@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Literal
 
-from tests.simulation.account import simulate_account
 from tests.simulation.checkers import (
     check_commit,
     count_requests_of_quiet_pull,
@@ -22,7 +19,6 @@ from tests.simulation.history import (
 )
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import PullScenario, get_scenario
-from tests.simulation.twin import TwinServer
 from tests.simulation.world import PullWorld
 
 REQUESTS_PER_RECORD_MAX = 12
@@ -33,11 +29,6 @@ MODULE = "tests.simulation"
 
 IDS_SHOWN_MAX = 6
 
-ACCOUNT = "account"
-"""The scenario that plays a whole account, with erasures, undo, lost files and restores."""
-
-"""Kinds of events that report writes without a new date."""
-
 BLIND_PULLS = (3, 4)
 """Pulls of a run during which the key sees fewer records, in scenarios with `blind`."""
 
@@ -47,25 +38,19 @@ def run(
     seed: int,
     *,
     scenario: PullScenario | None = None,
-    server_kind: Literal["twin", "store"] = "twin",
     trace: Trace | None = None,
     with_warehouse: bool = False,
 ) -> Verdict:
     """Run a scenario with a seed, and return the verdict.
 
     Args:
-        name: Name of the scenario, or `ACCOUNT`.
+        name: Name of the scenario.
         seed: Seed of every random decision.
         scenario: Scenario to run instead of the one with that name.
-        server_kind: Server to read from: in plain Python (twin) or the sandbox's store.
         trace: Receives a line for each step.
         with_warehouse: Keep the history in a real warehouse, too.
     """
-    if name == ACCOUNT:
-        wrong, requests = simulate_account(seed, trace)
-        figures = Counter(requests=requests)
-        return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
-    world = PullWorld(seed, scenario or get_scenario(name), server_kind=server_kind)
+    world = PullWorld(seed, scenario or get_scenario(name))
     mirror = Mirror(world, check_commit=check_commit)
     with open_warehouse_copy(world.server) if with_warehouse else nullcontext() as landed:
         mirror.landed = landed
@@ -101,7 +86,7 @@ def _find_history_errors(mirror: Mirror) -> list[str]:
         wrong.append("bookmark: the warehouse keeps another")
     if ids := find_overlapping_versions(remembered.chains):
         wrong.append(f"history runs backwards: {_format_ids(ids)}")
-    if isinstance(server, TwinServer) and mirror.world.scenario.is_date_exact:
+    if mirror.world.scenario.is_date_exact:
         found = find_false_versions(server, remembered.chains)
         wrong += [f"history, {what}: {_format_ids(ids)}" for what, ids in found.items()]
     return wrong

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from connector.catalog.resource import Page, Resource
 from connector.pulls.ports import PullOptions, PullResult
 from connector.warehouse.stream import DeletionProof, Outcome
 from tests.simulation.checkers import check_commit, find_differences, find_not_deleted
@@ -48,23 +47,6 @@ def _pull_accepting_deletions(mirror: Mirror) -> PullResult:
     """Pull with `--accept-deletes`, and return the result."""
     mirror.options = PullOptions(accepts_deletes=True)
     return _pull_an_hour_later(mirror)
-
-
-def test_a_list_that_shrank_is_held_at_every_pull_and_loads_nothing() -> None:
-    mirror = _load_records()
-    before = mirror.bookmark.proven_at
-    gone = set(sorted(mirror.world.server.created_at)[:40])
-    for id in gone:
-        mirror.world.server.remove(id)
-    _change_records(mirror)
-
-    loaded = _loaded(mirror)
-    for _ in range(3):
-        assert "deletions_held" == _pull_an_hour_later(mirror).code
-        assert loaded == _loaded(mirror)
-        assert before == mirror.bookmark.proven_at
-    assert _pull_accepting_deletions(mirror).is_proven
-    assert {} == find_differences(mirror)
 
 
 @pytest.mark.parametrize("created", [0, 40, 60])
@@ -113,31 +95,4 @@ def test_many_records_listed_but_reported_deleted_are_held_back() -> None:
     assert find_differences(mirror).keys() == {"stale"}
     mirror.world.read_detail = whole  # type: ignore[method-assign]
     assert _pull_an_hour_later(mirror).is_proven
-    assert {} == find_differences(mirror)
-
-
-def test_an_empty_list_of_a_broken_server_deletes_nothing() -> None:
-    mirror = _load_records(2)
-    whole = mirror.world.list_page
-
-    def empty(page: int, sort: str | None, order: str) -> Page[Resource]:
-        return replace(whole(page, sort, order), items=(), total=0)
-
-    mirror.world.list_page = empty  # type: ignore[method-assign]
-    pulled = _pull_an_hour_later(mirror)
-
-    assert not pulled.is_proven
-    assert not any(row.is_deleted for row in mirror.rows.values())
-    mirror.world.list_page = whole  # type: ignore[method-assign]
-    assert _pull_an_hour_later(mirror).is_proven
-    assert {} == find_differences(mirror)
-
-
-def test_a_list_becomes_empty_only_after_deletions_are_accepted() -> None:
-    mirror = _load_records(6)
-    for id in sorted(mirror.world.server.created_at):
-        mirror.world.server.remove(id)
-
-    assert "deletions_held" == _pull_an_hour_later(mirror).code
-    assert _pull_accepting_deletions(mirror).is_proven
     assert {} == find_differences(mirror)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Literal
 
 from connector.catalog.resource import Page, Resource
 from connector.client.fit import misfit_of_id
@@ -19,7 +18,7 @@ from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, Unre
 from tests.simulation.churn import RandomChanges
 from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.scenario import PullScenario
-from tests.simulation.twin import CURRENT_VIEW, ServerView, StoreServer, TwinServer
+from tests.simulation.server import CURRENT_VIEW, ServerView, SimulatedServer
 
 WARM_SECONDS = 7200.0
 ANSWER_SECONDS = 0.02
@@ -33,9 +32,7 @@ class PullWorld(WorldClock):
     while `is_blind`.
     """
 
-    def __init__(
-        self, seed: int, scenario: PullScenario, *, server_kind: Literal["twin", "store"] = "twin"
-    ) -> None:
+    def __init__(self, seed: int, scenario: PullScenario) -> None:
         super().__init__(scenario.own_clock_ahead)
         self.chance = random.Random(seed)
         self.scenario = scenario
@@ -44,11 +41,7 @@ class PullWorld(WorldClock):
         self._late: list[LateWrite] = []
         self._mutation_at: datetime | None = None
         served = random.Random(seed + 1)
-        self.server: TwinServer | StoreServer
-        if server_kind == "store":
-            self.server = StoreServer(scenario, self.server_now, served)
-        else:
-            self.server = TwinServer(scenario, lambda: self.now, served)
+        self.server = SimulatedServer(scenario, lambda: self.now, served)
         self.server.interlude = lambda: self.pass_time(0.05)
         self.changes = RandomChanges(
             scenario, self.server, self.chance,

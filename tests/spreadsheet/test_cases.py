@@ -100,7 +100,6 @@ def read_column(folder: Path, heading: str, *cells: Any, **options: Any) -> Read
         ("Notice", "4 weeks", "notice_period_days", 28),
         ("Notice", "3 months", "notice_period_days", 90),
         ("Notice", "Immediate", "notice_period_days", 0),
-        ("Availability", "today", "available_from", date.today().isoformat()),
         ("Availability", "Mon 04/01/2027", "available_from", "2027-01-04"),
         ("LinkedIn", "https://network.example/ann", "network_url", "https://network.example/ann"),
         ("IR35", "OUT", "ir35_status", "outside"),
@@ -139,7 +138,7 @@ def test_a_british_cell_is_read_without_a_question(
         ("Town", "Ren\ufffde", "odd_letters"),
         ("Town", "?ric", "odd_letters"),
         ("Mobile", "+44 7700\n900123", "hidden_character"),
-        ("Mobile", "07700 900630 / 07700 900631", "several_phones"),
+        ("Mobile", "07700 900630 / 07700 900631", "phone_format"),
         ("Current Sal", "\u00a360K + car", "addition"),
         ("Desired Sal", "\u00a365k basic / 90k OTE", "addition"),
         ("Day Rate", "\u00a3350 + VAT", "addition"),
@@ -154,6 +153,12 @@ def test_a_british_cell_is_read_without_a_question(
 )
 def test_an_unclear_cell_is_reported(tmp_path: Path, heading: str, cell: str, code: str) -> None:
     assert code in read_column(tmp_path, heading, cell).codes()
+
+
+def test_today_is_the_day_of_the_import(tmp_path: Path) -> None:
+    before = date.today()
+    read = read_column(tmp_path, "Availability", "today")
+    assert read.values()["available_from"] in (before.isoformat(), date.today().isoformat())
 
 
 def test_only_the_amount_before_an_addition_is_imported(tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from connector.errors import UnknownName
 from connector.state.database import Database
-from connector.state.journal import HELD_BACK, Journal, Plan
+from connector.state.journal import Journal, Plan
 from connector.state.row import (
     Attempt,
     Fate,
@@ -133,32 +132,6 @@ def test_another_file_or_policy_begins_another_batch(
     assert "two" == begin(journal, plan, "two", **policy)[0].batch
 
 
-def test_a_finished_file_begins_another_batch(journal: Journal) -> None:
-    (row,) = begin(journal, plan_of(create(2)), "one")
-    end(journal, row, "created")
-    journal.end("one", "done", requests=1, seconds=1.0)
-    (again,) = begin(journal, plan_of(create(2)), "two")
-
-    assert ("two", "unchanged", "already_pushed", "c9") == (
-        *(again.batch, again.outcome, again.code, again.record_id),
-    )
-
-
-def test_rows_that_were_held_back_can_be_sent_later(journal: Journal) -> None:
-    warned, other = Row(2, "candidates"), create(3)
-    warned.end("refused", "not_sent", HELD_BACK)
-    begin(journal, plan_of(warned, other))
-    again = begin(journal, plan_of(create(2), other))
-
-    assert ["planned", "planned"] == [row.state for row in again]
-
-
-def test_equal_rows_of_a_file_are_sent_once(journal: Journal) -> None:
-    rows = begin(journal, plan_of(create(2, "same"), create(3), create(4, "same")))
-
-    assert [("not_sent", ""), ("not_sent", ""), ("duplicate", "same_row")] == outcomes(rows)
-
-
 def test_a_row_follows_the_open_row_of_another_file(journal: Journal) -> None:
     (row,) = begin(journal, plan_of(create(2)))
     send(journal, row)
@@ -174,19 +147,6 @@ def test_a_row_follows_the_open_row_of_another_file(journal: Journal) -> None:
     assert ("unchanged", "c9") == (other.outcome, other.record_id)
 
 
-def test_a_row_that_waits_is_compared_again_when_its_batch_continues(journal: Journal) -> None:
-    """The other file may have been pushed meanwhile, although it was begun later."""
-    (waiting,) = begin(journal, plan_of(create(2)), "one")
-    send(journal, waiting, "limited")
-    waiting.state, waiting.outcome = "planned", "not_sent"
-    journal.save(waiting)
-    (other,) = begin(journal, plan_of(create(2), file="b"), "two")
-    end(journal, other, "created")
-    journal.resume("one")
-
-    assert [("unchanged", "already_pushed")] == outcomes(journal.rows("one"))
-
-
 def test_applied_rows_are_sent_again_on_request_but_no_conversion(journal: Journal) -> None:
     convert = Row(3, "candidates", "convert", record_id="l1")
     row, conversion = begin(journal, plan_of(create(2), convert))
@@ -195,15 +155,6 @@ def test_applied_rows_are_sent_again_on_request_but_no_conversion(journal: Journ
     again = begin(journal, plan_of(create(2), convert, file="b"), resend=True)
 
     assert [("not_sent", ""), ("unchanged", "already_pushed")] == outcomes(again)
-
-
-def test_undone_rows_can_be_pushed_again(journal: Journal) -> None:
-    (row,) = begin(journal, plan_of(create(2)))
-    end(journal, row, "created")
-    journal.mark_undone(row.key, None, by="Ann")
-    (again,) = begin(journal, plan_of(create(2), file="b"))
-
-    assert ("planned", "Ann") == (again.state, journal.batch(row.batch).undone_by)
 
 
 @pytest.mark.parametrize("is_changed_since", [False, True])
@@ -220,28 +171,6 @@ def test_an_update_is_sent_again_if_another_row_changed_the_record(
     assert ("planned" if is_changed_since else "done") == again.state
 
 
-def test_records_of_other_rows_and_known_records_are_taken(journal: Journal) -> None:
-    plan = plan_of(create(2), create(3))
-    batch = journal.begin(plan, Policy(), "one", known_ids=["old"]).batch
-    first, second = journal.rows(batch)
-    end(journal, first, "created", "c7")
-
-    assert frozenset({"old", "c7"}) == journal.taken(second.key, ["old", "c7", "c8"])
-    assert frozenset({"old"}) == journal.taken(first.key, ["old", "c7"])
-
-
-def test_open_rows_are_found_by_the_record_that_they_write(journal: Journal) -> None:
-    named, nameless = create(2), Row(3, "jobs", "create", fields={"title": "x"})
-    for row in begin(journal, plan_of(named, nameless)):
-        send(journal, row)
-
-    assert [2] == [number for _, number in journal.open_subjects().values()]
-    assert 2 == len(journal.unconfirmed())
-    health = journal.health()
-    assert health.open is not None
-    assert (2, None) == (health.open.rows, health.held)
-
-
 def test_an_emptied_row_still_prevents_a_second_create(journal: Journal) -> None:
     (row,) = begin(journal, plan_of(create(2)))
     end(journal, row, "created")
@@ -252,10 +181,3 @@ def test_an_emptied_row_still_prevents_a_second_create(journal: Journal) -> None
     assert [("unchanged", "already_pushed")] == outcomes(
         begin(journal, plan_of(create(2), file="b"))
     )
-
-
-def test_an_unknown_batch_is_named(journal: Journal) -> None:
-    begin(journal, plan_of(create(2)), "one")
-
-    with pytest.raises(UnknownName, match="'two' is not a batch"):
-        journal.batch("two")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import calendar
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,7 @@ from connector.client.messages import Request
 from connector.errors import Stopped
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
-from connector.state.quota import (
-    BillingPeriod,
-    MonthUse,
-    Quota,
-    billing_period,
-    forecast,
-    quota_status,
-    request_uses,
-    usual_requests,
-    utc_day,
-)
+from connector.state.quota import Quota, billing_period, quota_status, request_uses, usual_requests
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 LIST = Request("jobs", "list", "GET", "/api/v1/jobs", "jobs.read")
@@ -62,30 +52,11 @@ def test_billing_cycles_follow_each_other_without_a_gap(billing_day: int) -> Non
         day, before = day + timedelta(days=1), period
 
 
-def test_billing_days_are_days_of_utc() -> None:
-    moment = datetime(2026, 3, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
-
-    assert date(2026, 2, 28) == utc_day(moment)
-
-
 def test_runs_leave_the_reserve_to_people_and_no_one_exceeds_the_month(tmp_path: Path) -> None:
     assert 16 == spend_all(quota_of(tmp_path))
     assert 0 == spend_all(quota_of(tmp_path))
     assert 4 == spend_all(quota_of(tmp_path, keeps_reserve=False))
     assert 20 == sum(use.requests for use in request_uses(Database(tmp_path)))
-
-
-def test_a_new_cycle_has_all_requests_again(tmp_path: Path) -> None:
-    spend_all(quota_of(tmp_path))
-
-    assert 16 == spend_all(quota_of(tmp_path, at=NOON + timedelta(days=30)))
-
-
-def test_a_run_sends_no_more_than_its_budget(tmp_path: Path) -> None:
-    quota = quota_of(tmp_path, budget=3)
-
-    assert 3 == spend_all(quota)
-    assert 3 == quota.month().used
 
 
 def test_the_server_clock_decides_about_the_day(tmp_path: Path) -> None:
@@ -151,11 +122,3 @@ def test_a_usual_day_is_the_median_without_the_first_one(
     days = {today - timedelta(days=ago): count for ago, count in by_day.items()}
 
     assert usual == usual_requests(days, today)
-
-
-def test_a_forecast_adds_usual_days_to_the_end_of_the_cycle() -> None:
-    today = date(2026, 2, 26)
-    month = MonthUse(BillingPeriod(date(2026, 2, 1), date(2026, 3, 1)), 100, None, 0)
-    by_day = {today - timedelta(days=ago): 10 for ago in range(1, 20)}
-
-    assert 100 + 10 + 2 * 10 == forecast(month, by_day, today)

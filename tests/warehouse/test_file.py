@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,103 +13,24 @@ import duckdb
 import pytest
 
 from connector.catalog import CATALOG
-from connector.catalog.job import Job
 from connector.errors import WarehouseError
 from connector.pulls.ports import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.warehouse.file import open_file, replace_file, transaction
-from connector.warehouse.stream import Commit, FoundDetail, Stream
+from connector.warehouse.stream import Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.repository import ROOT
-from tests.support.agency import differences, published, pulled, rows, settings_of
+from tests.support.agency import differences, published, pulled, settings_of
 from tests.support.errors import has_code
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-STAMP = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
 def work_file(warehouse: Warehouse) -> Path:
     """Path of a prepared work file."""
     return warehouse.work
-
-
-def test_duckdb_draws_no_progress_bar_into_the_output_of_a_program(work_file: Path) -> None:
-    program = f"""
-from pathlib import Path
-import duckdb
-from connector.warehouse.file import open_file
-from connector.warehouse.user_query import open_read_only
-setting = "SELECT current_setting('enable_progress_bar')"
-path = Path({str(work_file)!r})
-for session in (duckdb.connect(), open_file(path), open_read_only(path)):
-    with session as connection:
-        print(*connection.execute(setting).fetchone())
-"""
-    command = [sys.executable, "-c", program]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-    assert ["True", "False", "False"] == told.split()
-
-
-def list_row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
-    """Return the number of rows of each row group of a table."""
-    found = connection.execute(
-        "SELECT sum(count)::BIGINT FROM pragma_storage_info(?) "
-        "WHERE column_name = 'id' AND segment_type = 'VARCHAR' "
-        "GROUP BY row_group_id ORDER BY row_group_id",
-        [table],
-    ).fetchall()
-    return [count for (count,) in found]
-
-
-def test_a_compaction_joins_the_row_groups_of_many_commits(warehouse: Warehouse) -> None:
-    for number in range(8):
-        record = FoundDetail(Job({"id": f"{number}", "created_at": STAMP}), NOW)
-        warehouse.commit(JOBS, Commit(records=(record,)), "run", NOW)
-    with open_file(warehouse.work) as connection:
-        before = list_row_groups(connection, "landing.jobs")
-    warehouse.compact()
-    with open_file(warehouse.work) as connection:
-        after = list_row_groups(connection, "landing.jobs")
-
-    assert (8, [8]) == (len(before), after)
-
-
-def test_a_file_with_other_block_sizes_is_used_unchanged(tmp_path: Path) -> None:
-    path = tmp_path / "older.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
-    with open_file(path) as connection:
-        connection.execute("INSERT INTO kept VALUES (2)")
-
-    assert [{"n": 1}, {"n": 2}] == rows(path, "FROM kept ORDER BY n")
-
-
-def test_two_connections_of_one_process_share_the_file(work_file: Path) -> None:
-    with open_file(work_file) as mine:
-        with open_file(work_file) as theirs:
-            theirs.execute("INSERT INTO landing.jobs (id) VALUES ('theirs')")
-            seen = mine.execute("SELECT id FROM landing.jobs").fetchall()
-        mine.execute("INSERT INTO landing.jobs (id) VALUES ('mine')")
-
-    assert [("theirs",)] == seen
-    assert [{"id": "mine"}, {"id": "theirs"}] == rows(
-        work_file, "SELECT id FROM landing.jobs ORDER BY id"
-    )
-
-
-def test_a_closed_file_can_be_opened_by_others(tmp_path: Path) -> None:
-    path = tmp_path / "work.duckdb"
-    for number in range(3):
-        with open_file(path) as connection:
-            connection.execute("CREATE TABLE t AS SELECT $1 AS n", [number])
-        assert not path.with_name("work.duckdb.wal").exists()
-        with duckdb.connect(str(path)) as other:
-            assert other.execute("FROM t").fetchall() == [(number,)]
-        path.unlink()
 
 
 def test_threads_that_open_a_file_together_share_it(tmp_path: Path) -> None:
@@ -145,17 +64,6 @@ def test_a_file_opened_by_another_program_is_busy(work_file: Path) -> None:
     held.close()
     with open_file(work_file) as connection:
         assert [(0,)] == connection.execute("SELECT count(*) FROM landing.jobs").fetchall()
-
-
-def test_the_database_name_is_the_name_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "some'thing.duckdb.draft"
-    with open_file(path) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
-        here = connection.execute('SELECT n, current_database() FROM "some\'thing".kept').fetchall()
-    with duckdb.connect(str(path)) as alone:
-        there = alone.execute('SELECT n, current_database() FROM "some\'thing".kept').fetchall()
-
-    assert [(1, "some'thing")] == here == there
 
 
 def test_a_lost_work_file_is_named_with_the_way_out(tmp_path: Path) -> None:

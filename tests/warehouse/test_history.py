@@ -75,32 +75,6 @@ def validity(warehouse: Warehouse) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in versions(warehouse)]
 
 
-def test_a_version_begins_at_the_date_of_the_api_between_two_reads(warehouse: Warehouse) -> None:
-    commit(warehouse, detail("1", 0, -500, city="Bath"))
-    commit(warehouse, detail("1", 100, 40, city="York"))
-    commit(warehouse, detail("1", 200, 40, city="Leeds"))
-    commit(warehouse, detail("1", 300, 999, city="Hull"))
-
-    assert [
-        (CREATED, at(-500), at(40)),
-        (at(0), at(40), at(100)),
-        # The date did not move, or is in the future, so that the nearest possible time counts.
-        (at(100), at(100), at(300)),
-        (at(200), at(300), None),
-    ] == validity(warehouse)
-
-
-def test_an_unchanged_detail_adds_no_version_and_narrows_the_next(warehouse: Warehouse) -> None:
-    commit(warehouse, detail("1", 0, -5, city="Bath"))
-    commit(warehouse, detail("1", 50, -5, city="Bath"))
-    commit(warehouse, detail("1", 90, 20, city="York"))
-
-    assert [at(50), at(50)] == [
-        versions(warehouse)[1][name] for name in ("_began_after", "_valid_from")
-    ]
-    assert ["updated_at", "city"] == versions(warehouse)[1]["_changed"]
-
-
 def test_a_change_that_keeps_updated_at_is_kept_and_named(warehouse: Warehouse) -> None:
     commit(warehouse, detail("1", 0, -500, city="Bath"))
     record = (detail("1", 100, -500, city="York"),)
@@ -109,14 +83,6 @@ def test_a_change_that_keeps_updated_at_is_kept_and_named(warehouse: Warehouse) 
     assert [("silent", "1")] == [(each.kind, each.id) for each in events]
     assert ["Bath", "York"] == [row["city"] for row in versions(warehouse)]
     assert [] == violations(warehouse)
-
-
-def test_a_list_item_changes_no_version(warehouse: Warehouse) -> None:
-    commit(warehouse, detail("1", 0, -5, first_name="Ann"))
-    item = Candidate({"id": "1", "first_name": "Eve"}, is_item=True, served_at=at(50))
-    commit(warehouse, items=(item,))
-
-    assert ["Ann"] == [row["first_name"] for row in versions(warehouse)]
 
 
 def test_a_deletion_ends_a_version_and_a_return_begins_the_next(warehouse: Warehouse) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from connector.errors import WarehouseError
 from connector.warehouse.file import open_file
 from connector.warehouse.landing import Counts, read_bookmark
 from connector.warehouse.queries import resource_state
-from connector.warehouse.stream import Bookmark, Commit, DeletionProof, Event, FoundDetail, Stream
+from connector.warehouse.stream import Bookmark, Commit, Event, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 from tests.support.errors import has_code
@@ -65,26 +63,6 @@ def test_unexpected_values_are_kept_and_reported(warehouse: Warehouse) -> None:
     } == {(each.kind, each.detail) for each in events}
 
 
-def test_new_changed_and_deleted_records_are_counted_with_one_row_per_id(
-    warehouse: Warehouse,
-) -> None:
-    assert Counts(new=2) == commit_records(warehouse, make_candidate("1"), make_candidate("2"))
-    again = commit_records(
-        warehouse, make_candidate("1"), make_candidate("2", city="Bath"), make_candidate("3")
-    )
-
-    assert Counts(new=1, changed=1, unchanged=1) == again
-    assert Counts(deleted=1) == commit_records(
-        warehouse, gone={"1": DeletionProof(NOW), "unknown": DeletionProof(NOW)}
-    )
-    assert Counts() == commit_records(warehouse, gone={"1": DeletionProof(NOW)})
-    assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
-    assert 2 == warehouse.query(CANDIDATES, lambda rows: rows.count())
-    # A record that is read again after it was held for deleted lives again.
-    assert Counts(changed=1) == commit_records(warehouse, make_candidate("1"))
-    assert 3 == warehouse.query(CANDIDATES, lambda rows: rows.count())
-
-
 def test_listed_records_are_queued_until_their_details_are_committed(warehouse: Warehouse) -> None:
     items = tuple(
         Job(
@@ -105,15 +83,6 @@ def test_listed_records_are_queued_until_their_details_are_committed(warehouse: 
     assert 2 == warehouse.read(resource_state, "jobs").pending
 
 
-def test_content_types_have_separate_queues(warehouse: Warehouse) -> None:
-    posts, pages = (Stream(CATALOG["content_items"], parent) for parent in ("posts", "pages"))
-    warehouse.commit(posts, Commit(enqueue={"i1": "differs"}), "run-1", NOW)
-    warehouse.commit(pages, Commit(enqueue={"i2": "differs"}), "run-1", NOW)
-
-    assert ("i1",) == warehouse.query(posts, lambda rows: rows.queued(5, frozenset()))
-    assert ("i2",) == warehouse.query(pages, lambda rows: rows.queued(5, frozenset()))
-
-
 def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:
     commit_records(warehouse, bookmark=Bookmark(proven_at=NOW))
     earlier = Bookmark(proven_at=NOW.replace(year=2025))
@@ -124,32 +93,6 @@ def test_a_failed_commit_stores_nothing(warehouse: Warehouse) -> None:
 
     assert [] == rows(warehouse.work, "FROM landing.candidates")
     assert NOW == warehouse.read(read_bookmark, CANDIDATES).proven_at
-
-
-def test_a_failed_commit_does_not_move_the_bookmark(warehouse: Warehouse) -> None:
-    commit_records(warehouse, bookmark=Bookmark(proven_at=NOW))
-    with open_file(warehouse.work) as connection:
-        connection.execute("DROP TABLE landing.candidates")
-    with pytest.raises(duckdb.CatalogException):
-        commit_records(
-            warehouse, make_candidate("1"), bookmark=Bookmark(proven_at=NOW + timedelta(hours=1))
-        )
-
-    assert NOW == warehouse.read(read_bookmark, CANDIDATES).proven_at
-
-
-def test_records_with_equal_dates_are_not_newer_than_each_other(warehouse: Warehouse) -> None:
-    tied, later = "2026-01-02T00:00:00.000001Z", "2026-01-02T00:00:00.000002Z"
-    commit_records(
-        warehouse,
-        *(make_candidate(id, updated_at=tied) for id in "ab"),
-        make_candidate("c", updated_at=later),
-    )
-    found = warehouse.query(
-        CANDIDATES, lambda rows: rows.updated(datetime.fromisoformat(tied), NOW)
-    )
-
-    assert frozenset("c") == found
 
 
 def test_a_file_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -> None:
@@ -181,27 +124,3 @@ def test_a_newly_declared_column_is_added_to_the_table(warehouse: Warehouse) -> 
 
     expected = [{"city": "Bath", "languages": None}, {"city": None, "languages": "Welsh"}]
     assert expected == landed
-
-
-def test_the_process_that_has_the_file_open_is_named(warehouse: Warehouse) -> None:
-    hold = (
-        "import duckdb, sys; held = duckdb.connect(sys.argv[1]); "
-        "print('held', flush=True); sys.stdin.read()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", hold, str(warehouse.work)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert b"held\n" == process.stdout.readline()
-    with (
-        pytest.raises(
-            WarehouseError, match=f"process {process.pid}", check=has_code("warehouse_busy")
-        ),
-        open_file(warehouse.work, wait_seconds=0.2),
-    ):
-        pass
-    process.communicate()
-
-    assert 0 == warehouse.query(JOBS, lambda rows: rows.count())

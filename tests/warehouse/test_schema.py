@@ -13,7 +13,7 @@ import pytest
 from connector.errors import ConnectorError, WarehouseError
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
-from connector.warehouse.schema import complete_tables, declared_tables
+from connector.warehouse.schema import declared_tables
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled
 from tests.support.errors import has_code
@@ -90,25 +90,6 @@ def test_columns_missing_in_a_work_file_are_added_with_their_values(warehouse: W
         assert before == read_content(connection)
 
 
-def test_tables_and_internal_columns_missing_in_a_work_file_are_added(warehouse: Warehouse) -> None:
-    own = [each for each in declared_tables() if each.name.startswith("sync.")]
-    with duckdb.connect(str(warehouse.work)) as connection:
-        wanted = list_columns(connection)
-        for number, table in enumerate(own):
-            if table.name == "sync.schema_version":
-                continue
-            if number % 2:
-                connection.execute(f"DROP TABLE {table.name}")
-            else:
-                last = table.columns[-1].name
-                connection.execute(f'ALTER TABLE {table.name} DROP COLUMN "{last}"')
-
-    warehouse.prepare()
-
-    with duckdb.connect(str(warehouse.work)) as connection:
-        assert wanted == list_columns(connection)
-
-
 def test_the_pull_after_adding_a_column_is_exact_without_extra_requests(
     warehouse: Warehouse, sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -122,17 +103,6 @@ def test_the_pull_after_adding_a_column_is_exact_without_extra_requests(
 
     assert ("done", usual) == (report.outcome, report.requests)
     assert [] == differences(sandbox, published(tmp_path))
-
-
-def test_complete_tables_are_not_written_again(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    warehouse.prepare()
-    before = warehouse.work.read_bytes()
-
-    warehouse.prepare()
-    warehouse.status()
-
-    assert before == warehouse.work.read_bytes()
 
 
 def open_newer_work_file(folder: Path) -> ConnectorError:
@@ -169,13 +139,3 @@ def test_a_file_of_a_newer_version_is_rejected(open_newer_file: Any, tmp_path: P
     assert "by a newer version of the connector" in str(error)
     assert str(tmp_path) in str(error)
     assert "Install that version, or restore a backup of this version" in error.action
-
-
-def test_a_database_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "sales.duckdb")) as connection:
-        connection.execute("CREATE TABLE sales (amount INTEGER)")
-        with pytest.raises(
-            WarehouseError, match="another program", check=has_code("not_a_warehouse")
-        ):
-            complete_tables(connection, "sales.duckdb")
-        assert [("sales",)] == connection.execute("SHOW TABLES").fetchall()

@@ -79,9 +79,6 @@ _LOSSES: Mapping[WriteFault, float] = {
     "late": 0.1,
     "late far": 0.05,
 }
-_SOON: Mapping[WriteFault, float] = {
-    name: share for name, share in _LOSSES.items() if name != "late far"
-}
 _CROSSED: Mapping[WriteFault, float] = {**_LOSSES, "crossed": 0.2, "merged": 0.15}
 _BEHAVIOURS = {"whitespace": "trimmed", "empty_strings": "null", "timestamp_precision": "seconds"}
 

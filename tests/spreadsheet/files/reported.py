@@ -26,7 +26,7 @@ _RUNNING = [
     "=cmd|' /C calc'!A0",
 ]
 _RUNNING += [" =1", "\u00a0=1", "\u200b=1", "\uff1d1", "\uff0b1", "'=1", "''=1", "' =1", "'\t1"]
-_OURS = ["(missing)", "(empty)", "'(missing)", "(not calculated) =1"]
+_OURS = ["(missing)", "(not calculated) =1", "'(not calculated) =1"]
 _TAKEN = ["'", "''", "'x", "#N/A", "#REF!", "TRUE", "00123", "1e5", '"', '""', ";", ",", "|"]
 _LOST = ["a\r\nb", "x_x0041_", "_x005F_", "\x01", "\ufeff", " ", "\u200f-1"]
 HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)

@@ -79,7 +79,7 @@ Flaw = tuple[str, str, str]
 FLAWS: tuple[Flaw, ...] = (
     ("E-mail", "required", "   "),
     ("E-mail", "email_format", "anna.example.com"),
-    ("E-mail", "several_emails", "anna@people.example; berg@people.example"),
+    ("E-mail", "email_format", "anna@people.example; berg@people.example"),
     ("E-mail", "hidden_character", "anna@people.example\u202e"),
     ("SURNAME", "required", ""),
     ("Mobile No.", "scientific", "4.479E+11"),
@@ -97,13 +97,13 @@ FLAWS: tuple[Flaw, ...] = (
     ("Desired salary", "percent_sign", "45%"),
     ("Desired salary", "not_a_number", "45-50k"),
     ("Tel", "phone_format", "call agent"),
-    ("Mobile No.", "several_phones", "07700 900123 / 07700 900124"),
+    ("Mobile No.", "phone_format", "07700 900123 / 07700 900124"),
     ("Salary Currency", "currency_format", "$"),
     ("Notice period (days)", "not_a_number", "two weeks"),
     ("Notice period (days)", "not_whole", "4.5"),
     ("Relocate", "not_true_or_false", "perhaps"),
     ("Portfolio", "url_format", "example.com/work"),
-    ("Current Employer", "spreadsheet_error", "########"),
+    ("Current Employer", "scientific", "########"),
     ("Comments", "control_character", "rang\x07 twice"),
 )
 """Every problem that the generator plants, except duplicates."""

@@ -24,11 +24,9 @@ from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn,
 MANNERS = (
     AS_WRITTEN,
     CellOptions(
-        *("DD/MM/YYYY hh:mm", ",", "Europe/London", "GB"),
-        whole_numbers=True,
-        values={"x": "1", "y": ""},
+        *("dmy", ",", "Europe/London", "GB"), whole_numbers=True, values={"x": "1", "y": ""}
     ),
-    CellOptions("dmy"),
+    CellOptions("mdy"),
 )
 READERS: list[tuple[TargetColumn, CellReader]] = [
     (column, cell_reader(column, "upsert", options))
@@ -101,8 +99,8 @@ def test_dates_are_read_in_the_declared_format(day: date) -> None:
     (column,) = (
         s for s in target_columns(CATALOG["candidates"], "create") if s.key == "date_of_birth"
     )
-    british = cell_reader(column, "create", CellOptions(date_format="DD/MM/YYYY"))
-    american = cell_reader(column, "create", CellOptions(date_format="MM/DD/YYYY"))
+    british = cell_reader(column, "create", CellOptions(date_format="dmy"))
+    american = cell_reader(column, "create", CellOptions(date_format="mdy"))
     cells: list[tuple[CellReader, Cell]] = [
         (british, f"{day.day:02}/{day.month:02}/{day.year}"),
         (british, f"{day.day}/{day.month}/{day.year}"),

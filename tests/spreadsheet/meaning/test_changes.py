@@ -11,7 +11,6 @@ from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
 from connector.spreadsheet.row_reader import CheckedRow
-from connector.spreadsheet.targets import CellOptions
 from connector.state.row import LandedRecord, Row
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
@@ -71,32 +70,6 @@ def test_an_update_takes_no_email_of_another_record_or_row() -> None:
     ]
     codes = [[problem.code for problem in each.problems] for each in (taken, second)]
     assert [["duplicate_in_warehouse"], ["duplicate_in_file"]] == codes
-
-
-@pytest.mark.parametrize(
-    ("existing_text", "cell", "expected_text"),
-    [
-        (None, "Met.", "Met."),
-        ("Called.", "Met.", "Called.\n\nMet."),
-        ("Called.\n", "Met.\nLiked.", "Called.\n\nMet.\nLiked."),
-        ("Called.\r\n\r\nMet.\r\nLiked.", "Met.\nLiked.", None),
-        ("Called.\n\nMet. \n\nMet again.", "Met.", None),
-        ("Called. Met.", "Met.", "Called. Met.\n\nMet."),
-        ("Called.", "", None),
-        ("Called.", "NULL", None),
-    ],
-)
-def test_a_long_text_is_appended_once(
-    existing_text: str | None, cell: str, expected_text: str | None
-) -> None:
-    saved = SavedMap("candidates", {"notes": ("notes", CellOptions(policy="append"))})
-    landing = make_landing(candidates=[{**ANNA, "notes": existing_text}])
-    target = make_target(mode="update", clear="NULL")
-    (found,) = check_table(make_table({"id": "c1", "notes": cell}), target, landing, saved)
-
-    assert (
-        {} if expected_text is None else {"notes": (existing_text, expected_text)}
-    ) == get_changes(found)
 
 
 def test_clearing_requires_the_exact_text_and_an_optional_field() -> None:

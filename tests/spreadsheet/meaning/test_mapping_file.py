@@ -16,11 +16,11 @@ FULL = SavedMap(
         "Mobile No.": ("mobile", AS_WRITTEN),
         'Vertrag "Art"': (
             "employment_type",
-            CellOptions(values={"Perm": "permanent", "é\n": ""}, policy="never"),
+            CellOptions(values={"Perm": "permanent", "é\n": ""}, policy="fill"),
         ),
         "Born\x7f": (
             "date_of_birth",
-            CellOptions(*("DD/MM/YYYY", ",", "Europe/London", "GB"), whole_numbers=True),
+            CellOptions(*("dmy", ",", "Europe/London", "GB"), whole_numbers=True),
         ),
         "bare_key": ("notes", CellOptions(policy="fill")),
     },
@@ -42,16 +42,16 @@ def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None
     """The options of a column take precedence."""
     path = tmp_path / "map.toml"
     path.write_text(
-        'resource = "candidates"\ndate_format = "DD/MM/YYYY"\ndecimal = ","\n[columns]\n'
-        'Born = "date_of_birth"\nFree = { field = "available_from", date_format = "MM/DD/YYYY" }\n'
+        'resource = "candidates"\ndate_format = "dmy"\ndecimal = ","\n[columns]\n'
+        'Born = "date_of_birth"\nFree = { field = "available_from", date_format = "mdy" }\n'
         "[columns.Rate]\nfield = 'rating'\nvalues = { good = 4, bad = 1 }\n[constants]\n"
         "willing_to_relocate = true\n",
         encoding="utf-8",
     )
     saved = load_map(path)
 
-    assert "DD/MM/YYYY" == saved.columns["Born"][1].date_format == saved.options.date_format
-    assert "MM/DD/YYYY" == saved.columns["Free"][1].date_format
+    assert "dmy" == saved.columns["Born"][1].date_format == saved.options.date_format
+    assert "mdy" == saved.columns["Free"][1].date_format
     assert {","} == {options.decimal for _, options in saved.columns.values()}
     assert {"good": "4", "bad": "1"} == saved.columns["Rate"][1].values
     assert {"willing_to_relocate": "true"} == saved.constants
@@ -64,8 +64,8 @@ def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None
     [
         ("resource = 'people'", "resource is 'people'", "'candidates'"),
         ("columns = {}", "resource is missing", "required"),
-        ("resource = 'jobs'\ncolour = 1", "unknown key: colour", "columns"),
-        ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "DD/MM/YYYY"),
+        ("resource = 'jobs'\ncolour = 1", "colour is 1", "not permitted"),
+        ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "dmy, mdy"),
         ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.' or ','"),
         ("resource = 'jobs'\ntimezone = 'London'", "timezone is 'London'", "Europe/London"),
         ("resource = 'jobs'\nheader_row = 0", "header_row is 0", "or equal to 1"),
@@ -80,12 +80,12 @@ def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\npolicy = 'maybe'",
             r"columns\.a\.policy is 'maybe'",
-            "'overwrite', 'fill', 'append' or 'never'",
+            "'overwrite' or 'fill'",
         ),
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\nvalue = 1",
             r"columns\.a\.value",
-            "values",
+            "not permitted",
         ),
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\nwhole_numbers = 'yes'",

@@ -181,22 +181,15 @@ def format_cell(value: Any) -> Any:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def test_the_example_row_of_each_template_is_valid(lookups: WarehouseLookups, store: Store) -> None:
+def test_the_headings_of_each_template_are_fields(lookups: WarehouseLookups, store: Store) -> None:
     for resource in [name for name, each in CATALOG.items() if "create" in each.operations]:
-        parent = (
-            get_first_record(store, "content_types")["slug"]
-            if resource == "content_items"
-            else None
-        )
+        types = get_first_record(store, "content_types")
+        parent = types["slug"] if resource == "content_items" else None
         wanted = push_target(resource, "create", lookups, parent=parent)
         columns = template_columns(wanted)
-        made = make_table({each.heading: each.example for each in columns})
-        mapped = map_headings(made.headings, wanted)
-        found = list(check_rows(made.rows(), mapped, wanted, lookups))
+        mapped = map_headings([each.heading for each in columns], wanted)
 
         assert {"name"} == {each.match_kind for each in mapped.columns}
         assert (len(columns), ()) == (len(mapped.columns), mapped.missing)
         assert {each.key for each in wanted.columns} == mapped.targets.keys()
-        codes = {code for _, _, code in list_problems(found)}
-        assert {"example_row"} <= codes <= {"example_row", "reference_unknown"}
         assert all(each.rule.endswith(".") for each in columns)

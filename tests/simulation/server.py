@@ -1,15 +1,12 @@
-"""The server's records: the sandbox's store, or an equivalent in plain Python that remembers past
-states.
+"""The server's records in plain Python, with the sandbox's rules for shapes, orders and totals.
 
-A run over the store takes ten times as long as a run over the twin, and only the twin can show an
-earlier state, as a lagging replica does. `test_twin.py` compares both, request for request. The
-passing of time is up to the world.
+It remembers past states, so that it can answer as a lagging replica does. The passing of time is up
+to the world.
 """
 
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,15 +16,13 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.catalog.resource import Resource
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.checks import Rejection, format_time
+from connector.sandbox.checks import format_time
 from connector.sandbox.records import Shape
-from connector.sandbox.store import Store
 from tests.simulation.scenario import PullScenario
 
 Clock = Callable[[], datetime]
 
 TYPE_ID = "type-1"
-TYPE = {"id": TYPE_ID, "name": "Pages", "slug": "pages", "fields": []}
 """Content type of all items, if the scenario has content items."""
 
 _PRIME = 2147483647
@@ -55,123 +50,6 @@ class ServerView:
 CURRENT_VIEW = ServerView()
 
 
-class SimulatedServer(ABC):
-    """The records of one stream.
-
-    `created_at` and `updated_at` hold the stored timestamps of every existing record, by id.
-    """
-
-    interlude: Callable[[], None] | None = None
-    trace: Callable[[str], None] | None = None
-
-    def __init__(self, scenario: PullScenario) -> None:
-        self.declaration = CATALOG[scenario.resource]
-        self.parent = TYPE_ID if self.declaration.parent else None
-        self.created_at: dict[str, str] = {}
-        self.updated_at: dict[str, str | None] = {}
-
-    def trace_write(self, what: str, ids: Iterable[str]) -> None:
-        """Trace a write, if the run is traced."""
-        if self.trace is not None:
-            self.trace(f"    {what} {' '.join(ids)}")
-
-    @abstractmethod
-    def insert(self, record: Mapping[str, Any]) -> None:
-        """Store a record with its id and timestamps."""
-
-    @abstractmethod
-    def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
-        """Change records in one transaction. Sets `updated_at` to `at`, unless it is None."""
-
-    @abstractmethod
-    def remove(self, id: str) -> None:
-        """Delete a record."""
-
-    @abstractmethod
-    def list_page(
-        self, page: int, sort: str | None, order: str, view: ServerView = CURRENT_VIEW
-    ) -> ServerPage:
-        """Return one list page of the API's largest size."""
-
-    @abstractmethod
-    def read_detail(self, id: str, view: ServerView = CURRENT_VIEW) -> Resource | None:
-        """Return a record's detail; None if the view does not show the record."""
-
-    @abstractmethod
-    def all_details(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the present detail of every record, by id."""
-
-
-class StoreServer(SimulatedServer):
-    """Server over the sandbox's store, which has no past states and hides no record."""
-
-    def __init__(self, scenario: PullScenario, clock: Clock, chance: random.Random) -> None:
-        super().__init__(scenario)
-        behaviours = {
-            "per_page_max": str(scenario.per_page_max),
-            "timestamp_precision": scenario.precision,
-            "ties": scenario.ties,
-            "total": scenario.total,
-            "sorting": scenario.sorting,
-            "content_type_items": scenario.content_type_items,
-        }
-        self._name = scenario.resource
-        self._store = Store(clock=clock, random=chance, behaviours=behaviours)
-        self._store.interlude = self._run_interlude
-        if self.parent:
-            self._store.insert("content_types", TYPE)
-
-    def _run_interlude(self) -> None:
-        """Call `interlude` between the total and the rows of a list, if it is set."""
-        if self.interlude is not None:
-            self.interlude()
-
-    def _remember_dates(self, id: str) -> None:
-        """Copy the record's stored timestamps to `created_at` and `updated_at`."""
-        record = self._store.get(self._name, id).record
-        self.created_at[id], self.updated_at[id] = record["created_at"], record["updated_at"]
-
-    def insert(self, record: Mapping[str, Any]) -> None:
-        self.trace_write("created", (record["id"],))
-        self._store.insert(self._name, record, type=self.parent)
-        self._remember_dates(record["id"])
-
-    def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
-        ids = tuple(ids)
-        self.trace_write("silently changed" if at is None else "changed", ids)
-        if at is not None:
-            self._store.touch_many(self._name, ids, changes, updated_at=at)
-        for id in ids:
-            if at is None:
-                self._store.change_silently(self._name, id, changes)
-            self._remember_dates(id)
-
-    def remove(self, id: str) -> None:
-        self.trace_write("deleted", (id,))
-        self._store.remove(self._name, id)
-        del self.created_at[id], self.updated_at[id]
-
-    def list_page(
-        self, page: int, sort: str | None, order: str, view: ServerView = CURRENT_VIEW
-    ) -> ServerPage:
-        assert view == CURRENT_VIEW, "the store has no memory: use the twin"
-        query = {"page": str(page), "per_page": "100", "sort": sort or "", "order": order}
-        answer = self._store.list(self._name, query, type=self.parent)
-        shown = answer.pagination
-        items = tuple(self.declaration.record(each, is_item=True) for each in answer.items)
-        return ServerPage(items, shown["page"], shown["per_page"], shown["total"])
-
-    def read_detail(self, id: str, view: ServerView = CURRENT_VIEW) -> Resource | None:
-        assert view == CURRENT_VIEW, "the store has no memory: use the twin"
-        try:
-            return self.declaration.record(self._store.get(self._name, id).record)
-        except Rejection:
-            return None
-
-    def all_details(self) -> Mapping[str, Mapping[str, Any]]:
-        return self._store.records(self._name)
-
-
 class TwinVersion:
     """A record between two of its writes.
 
@@ -188,11 +66,20 @@ class TwinVersion:
         self.updated_at: str = stored["updated_at"] or ""
 
 
-class TwinServer(SimulatedServer):
-    """Server in plain Python that remembers every version. `true_clock` dates the versions."""
+class SimulatedServer:
+    """The records of one stream, with every version. `true_clock` dates the versions.
+
+    `created_at` and `updated_at` hold the stored timestamps of every existing record, by id.
+    """
+
+    interlude: Callable[[], None] | None = None
+    trace: Callable[[str], None] | None = None
 
     def __init__(self, scenario: PullScenario, true_clock: Clock, chance: random.Random) -> None:
-        super().__init__(scenario)
+        self.declaration = CATALOG[scenario.resource]
+        self.parent = TYPE_ID if self.declaration.parent else None
+        self.created_at: dict[str, str] = {}
+        self.updated_at: dict[str, str | None] = {}
         self._scenario = scenario
         self._behaviours = Behaviours(
             {
@@ -209,6 +96,11 @@ class TwinServer(SimulatedServer):
         self._serial = 0
         self._live: dict[str, TwinVersion] = {}
         self._past: dict[str, list[tuple[datetime, TwinVersion | None]]] = {}
+
+    def _trace_write(self, what: str, ids: Iterable[str]) -> None:
+        """Trace a write, if the run is traced."""
+        if self.trace is not None:
+            self.trace(f"    {what} {' '.join(ids)}")
 
     def _to_stored(self, moment: object) -> object:
         """Convert a timestamp to its stored text; return other values unchanged."""
@@ -232,14 +124,16 @@ class TwinServer(SimulatedServer):
         self._past.setdefault(id, []).append((self._clock(), version))
 
     def insert(self, record: Mapping[str, Any]) -> None:
-        self.trace_write("created", (record["id"],))
+        """Store a record with its id and timestamps."""
+        self._trace_write("created", (record["id"],))
         self._serial += 1
         stored = {name: self._to_stored(value) for name, value in record.items()}
         self._store_version(record["id"], self._make_version(self._serial, stored))
 
     def change(self, ids: Iterable[str], changes: Mapping[str, Any], at: datetime | None) -> None:
+        """Change records in one transaction. Sets `updated_at` to `at`, unless it is None."""
         ids = tuple(ids)
-        self.trace_write("silently changed" if at is None else "changed", ids)
+        self._trace_write("silently changed" if at is None else "changed", ids)
         dated = {} if at is None else {"updated_at": self._to_stored(at)}
         kept = {name: self._to_stored(value) for name, value in changes.items()}
         for id in ids:
@@ -248,7 +142,8 @@ class TwinServer(SimulatedServer):
             self._store_version(id, self._make_version(before.serial, stored))
 
     def remove(self, id: str) -> None:
-        self.trace_write("deleted", (id,))
+        """Delete a record."""
+        self._trace_write("deleted", (id,))
         self._store_version(id, None)
 
     def past_details(self, id: str) -> list[tuple[datetime, Mapping[str, Any] | None]]:
@@ -270,6 +165,7 @@ class TwinServer(SimulatedServer):
     def list_page(
         self, page: int, sort: str | None, order: str, view: ServerView = CURRENT_VIEW
     ) -> ServerPage:
+        """Return one list page of the API's largest size."""
         total = len(self._visible_versions(view))
         if self._scenario.total == "earlier" and self.interlude is not None:
             self.interlude()
@@ -308,6 +204,7 @@ class TwinServer(SimulatedServer):
             versions[first:last] = tied
 
     def read_detail(self, id: str, view: ServerView = CURRENT_VIEW) -> Resource | None:
+        """Return a record's detail; None if the view does not show the record."""
         if view.at is None:
             version = self._live.get(id)
         else:
@@ -317,6 +214,7 @@ class TwinServer(SimulatedServer):
         return version.detail
 
     def all_details(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the present detail of every record, by id."""
         return self._shown
 
 

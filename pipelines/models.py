@@ -216,7 +216,7 @@ def _check_results(
 
 def _check_key(accounts: Accounts, check: Check) -> dg.AssetCheckKey:
     """Return the check of Dagster to which a test or an audit belongs."""
-    if check.kind == "audit":
+    if check.line is None:  # an audit
         return dg.AssetCheckKey(accounts.key(PUBLISHED), check.name)
     node = accounts.project.nodes.get(check.model)
     if node is None or not is_recorded(node):

@@ -70,8 +70,8 @@ def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
 
 
 def test_each_model_with_tests_has_one_check_and_each_audit_has_one() -> None:
-    tested = {each.model for each in PROJECT.checks if each.kind != "audit"}
-    audits = {each.name for each in PROJECT.checks if each.kind == "audit"}
+    tested = {each.model for each in PROJECT.checks if each.line is not None}
+    audits = {each.name for each in PROJECT.checks if each.line is None}
     marts = [key for key in published.keys if key.path[0] == "marts"]
 
     expected = {dg.AssetCheckKey(key, TESTS) for key in marts if key.path[-1] in tested}

@@ -33,7 +33,7 @@ class RecruitmentConnectorComponent(dg.Component, dg.Model, dg.Resolvable):
         return define(Account(cwd=folder), key_prefix=self.key_prefix, schedules=self.schedules)
 
 
-class PublishedFile(dg.ConfigurableResource):  # type: ignore[misc] # Dagster's is untyped
+class PublishedFile(dg.ConfigurableResource[Any]):
     """Resource for assets that read marts.
 
     Attributes:

@@ -285,7 +285,7 @@ def _push(
         context.log_event(dg.AssetObservation(key, metadata=counts, partition=name))
     report = done.report
     if report.outcome in ("stopped", "failed"):
-        error = report.error or (report.batch.error if report.batch is not None else None)
+        error = report.error
         raise dg.Failure(
             description=explain(error) if error else "The push failed. See the log of the run.",
             metadata=metadata,
@@ -321,7 +321,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         "requests_planned": report.preview.requests,
         "seconds": round(report.seconds, 3),
         **{f"rows/{name}": count for name, count in report.counts.items()},
-        "batch": report.batch.batch if report.batch is not None else None,
+        "batch": report.batch or None,
         "report": report.file,
         "put_away": result.archived,
         "problems": report.summary.codes.total(),

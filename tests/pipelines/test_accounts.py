@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -168,13 +167,3 @@ def test_the_sensor_watches_the_inboxes_of_all_accounts(tmp_path: Path) -> None:
     keys = {each.run_key for each in second.run_requests or ()}
     assert 2 == len(keys)
     assert all(str(key).startswith(("acme/", "glo-bex/")) for key in keys)
-
-
-def test_assets_have_a_freshness_policy_of_the_shortest_age(tmp_path: Path) -> None:
-    text = 'max_age = "26h"\n[accounts.acme]\n[accounts.globex]\nmax_age = "2h"\n'
-    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
-    made = define(Account(environ={}, cwd=tmp_path))
-    policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
-    expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
-
-    assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}

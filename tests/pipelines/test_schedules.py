@@ -222,14 +222,3 @@ def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path)
         given["tag_concurrency_limits"]
     )
     assert queue.max_concurrent_runs > 1
-
-
-def test_an_invalid_project_file_is_shown_as_the_skip_reason(
-    tmp_path: Path, instance: dg.DagsterInstance
-) -> None:
-    (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
-    made = define(Account(environ={}, cwd=tmp_path))
-
-    assert "connector.toml is not valid TOML" in find_requested_accounts(
-        made, "nightly_pull_schedule", instance
-    )

@@ -139,9 +139,9 @@ class Accounts:
         """
         shipped = load_project()
         nodes, checks = {**shipped.nodes}, {each.name: each for each in shipped.checks}
-        for own, schema in {(s.models_folder, s.models_schema) for s in self.settings.values()}:
+        for own in {each.models_folder for each in self.settings.values()} - {None}:
             with suppress(ConnectorError):
-                found = load_project(own=own, own_schema=schema) if own else shipped
+                found = load_project(own=own)
                 nodes |= found.nodes
                 checks |= {each.name: each for each in found.checks}
         return Project(nodes, shipped.sources, tuple(checks.values()))

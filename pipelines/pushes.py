@@ -256,7 +256,7 @@ def _raise_if_failed(context: Context, report: PushReport, metadata: dict[str, A
     """Raise `dagster.Failure` if the push was stopped or failed."""
     if report.outcome not in ("stopped", "failed"):
         return
-    error = report.error or (report.batch.error if report.batch is not None else None)
+    error = report.error
     raise dg.Failure(
         description=explain(error) if error else "The push failed. See the log of the run.",
         metadata=metadata,
@@ -291,7 +291,7 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
         "requests_planned": report.preview.requests,
         "seconds": round(report.seconds, 3),
         **{f"rows/{name}": count for name, count in report.counts.items()},
-        "batch": report.batch.batch if report.batch is not None else None,
+        "batch": report.batch or None,
         "report": report.file,
         "put_away": result.archived,
         "problems": report.summary.codes.total(),

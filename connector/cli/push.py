@@ -247,7 +247,7 @@ def _print_report(terminal: Terminal, report: PushReport) -> None:
     """Print the rows by outcome, the first changes and problems, and closing sentences."""
     print_counts(terminal, report.counts)
     shown, refused = report.preview, report.summary.rows_with_problems
-    if report.batch is None:
+    if not report.batch:
         _print_changes(terminal, shown)
     if refused:
         have = "row has an error and is" if refused == 1 else "rows have errors and are"
@@ -261,8 +261,7 @@ def _print_report(terminal: Terminal, report: PushReport) -> None:
         terminal.warn(f"{question.message}. {question.repair}")
         for column, cells in question.choices if question.code == "values" else ():
             terminal.say(f"  {column}: {cells}")
-    error = report.error or (report.batch.error if report.batch is not None else None)
-    terminal.print_errors(error, report.unpublished)
+    terminal.print_errors(report.error, report.unpublished)
     for line in _closing_lines(report):
         terminal.say(line)
 
@@ -359,17 +358,17 @@ def _closing_lines(report: PushReport) -> Iterator[str]:
         yield f"{count_noun(leads, 'conversion')}: a conversion cannot be undone."
     if report.is_held_back:
         yield f"Nothing was sent. Answer the {_questions(report.preview)} above first."
-    elif batch is None and report.error is None:
+    elif not batch and report.error is None:
         yield _preview_sentence(report.preview)
-    elif batch is None:
+    elif not batch:
         yield f"Nothing was sent, because the pull before the push did not finish ({cost})."
     else:
         if held := report.counts.get("held", 0):
             rows = count_noun(held, "row")
             yield f"{rows} unconfirmed. Run 'connector resolve' to show and resolve them."
-        if batch.exit_status == PARTIAL:
+        if report.exit_status == PARTIAL:
             yield "Correct the rows in the report and push it. Applied rows are not sent again."
-        yield f"Batch {batch.batch} is {report.outcome} ({cost})."
+        yield f"Batch {batch} is {report.outcome} ({cost})."
 
 
 def _questions(preview: Preview) -> str:

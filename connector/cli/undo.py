@@ -16,10 +16,11 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import DONE, PARTIAL, Misused, count_noun, end_sentence
 from connector.pushes.run import Decision, DeclaredRecord
-from connector.pushes.undo import GOOD, UndoneRow, UndoReport
+from connector.pushes.undo import UndoneRow, UndoReport
 from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Journal
+from connector.state.row import GOOD
 
 UNDONE_COLUMNS = ("row", "outcome", "field", "current value", "former value", "id")
 

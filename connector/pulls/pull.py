@@ -35,11 +35,11 @@ from connector.catalog.resource import (
 )
 from connector.errors import NotFound, UnreadableAnswer
 from connector.pulls.ports import Api, Copy, PullOptions, PullResult
+from connector.state.runs import Event
 from connector.warehouse.stream import (
     Bookmark,
     Commit,
     DeletionProof,
-    Event,
     FoundDetail,
     LandedRow,
     UnreadableDetail,

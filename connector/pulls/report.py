@@ -13,10 +13,10 @@ from connector.log import shorten_name
 from connector.pulls.ports import PullResult
 from connector.pulls.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED
 from connector.state.quota import MonthUse
-from connector.state.runs import ResourceRun
+from connector.state.runs import Event, ResourceRun
 from connector.warehouse.landing import Counts
 from connector.warehouse.queries import UnreadRecord
-from connector.warehouse.stream import Commit, Event
+from connector.warehouse.stream import Commit
 
 if TYPE_CHECKING:
     # The type only: importing this module must not load the runner of models.

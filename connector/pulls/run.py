@@ -52,11 +52,11 @@ from connector.pulls.report import (
 )
 from connector.pulls.streams import StreamApi, StreamCopy
 from connector.settings import Settings
-from connector.state.runs import ONCE, ResourceRun
+from connector.state.runs import ONCE, Event, ResourceRun
 from connector.warehouse import queries
 from connector.warehouse.landing import Counts
 from connector.warehouse.queries import ResourceState, UnreadRecord
-from connector.warehouse.stream import Bookmark, Commit, Event, Stream
+from connector.warehouse.stream import Bookmark, Commit, Stream
 
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
 """Errors that every further request would raise as well."""
@@ -438,15 +438,15 @@ class PullRun:
             known = {each.id for each in runs.events(resource=name) if each.kind == "twin"}
             events = [Event("twin", TWIN, id) for id in found if id not in known]
             at, run_id = self._context.now(), self._context.run.run_id
-            runs.add_events(events, at, run_id=run_id, resource=name)  # type: ignore[arg-type]
+            runs.add_events(events, at, run_id=run_id, resource=name)
 
     def _present_anomalies(self, name: str) -> tuple[Event, ...]:
         """Return the events of this run, and earlier ones of a kind that is reported once."""
-        run_id, found = self._context.run.run_id, dict[tuple[str, str], Event]()
-        for each in self._context.runs.events(resource=name):
-            is_quiet = each.kind in QUIET_KINDS or each.kind == "deleted"
-            if not is_quiet and (each.run_id == run_id or each.kind in ONCE):
-                found[each.kind, each.detail] = Event(each.kind, each.detail, each.id)
+        runs, found = self._context.runs, dict[tuple[str, str], Event]()
+        lasting = [each for each in runs.events(resource=name) if each.kind in ONCE]
+        for each in (*lasting, *runs.events(resource=name, run_id=self._context.run.run_id)):
+            if each.kind not in QUIET_KINDS and each.kind != "deleted":
+                found[each.kind, each.detail] = each
         return tuple(found.values())
 
     def _with_checked_counts(self, result: ResourceRun) -> ResourceRun:

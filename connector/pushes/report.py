@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ from connector.errors import ConnectorError, UnknownName
 from connector.pulls.report import PullReport, Watch
 from connector.pushes.mappings import remember
 from connector.pushes.preview import Preview, PushFile, preview
-from connector.pushes.run import BatchReport, publish_results, send
+from connector.pushes.run import BatchReport, Report, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.report import Summary, report_path, write_report
@@ -29,7 +28,7 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
 from connector.state.lock import WAIT_SECONDS, Holder, hold
-from connector.state.row import Outcome, Policy, Problem, Row
+from connector.state.row import Policy, Problem, Row
 from connector.warehouse.file import make_folder
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
@@ -40,8 +39,6 @@ CREATES_REMEMBERED, UPDATES_REMEMBERED = 10, 100
 
 ReportRows = Literal["problems", "all"]
 """Rows in the report of a preview. A report after sending has all of them."""
-
-PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
 _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
 """Codes of problems whose `found` are records of the local copy or rows of the file."""
@@ -76,87 +73,50 @@ class PushRunOptions:
     wait_seconds: float | None = WAIT_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class PushReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushReport(Report[Row]):
     """Result of the push of one file.
 
+    The rows are those of the preview if nothing was sent; then `batch` is empty. `error` may be
+    that of the pull before the push, and `requests` has those of the pull.
+
     Attributes:
-        rows: Each row with its outcome: of the preview if `batch` is None, else of the batch.
         summary: Counts of the rows and of their problems.
         file: Report file; None if none was written.
-        batch: Report on the batch; None if nothing was sent.
         pulled: Report on the pull before the push.
-        error: Error of the pull, which prevented the push.
-        unpublished: Error that prevented the publication of the results.
         is_held_back: Whether questions of the preview have to be answered first.
     """
 
     preview: Preview
-    rows: Sequence[Row]
     summary: Summary
-    seconds: float
     file: Path | None = None
-    batch: BatchReport | None = None
     pulled: PullReport | None = None
-    error: ConnectorError | None = None
-    unpublished: ConnectorError | None = None
     is_held_back: bool = False
-
-    @property
-    def counts(self) -> dict[Outcome, int]:
-        """Number of rows by outcome, without outcomes that no row has."""
-        return dict(self.summary.counts)
-
-    @property
-    def outcome(self) -> PushOutcome:
-        """Outcome of the batch; "previewed" if nothing was sent."""
-        if self.batch is not None:
-            return self.batch.outcome
-        if self.error is not None:
-            return "stopped" if self.error.exit_status == 4 else "failed"
-        return "previewed"
-
-    @property
-    def requests(self) -> int:
-        """Number of requests that were sent, including those of the pull."""
-        pulled = self.pulled.requests if self.pulled is not None else 0
-        return pulled + (self.batch.requests if self.batch is not None else 0)
 
     @property
     def exit_status(self) -> int:
         """0 if every row is fine, 3 if rows need attention, else the exit status of the error."""
-        if self.batch is not None:
-            # The rows were sent, but the user has to check why they were not published.
-            status = self.batch.exit_status
-            return 1 if self.unpublished is not None and status in (0, 3) else status
-        if self.error is not None:
-            return self.error.exit_status
+        if self.is_applied or self.error is not None:
+            return super(PushReport, self).exit_status
         return 0 if self.preview.is_clean else 3
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`."""
         shown, asked = self.preview, self.preview.push_file
-        error = self.error or (self.batch.error if self.batch is not None else None)
         return {
-            "outcome": self.outcome,
-            "batch": self.batch.batch if self.batch is not None else None,
+            **super(PushReport, self).as_json(),
+            "batch": self.batch or None,
             "resource": asked.resource,
             "file": str(asked.path),
-            "rows": len(self.rows),
-            **{str(name): count for name, count in self.counts.items()},
-            "requests": self.requests,
             "requests_expected": shown.requests,
-            "seconds": round(self.seconds, 3),
             "merged": list(shown.table.merged_ranges),
             "missing": list(shown.columns.missing),
             "unmapped": [each.heading for each in shown.columns.unmapped],
             "notices": list(shown.notices),
             "questions": [asdict(each) for each in shown.questions],
             "warned": shown.summary.rows_with_warnings,
-            "changes": [] if self.batch is not None else list(_changes(shown.rows)),
+            "changes": [] if self.batch else list(_changes(shown.rows)),
             "report": str(self.file) if self.file is not None else None,
-            "error": error.as_json() if error is not None else None,
-            "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,
         }
 
 
@@ -203,7 +163,7 @@ async def push(
     """
     if file.resource not in ORDER:
         raise UnknownName("resource that can be pushed", file.resource, ORDER)
-    run = _FilePush(settings, file, options, table or file.open(), budget=budget, watch=watch)
+    run = _FilePush(settings, file, options, table or file.open(), budget, watch)
     make_folder(settings.folder)
     wait = options.wait_seconds
     async with hold(settings.folder, "push", wait_seconds=wait, on_wait=on_wait):
@@ -227,47 +187,48 @@ def note_preview(folder: Path, shown: Preview, at: datetime, report: Path | None
             journal.note_preview(digest, resource, at)
 
 
+@dataclass(slots=True)
 class _FilePush:
     """Push of one file, within the lock of the account."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        file: PushFile,
-        options: PushRunOptions,
-        table: Spreadsheet,
-        *,
-        budget: int | None,
-        watch: Watch | None,
-    ) -> None:
-        self._settings, self._options, self._budget = settings, options, budget
-        self._watch = watch
-        self._check = partial(preview, settings, file, resend=options.policy.resend, table=table)
-        self._started, self._checked_at = time.monotonic(), datetime.now(UTC)
+    settings: Settings
+    file: PushFile
+    options: PushRunOptions
+    table: Spreadsheet
+    budget: int | None
+    watch: Watch | None
+    started: float = field(default_factory=time.monotonic)
+    checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    async def check(self, **more: Any) -> Preview:
+        """Return what a push of the file would do."""
+        given = {"resend": self.options.policy.resend, "table": self.table, **more}
+        return await asyncio.to_thread(preview, self.settings, self.file, **given)
 
     async def report_preview(self) -> PushReport:
         """Check the file, record that the user sees the result, and report it."""
-        shown = await asyncio.to_thread(self._check)
-        await asyncio.to_thread(note_preview, self._settings.folder, shown, self._checked_at)
+        shown = await self.check()
+        await asyncio.to_thread(note_preview, self.settings.folder, shown, self.checked_at)
         return await self._report(shown, shown.rows)
 
     async def send_and_report(self) -> PushReport:
         """Pull, check the rows, send those without problems and warnings, publish, and report."""
-        options, settings = self._options, self._settings
-        check = partial(asyncio.to_thread, self._check, compares_as_seen=True)
+        options, settings = self.options, self.settings
         # A pull does not answer questions about the columns, so they are asked before it.
-        shown, pulled = await check(only_rows=() if options.pulls else None), None
+        only_rows = () if options.pulls else None
+        shown, pulled = await self.check(compares_as_seen=True, only_rows=only_rows), None
         if options.pulls:
             if not shown.blocking_questions:
                 pulled = await self._pull(shown)
-                self._checked_at = datetime.now(UTC)
-            shown = await check()
+                self.checked_at = datetime.now(UTC)
+            shown = await self.check(compares_as_seen=True)
         if pulled is not None and pulled.error is not None:
             is_loaded = pulled.outcome != "failed"
             unpublished = await publish_results(settings) if is_loaded else None
-            unsent = _not_sent(shown)
-            more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
-            return await self._report(shown, unsent, **more)
+            unsent, error = _not_sent(shown), pulled.error
+            return await self._report(
+                shown, unsent, pulled=pulled, error=error, unpublished=unpublished
+            )
         if shown.blocking_questions:
             why = ", ".join(each.code for each in shown.blocking_questions)
             unsent = _not_sent(shown, why)
@@ -277,20 +238,20 @@ class _FilePush:
             settings,
             shown.plan(),
             options.policy,
-            budget=None if self._budget is None else max(1, self._budget - spent),
+            budget=None if self.budget is None else max(1, self.budget - spent),
             ignores_quota=options.ignores_quota,
             sent_by=options.sent_by,
-            watch=self._watch,
+            watch=self.watch,
             sleep=asyncio.sleep if options.waits_for_lookups else None,
         )
         headings, given = shown.table.headings, shown.push_file.saved
         await asyncio.to_thread(remember, settings.folder, headings, shown.columns, given)
         unpublished = await publish_results(settings)
         rows = [_shown(row, shown.columns) for row in done.rows]
-        report = await self._report(shown, rows, batch=done, pulled=pulled, unpublished=unpublished)
+        report = await self._report(shown, rows, done, pulled=pulled, unpublished=unpublished)
         if report.file is not None and any(row.outcome == "conflict" for row in rows):
             await asyncio.to_thread(
-                note_preview, settings.folder, shown, self._checked_at, report.file
+                note_preview, settings.folder, shown, self.checked_at, report.file
             )
         return report
 
@@ -299,37 +260,57 @@ class _FilePush:
         from connector.pulls.run import pull  # noqa: PLC0415
 
         return await pull(
-            self._settings,
+            self.settings,
             sorted(shown.resources),
-            budget=self._budget,
-            ignores_quota=self._options.ignores_quota,
+            budget=self.budget,
+            ignores_quota=self.options.ignores_quota,
             publishes=False,  # The push publishes once, at its end.
             command="push",
-            watch=self._watch,
+            watch=self.watch,
         )
 
-    async def _report(self, shown: Preview, rows: Sequence[Row], **more: Any) -> PushReport:
+    async def _report(
+        self,
+        shown: Preview,
+        rows: Sequence[Row],
+        done: BatchReport | None = None,
+        *,
+        pulled: PullReport | None = None,
+        error: ConnectorError | None = None,
+        unpublished: ConnectorError | None = None,
+        is_held_back: bool = False,
+    ) -> PushReport:
         """Write the report file, and return the report with these rows."""
-        path = await asyncio.to_thread(self._write_report, shown, rows, has_batch="batch" in more)
-        seconds = time.monotonic() - self._started
-        return PushReport(shown, rows, Summary.of(rows), seconds, path, **more)
+        is_sent, requests = done is not None, pulled.requests if pulled is not None else 0
+        return PushReport(
+            done.batch if done is not None else "",
+            rows,
+            requests + (done.requests if done is not None else 0),
+            file=await asyncio.to_thread(self._write_report, shown, rows, is_sent=is_sent),
+            seconds=time.monotonic() - self.started,
+            error=done.error if done is not None else error,
+            unpublished=unpublished,
+            is_applied=is_sent,
+            preview=shown,
+            summary=Summary.of(rows),
+            pulled=pulled,
+            is_held_back=is_held_back,
+        )
 
-    def _write_report(self, shown: Preview, rows: Sequence[Row], *, has_batch: bool) -> Path | None:
+    def _write_report(self, shown: Preview, rows: Sequence[Row], *, is_sent: bool) -> Path | None:
         """Write the report file and return its path; None if it would have no row."""
-        options, table = self._options, shown.table
+        options = self.options
         pairs = list(zip(shown.cells, rows, strict=True))
         for cells, row in pairs:
             assert cells.number == row.number, "the report's rows are not the file's"
-        if not has_batch and options.report_rows == "problems":
+        if not is_sent and options.report_rows == "problems":
             pairs = [
                 each for each in pairs if each[1].problems or each[1].warnings or each[1].changes
             ]
-            if not pairs and options.output is None:
-                return None
-        if not options.reports:
+        if not options.reports or not (pairs or is_sent or options.output):
             return None
-        path = options.output or report_path(table)
-        write_report(path, table, pairs)
+        path = options.output or report_path(shown.table)
+        write_report(path, shown.table, pairs)
         return path
 
 

@@ -69,8 +69,8 @@ ATTEMPTS_MAX = 3
 UNSENT_MAX = 3
 """Maximum number of attempts of one run that could not be sent. A later push continues."""
 
-PAGES_MAX, STARTS_MAX, DETAILS_MAX = 20, 3, 10
-"""Pages of one look for a record, starts again because the list shrank, and details."""
+PAGES_MAX, DETAILS_MAX = 20, 10
+"""Maximum number of pages and of details of one look for a record."""
 
 _RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
 
@@ -358,10 +358,9 @@ class _Work:
         page = await self.api.newest_before(self.row)
         if isinstance(page, UnreadableDetail):
             return False
-        ids = [e.id for e in page.items if _has_identity(self.resource, identity, e)]
+        ids: list[str] = [e.id for e in page.items if _has_identity(self.resource, identity, e)]
         if self.row.operation == "create":
-            taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
-            ids = [id for id in ids if id not in taken]
+            ids = await self.not_taken(ids)
         ids = [id for id in ids if id != self.row.record_id]
         if not ids:
             return True
@@ -445,71 +444,61 @@ class _Work:
         Records that were loaded before, or that belong to another row, do not match. A match that
         another open row may have made counts as alike. None if something could not be read.
         """
-        first = next(each for each in self.row.current if each.is_lost)
-        listed = None
-        for _ in range(STARTS_MAX):
-            listed, has_shrunk = await self.list_late_enough(first)
-            if listed is None or not has_shrunk:
-                break
-        if listed is None:
+        seen = await self.list_late_enough(next(each for each in self.row.current if each.is_lost))
+        if seen is None:
             return None
-        items, is_complete, started_at = listed
-        ids = [each.id for each in items.values() if self.may_match(each)]
-        taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
-        ids = [id for id in ids if id not in taken]
-        matches, alike = list[Resource](), ids[DETAILS_MAX:]
+        ids = await self.not_taken(seen.alike)
+        matches, seen.alike = list[Resource](), ids[DETAILS_MAX:]
         for id in ids[:DETAILS_MAX]:
             found = await self.api.read(self.row, id)
             if isinstance(found, UnreadableDetail):
                 return None
             if isinstance(found, DeletionProof):
                 # It existed, and was deleted: nobody can tell whose it was.
-                alike.append(id)
+                seen.alike.append(id)
             elif not unapplied_fields(self.resource, self.row.fields, found.record.raw):
                 matches.append(found.record)
             elif self.row.identity and not unapplied_fields(
                 self.resource, self.row.identity, found.record.raw
             ):
-                alike.append(id)
+                seen.alike.append(id)
         contested = [each.id for each in matches if await self.is_contested(each)]
         # Asked again: an open row may have found its record since, which must not be taken.
-        taken = (
-            await self.journal.taken(self.row.key, [e.id for e in matches]) if matches else taken
-        )
-        alike = [*(id for id in contested if id not in taken), *alike]
-        matches = [each for each in matches if each.id not in taken and each.id not in contested]
-        return _Seen(matches, alike, is_complete and not has_shrunk, started_at)
+        free = await self.not_taken([each.id for each in matches])
+        seen.alike += [id for id in free if id in contested]
+        seen.matches = [e for e in matches if e.id in free and e.id not in contested]
+        return seen
 
-    async def list_late_enough(
-        self, first: Attempt
-    ) -> tuple[tuple[dict[str, Resource], bool, datetime] | None, bool]:
-        """Return the items created late enough, if all were seen, and when the first was asked for.
+    async def not_taken(self, ids: Sequence[str]) -> list[str]:
+        """Return the ids that may be the row's record."""
+        taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
+        return [id for id in ids if id not in taken]
 
-        None if a page could not be read. The second value is True if the list shrank meanwhile, so
-        that a record may have been missed between two pages.
+    async def list_late_enough(self, first: Attempt) -> _Seen | None:
+        """Return the records created late enough that may match; None if a page is unreadable.
+
+        A list that shrinks meanwhile is not complete: a record may be missed between two pages.
         """
-        items: dict[str, Resource] = {}
+        alike: dict[str, None] = {}
         pages: list[Page[Resource]] = []
-        started_at, is_complete = first.at, False
-        while not is_complete and len(pages) < PAGES_MAX:
+        is_last = has_shrunk = False
+        while not (is_last or has_shrunk) and len(pages) < PAGES_MAX:
             page = await self.api.newest(self.row, len(pages) + 1)
             if isinstance(page, UnreadableDetail):
-                return None, False
-            assert page.received_at is not None
-            if not pages:
-                started_at = page.received_at - timedelta(seconds=page.round_trip_seconds)
+                return None
             has_shrunk = bool(pages) and page.total < pages[-1].total
             pages.append(page)
             floor = _earliest_creation(first, page, self.policy.lateness_seconds)
             for each in page.items:
-                if each.created_at is None or each.created_at >= floor:
-                    items[each.id] = each
-            if has_shrunk:
-                return (items, False, started_at), True
+                is_late = each.created_at is None or each.created_at >= floor
+                if is_late and self.may_match(each):
+                    alike[each.id] = None
             dates = [e.created_at for p in pages for e in p.items if e.created_at is not None]
             is_sorted = all(earlier >= later for earlier, later in pairwise(dates))
-            is_complete = page.is_last or (is_sorted and bool(dates) and dates[-1] < floor)
-        return (items, is_complete, started_at), False
+            is_last = page.is_last or (is_sorted and bool(dates) and dates[-1] < floor)
+        assert pages[0].received_at is not None
+        started_at = pages[0].received_at - timedelta(seconds=pages[0].round_trip_seconds)
+        return _Seen([], list(alike), is_last and not has_shrunk, started_at)
 
     def may_match(self, item: Resource) -> bool:
         """Return True unless the list item contradicts the row's identity or else its body."""
@@ -657,15 +646,15 @@ class _Work:
             await self.api.wait_until(self.row, self.settled_at)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Seen:
     """Result of a look: records with all sent values, ids of similar ones, and if all was seen.
 
     `started_at` is the time of our own clock before the first page was requested.
     """
 
-    matches: Sequence[Resource]
-    alike: Sequence[str]
+    matches: list[Resource]
+    alike: list[str]
     is_complete: bool
     started_at: datetime
 

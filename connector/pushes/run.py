@@ -14,21 +14,31 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
 from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError, count_noun
 from connector.models.publish import publish
 from connector.pulls.account import RunContext, open_run
-from connector.pulls.report import RunOutcome, Watch
+from connector.pulls.report import Watch
 from connector.pushes.row import push_row
-from connector.pushes.session import PushStopped, Session, Sleep
+from connector.pushes.session import Postponed, PushStopped, Session, Sleep
 from connector.settings import Settings
 from connector.state.database import Database
-from connector.state.journal import Batch, Journal, Plan, is_good
-from connector.state.quota import MonthUse, format_moment
-from connector.state.row import Outcome, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
+from connector.state.journal import Batch, Journal, Plan
+from connector.state.quota import format_moment
+from connector.state.row import (
+    GOOD,
+    Outcome,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    fold,
+    settle_seconds,
+    subject,
+)
 from connector.state.runs import latest_restore
 from connector.warehouse.queries import resource_state
 
@@ -48,51 +58,75 @@ Decision = Literal["look", "resend", "drop"] | DeclaredRecord
 """Decision on an unconfirmed row: look it up again, send it again, drop it, or name its record."""
 
 
+class _Ended(Protocol):
+    """Row with its outcome."""
+
+    @property
+    def outcome(self) -> str:
+        """Outcome for users."""
+
+
+R = TypeVar("R", bound=_Ended)
+
+
 @dataclass(frozen=True, slots=True)
-class BatchReport:
+class Report(Generic[R]):
     """Result of one run of a batch.
 
     Attributes:
         rows: All rows of the batch with their outcomes, by number.
         error: Error that ended the run early.
-        month: Requests of the billing cycle; None if they could not be read.
         unpublished: Error that prevented the publication of the results.
+        is_applied: Whether the run wrote to the API, or only previewed an undo.
     """
 
-    outcome: RunOutcome
     batch: str
-    rows: Sequence[Row] = field(repr=False)
+    rows: Sequence[R] = field(repr=False)
     requests: int
     seconds: float
     error: ConnectorError | None = None
-    month: MonthUse | None = None
     unpublished: ConnectorError | None = None
+    is_applied: bool = True
 
     @property
-    def counts(self) -> Mapping[Outcome, int]:
+    def counts(self) -> Mapping[str, int]:
         """Number of rows by outcome, without outcomes that no row has."""
         return Counter(row.outcome for row in self.rows)
 
     @property
+    def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
+        """How the run ended; "partial" if some rows need attention."""
+        if self.error is not None:
+            return "stopped" if isinstance(self.error, Stopped) else "failed"
+        if not self.is_applied:
+            return "previewed"
+        return "done" if self.counts.keys() <= GOOD else "partial"
+
+    @property
     def exit_status(self) -> int:
-        """0 done, 1 failed or not published, 3 rows need attention, 4 stopped; or the error's."""
-        if self.outcome == "failed" and self.error is not None:
+        """0 done, 1 not published, 3 rows need attention, or the exit status of the error."""
+        if self.error is not None:
             return self.error.exit_status
-        status = {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
-        return 1 if self.unpublished is not None and status in (0, 3) else status
+        if self.unpublished is not None:
+            return 1
+        return 0 if self.counts.keys() <= GOOD else 3
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`, without the rows, which are in the report file."""
-        errors = {"error": self.error, "unpublished": self.unpublished}
         return {
             "outcome": self.outcome,
             "batch": self.batch,
             "rows": len(self.rows),
-            **{str(outcome): count for outcome, count in self.counts.items()},
+            **self.counts,
             "requests": self.requests,
             "seconds": round(self.seconds, 3),
-            **{name: each.as_json() for name, each in errors.items() if each is not None},
+            "error": None if self.error is None else self.error.as_json(),
+            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
         }
+
+
+BatchReport = Report[Row]
+"""Report on a batch of a push."""
 
 
 # -- Commands --------------------------------------------------------------------------------------
@@ -228,33 +262,20 @@ async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Bat
     """Send or look up the rows, record the end of the run, and report."""
     started, context = time.monotonic(), session.context
     await _run_rows(session, batch, rows)
-    ended, error, tally = session.stored.rows(batch.batch), session.error, context.tally
-    seconds = time.monotonic() - started
-    outcome: RunOutcome = "done" if is_good(ended) else "partial"
-    if error is not None:
-        outcome = "stopped" if isinstance(error, Stopped) else "failed"
-    month = None
+    seconds, error, requests = time.monotonic() - started, session.error, context.tally.requests
+    report = BatchReport(batch.batch, session.stored.rows(batch.batch), requests, seconds, error)
     # The rows are sent, even if nothing more can be recorded.
     with suppress(WarehouseError):
         session.stored.end(
             batch.batch,
-            outcome,
-            requests=tally.requests,
+            report.outcome,
+            requests=requests,
             seconds=seconds,
             error_code=error.code if error else None,
             message=str(error) if error else None,
         )
         context.quota.record_limit(context.client.limiter.limit)
-        month = context.quota.month()
-    return BatchReport(
-        outcome=outcome,
-        batch=batch.batch,
-        rows=ended,
-        requests=tally.requests,
-        seconds=seconds,
-        error=error,
-        month=month,
-    )
+    return report
 
 
 async def _run_rows(session: Session, batch: Batch, rows: Sequence[Row]) -> None:
@@ -274,9 +295,13 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
     """Run the rows of a queue, started in their order. An error of all rows stops the run."""
     rows_max = session.context.connections  # A kill leaves at most these rows unconfirmed.
     active: dict[asyncio.Task[None], Row] = {}
+    postponed: list[tuple[datetime, Row]] = []
     try:
         while True:
-            while session.error is None and len(active) - len(session.waiting) < rows_max:
+            now = session.context.now()
+            queue.put_first(row for until, row in postponed if until <= now)
+            postponed = [each for each in postponed if each[0] > now]
+            while session.error is None and len(active) < rows_max:
                 row = queue.next_row()
                 if row is None:
                     break
@@ -287,23 +312,24 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
                     continue
                 active[asyncio.ensure_future(push(row))] = row
             if not active:
-                return
-            if len(session.waiting) == len(active) and session.error is None:
-                await session.sleep_until_due()
-            session.wake_due()
-            session.has_waiting.clear()
-            waiting = asyncio.ensure_future(session.has_waiting.wait())
-            await asyncio.wait([*active, waiting], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            for task in [each for each in active if each.done()]:
-                queue.end_row(active.pop(task))
-                session.end_row()
+                if session.error is not None or not postponed:
+                    return
+                await session.sleep_until(min(until for until, _ in postponed), len(postponed))
+                continue
+            done, _ = await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                row = active.pop(task)
                 try:
                     task.result()
-                except PushStopped:
+                except Postponed as later:
+                    postponed.append((later.until, row))
                     continue
+                except PushStopped:
+                    pass
                 except ConnectorError as error:
                     session.stop(error)
+                queue.end_row(row)
+                session.end_row()
     finally:
         for task in active:
             task.cancel()
@@ -350,6 +376,10 @@ class Queue:
     def blocked_by(self, row: Row) -> RowKey | None:
         """Return the open row for the same record, which is not in this run."""
         return self._open.get(str(self._subject_of(row)))
+
+    def put_first(self, rows: Iterable[Row]) -> None:
+        """Let rows continue that have started before."""
+        self._rows.extendleft(rows)
 
     def next_row(self) -> Row | None:
         """Return the next row that can start, or that is blocked; None if none can start now."""

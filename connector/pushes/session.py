@@ -67,12 +67,11 @@ class PushStopped(Exception):
     """The row cannot continue in this run. It keeps its state in the journal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Row that waits until a moment; `turn` ends when it may continue."""
+class Postponed(Exception):
+    """The row continues in this run, but no earlier than `until` of our own clock."""
 
-    moment: datetime
-    turn: asyncio.Future[None]
+    def __init__(self, until: datetime) -> None:
+        self.until = until
 
 
 @dataclass(slots=True)
@@ -95,8 +94,6 @@ class Session:
     Attributes:
         error: Error after which nothing more may be sent.
         is_read_only: Whether the run sends no writes.
-        waiting: Rows that wait until their lost attempts can no longer take effect.
-        has_waiting: Set when a row begins to wait.
     """
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
@@ -104,8 +101,6 @@ class Session:
         self.stored = Journal(context.database, now=context.now)
         self.error: ConnectorError | None = None
         self.is_read_only = False
-        self.waiting: dict[RowKey, Waiting] = {}
-        self.has_waiting = asyncio.Event()
         self.progress = Progress("")
         self._unanswered = self._limited = 0
         self._has_waited = False
@@ -223,43 +218,29 @@ class Session:
         return UnreadableDetail(error.code)
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
-        """Let other rows be sent until then. Raises `PushStopped` if the run does not wait."""
+        """Raise `Postponed` until then, so that other rows are sent; `PushStopped` without waiting.
+
+        The next step of the row begins with its state in the journal.
+        """
         if self._sleep is None:
             raise PushStopped
-        if self.context.now() >= moment:
-            return
-        waiting = Waiting(moment, asyncio.get_running_loop().create_future())
-        self.waiting[row.key] = waiting
-        self.has_waiting.set()
-        try:
-            await waiting.turn
-        finally:
-            self.waiting.pop(row.key, None)
-        self.check_can_send()
+        if self.context.now() < moment:
+            raise Postponed(moment)
 
-    async def sleep_until_due(self) -> None:
-        """Sleep until the first of the waiting rows may continue, and report it."""
+    async def sleep_until(self, until: datetime, rows: int) -> None:
+        """Sleep until postponed rows may continue, and report it."""
         assert self._sleep is not None
-        until = min(each.moment for each in self.waiting.values())
         if not self._has_waited:
             self._has_waited = True
             _LOGGER.warning(
                 "%s unconfirmed, because the answers were lost. The push searches for the records "
                 "again at %s UTC (--no-wait skips the search)",
-                count_noun(len(self.waiting), "row"),
+                count_noun(rows, "row"),
                 f"{until:%H:%M:%S}",
             )
         while (left := (until - self.context.now()).total_seconds()) > 0:
-            self.context.watch(replace(self.progress, pending=len(self.waiting), until=until))
+            self.context.watch(replace(self.progress, pending=rows, until=until))
             await self._sleep(min(left, WAIT_SECONDS_MAX))
-
-    def wake_due(self) -> None:
-        """Let waiting rows continue whose time has come, or all if the run is stopped."""
-        now = self.context.now()
-        for key, each in [*self.waiting.items()]:
-            if self.error is not None or each.moment <= now:
-                del self.waiting[key]
-                each.turn.set_result(None)
 
     # -- the journal of a row ---------------------------------------------------------------------
 

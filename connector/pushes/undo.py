@@ -11,19 +11,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from connector.catalog import declaration
-from connector.catalog.field import Field, Kind
-from connector.catalog.field_comparison import is_same_value, unapplied_fields
-from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
+from connector.catalog.field import Kind
+from connector.catalog.field_comparison import is_same_value, unapplied_fields, values_by_key
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
 from connector.client.fit import EARLIER_SECONDS, contradicting_fields
-from connector.errors import ConnectorError, InDoubt, Misused, NotFound, Stopped
+from connector.errors import ConnectorError, InDoubt, Misused, NotFound
 from connector.pulls.account import check_files, open_run
 from connector.pulls.report import Watch
 from connector.pushes.row import (
@@ -34,7 +33,7 @@ from connector.pushes.row import (
     answer_from_error,
     declined_problems,
 )
-from connector.pushes.run import Queue, publish_results, run_all
+from connector.pushes.run import Queue, Report, publish_results, run_all
 from connector.pushes.session import Session
 from connector.settings import Settings
 from connector.state.database import Database
@@ -73,42 +72,7 @@ values. `irreversible`: a conversion. `held`: the row is unconfirmed. `unread`: 
 be read, or the write was not answered. `not_reached`: the undo ended before its turn.
 """
 
-GOOD: frozenset[UndoOutcome] = frozenset(
-    ("delete", "restore", "deleted", "restored", "undone", "nothing")
-)
-"""Outcomes that need no attention."""
-
 _BY_HAND = "Check the record on the platform, and change it there if necessary."
-
-_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
-    "not_settled": (
-        "held",
-        "the row is unconfirmed",
-        "Resolve it with 'connector resolve' or push the file again, then undo the batch again.",
-    ),
-    "never_known": (
-        "held",
-        "the row was sent, but its result is unknown",
-        "Check the record on the platform.",
-    ),
-    "written_elsewhere": (
-        "nothing",
-        "a row of another batch wrote the same values before",
-        "To undo the values, undo that batch.",
-    ),
-    "irreversible": (
-        "irreversible",
-        "a conversion cannot be undone",
-        "Change the record on the platform.",
-    ),
-    "declared": (
-        "conflict",
-        "'connector resolve --record' assigned the record to the row, so the undo does not delete "
-        "it",
-        "Delete the record on the platform if necessary.",
-    ),
-}
-"""Outcome, message and advice for rows whose records are not read, by code."""
 
 
 # -- Report ----------------------------------------------------------------------------------------
@@ -124,6 +88,11 @@ class UndoneRow:
     record_id: str | None = None
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """Values to send, by field."""
+        return {name: then for name, (_, then) in self.changes.items()}
 
     def as_json(self) -> dict[str, Any]:
         """Return the row for `--json`."""
@@ -142,57 +111,16 @@ class UndoneRow:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoReport:
-    """Result of an undo or of its preview, with every row of the batch.
-
-    Attributes:
-        error: Error that ended the undo early.
-        unpublished: Error that prevented the publication of the result.
-    """
-
-    batch: str
-    is_applied: bool
-    rows: tuple[UndoneRow, ...]
-    requests: int
-    seconds: float
-    error: ConnectorError | None = None
-    unpublished: ConnectorError | None = None
-
-    @property
-    def counts(self) -> Mapping[UndoOutcome, int]:
-        """Number of rows by outcome, without outcomes that no row has."""
-        return Counter(each.outcome for each in self.rows)
-
-    @property
-    def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
-        """How the undo ended; "partial" if some rows need attention."""
-        if self.error is not None:
-            return "stopped" if isinstance(self.error, Stopped) else "failed"
-        if not self.is_applied:
-            return "previewed"
-        return "done" if self.counts.keys() <= GOOD else "partial"
-
-    @property
-    def exit_status(self) -> int:
-        """0 if all rows are undone, or would be; 3 if some are not; else that of the error."""
-        if self.error is not None:
-            return self.error.exit_status
-        if self.unpublished is not None:
-            return 1
-        return 0 if self.counts.keys() <= GOOD else 3
+class UndoReport(Report[UndoneRow]):
+    """Result of an undo or of its preview, with every row of the batch."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`, with all rows."""
         return {
-            "outcome": self.outcome,
-            "batch": self.batch,
+            **super(UndoReport, self).as_json(),
             "applied": self.is_applied,
             "rows": [each.as_json() for each in self.rows],
             "counts": {str(name): count for name, count in self.counts.items()},
-            "requests": self.requests,
-            "seconds": round(self.seconds, 3),
-            "error": None if self.error is None else self.error.as_json(),
-            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
         }
 
 
@@ -231,9 +159,16 @@ async def undo(
         connect=connect,
     ) as context:  # fmt: skip
         session = Session(context, None)
-        report = await _Undo(session, applies=applies, by=person).run(batch)
-        unpublished = await publish_results(settings) if applies else None
-    return replace(report, seconds=time.monotonic() - started, unpublished=unpublished)
+        rows = await _Undo(session, applies=applies, by=person).run(batch)
+        return UndoReport(
+            batch,
+            rows,
+            requests=context.tally.requests,
+            error=session.error,
+            unpublished=await publish_results(settings) if applies else None,
+            seconds=time.monotonic() - started,
+            is_applied=applies,
+        )
 
 
 def _batch_to_undo(settings: Settings, batch: str) -> str:
@@ -256,207 +191,179 @@ class _Undo:
 
     def __init__(self, session: Session, *, applies: bool, by: str | None) -> None:
         self._session, self._applies, self._by = session, applies, by
-        self._ended: dict[int, UndoneRow] = {}
         # In a preview: records as they would be after the undo of later rows.
         self._expected: dict[str, FoundDetail] = {}
 
-    async def run(self, batch: str) -> UndoReport:
+    async def run(self, batch: str) -> list[UndoneRow]:
         """Undo the batch's rows, several records at the same time, or only preview it."""
         session, journal = self._session, self._session.stored
-        rows = journal.rows(batch)
-        left = []
-        for row in rows:
-            ended = _without_read(row)
-            if ended is None:
-                left.append(row)
-            else:
-                self._ended[row.number] = ended
+        rows = {row.number: row for row in journal.rows(batch)}
+        ended = {number: _without_read(row) for number, row in rows.items()}
+        left = [row for number, row in rows.items() if ended[number] is None]
         # The last write first, and later rows may refer to records that earlier ones have created.
         left.sort(key=lambda row: (row.attempts[-1].at, row.number), reverse=True)
+
+        async def undo_row(row: Row) -> None:
+            ended[row.number] = await self._undo(row)
+
         session.begin_batch(journal.batch(batch).resource, batch, len(left))
         try:
-            await run_all(session, Queue(left, {}, lambda row: row.record_id), self._undo)
+            await run_all(session, Queue(left, {}, lambda row: row.record_id), undo_row)
         finally:
             await session.load_rest()
-        for row in left:
-            self._ended.setdefault(row.number, _undone(row, "not_reached"))
-        return UndoReport(
-            batch=batch,
-            is_applied=self._applies,
-            rows=tuple(self._ended[number] for number in sorted(self._ended)),
-            requests=session.context.tally.requests,
-            seconds=0.0,
-            error=session.error,
-        )
+        return [ended[number] or _undone(row, "not_reached") for number, row in rows.items()]
 
-    async def _undo(self, row: Row) -> None:
+    async def _undo(self, row: Row) -> UndoneRow:
         """Undo one row. Its record is read again even if a later row of the batch wrote it."""
         assert row.record_id is not None
         undone = self._session.stored.undone_updates(row.record_id)
         for _ in range(TRIES_MAX):
             known = self._expected.get(row.record_id)
             seen = known or await self._session.read(row, row.record_id)
-            if not isinstance(seen, FoundDetail):
-                await self._end_unread(row, seen)
-                return
+            if isinstance(seen, UnreadableDetail):
+                return _unread(row, seen.reason)
+            if isinstance(seen, DeletionProof):
+                return await self._end_missing(row, seen)
             plan = plan_undo(
                 row, seen.record.raw, undone, is_timed=seen.record.served_at is not None
             )
-            if not self._applies or not (plan.deletes or plan.body):
-                self._end_without_write(row, plan)
-                if not self._applies:
-                    raw = {**seen.record.raw, **plan.body}
-                    record = type(seen.record)(raw, served_at=seen.record.served_at)
-                    self._expected[row.record_id] = FoundDetail(record, seen.served_at)
-                return
-            answer = await self._send(row, plan)
-            match answer:
-                case DeletionProof():
-                    await self._end_deleted(row, answer, "deleted")
-                    return
-                case Accepted(record):
-                    await self._end_restored(row, plan, record, seen, undone)
-                    return
-                case Declined(is_missing=False):
-                    problems = declined_problems(declaration(row.resource), answer, plan.body)
-                    self._ended[row.number] = _undone(row, "refused", (*plan.problems, *problems))
-                    return
-        await self._end_unread(row, UnreadableDetail(InDoubt.code))
+            if not self._applies:
+                raw = {**seen.record.raw, **plan.body}
+                record = type(seen.record)(raw, served_at=seen.record.served_at)
+                self._expected[row.record_id] = FoundDetail(record, seen.served_at)
+                return plan
+            if (ended := await self._write(row, plan, seen, undone)) is not None:
+                return ended
+        return _unread(row, InDoubt.code)
 
-    async def _send(self, row: Row, plan: UndoPlan) -> Answer | DeletionProof:
+    async def _write(
+        self, row: Row, plan: UndoneRow, seen: FoundDetail, undone: Sequence[tuple[str, str]]
+    ) -> UndoneRow | None:
+        """Carry out a plan, and return the outcome of the row; None without an answer."""
+        if plan.outcome != "delete" and not plan.changes:
+            if plan.outcome != "conflict":
+                self._mark(row)
+            return plan
+        answer = await self._send(row, plan)
+        match answer:
+            case DeletionProof():
+                return await self._end_deleted(row, answer, "deleted")
+            case Accepted():
+                return await self._end_restored(row, plan, answer, seen, undone)
+            case Declined(is_missing=False):
+                problems = declined_problems(declaration(row.resource), answer, plan.body)
+                return _undone(row, "refused", *plan.problems, *problems)
+        return None
+
+    async def _send(self, row: Row, plan: UndoneRow) -> Answer | DeletionProof:
         """Delete the record, or restore its fields, and return the answer."""
-        session, id = self._session, row.record_id or ""
+        session, id, deletes = self._session, row.record_id or "", plan.outcome == "delete"
         session.check_can_write()
         client = session.context.client
         try:
-            if plan.deletes:
+            if deletes:
                 await client.delete(row.resource, id, row.parent)
                 session.record_write(None)
                 return DeletionProof(session.times()[1])
             record = await client.update(row.resource, id, plan.body, row.parent)
         except ConnectorError as error:
             session.record_write(error)
-            if plan.deletes and isinstance(error, NotFound) and error.is_api_error:
+            if deletes and isinstance(error, NotFound) and error.is_api_error:
                 return DeletionProof(session.times()[1])
             return answer_from_error(error)
         session.record_write(None)
         return Accepted(record)
-
-    # -- ends of rows -----------------------------------------------------------------------------
 
     def _mark(self, row: Row, updated_at: str | None = None) -> None:
         """Mark a row as undone. `updated_at` is the record's own after it; None if not ours."""
         if self._applies:
             self._session.stored.mark_undone(row.key, updated_at, self._by)
 
-    def _end_without_write(self, row: Row, plan: UndoPlan) -> None:
-        """End a row for which nothing is sent: a preview, or nothing to undo."""
-        outcome: UndoOutcome = "undone"
-        if plan.deletes:
-            outcome = "delete"
-        elif plan.problems:
-            outcome = "partly" if plan.restores_any else "conflict"
-        elif plan.body:
-            outcome = "restore"
-        self._ended[row.number] = _undone(row, outcome, plan.problems, plan)
-        if outcome in ("undone", "partly"):
-            self._mark(row)
+    async def _end_missing(self, row: Row, gone: DeletionProof) -> UndoneRow:
+        """End a row whose record someone else deleted: a create needs no undo any more."""
+        if row.operation == "create":
+            return await self._end_deleted(row, gone, "undone")
+        problem = Problem("record_gone", "the record was deleted after the push")
+        return _undone(row, "conflict", problem)
 
-    async def _end_unread(self, row: Row, seen: DeletionProof | UnreadableDetail) -> None:
-        """End a row whose record is deleted or unreadable. A deleted create is undone."""
-        if isinstance(seen, UnreadableDetail):
-            message = f"the API answered with an error ({seen.reason})"
-            problem = Problem(seen.reason, message, fix="Run the same command again.")
-            self._ended[row.number] = _undone(row, "unread", (problem,))
-        elif row.operation == "create":
-            await self._end_deleted(row, seen, "undone")
-        else:
-            problem = Problem("record_gone", "the record was deleted after the push")
-            self._ended[row.number] = _undone(row, "conflict", (problem,))
-
-    async def _end_deleted(self, row: Row, gone: DeletionProof, outcome: UndoOutcome) -> None:
+    async def _end_deleted(self, row: Row, gone: DeletionProof, outcome: UndoOutcome) -> UndoneRow:
         """End a row whose record is deleted, and mark the record in the local copy."""
         if self._applies:
             await self._session.load(row, None, gone=gone)
-        self._ended[row.number] = _undone(row, outcome)
         self._mark(row)
+        return _undone(row, outcome)
 
     async def _end_restored(
         self,
         row: Row,
-        plan: UndoPlan,
-        record: Resource,
+        plan: UndoneRow,
+        answer: Accepted,
         seen: FoundDetail,
         undone: Sequence[tuple[str, str]],
-    ) -> None:
+    ) -> UndoneRow:
         """End a row whose fields were restored, with problems of values that differ."""
-        await self._session.load(row, record)
-        resource = declaration(row.resource)
-        problems = (*plan.problems, *altered_problems(resource, plan.body, record))
-        before, after = seen.record.raw, record.raw
+        await self._session.load(row, answer.record)
+        before, after = seen.record.raw, answer.record.raw
+        altered = altered_problems(declaration(row.resource), plan.body, answer.record)
+        problems = (*plan.problems, *altered)
         others = [n for n in after if n not in {*plan.body, "updated_at"}]
         is_ours = not problems and all(after[name] == before.get(name) for name in others)
         is_ours = is_ours and is_unchanged_by_others(row, before, undone)
         shown = after.get("updated_at")
-        outcome: UndoOutcome = "partly" if problems else "restored"
-        self._ended[row.number] = _undone(row, outcome, problems, plan)
         self._mark(row, shown if is_ours and isinstance(shown, str) else None)
+        return replace(plan, outcome="partly" if problems else "restored", problems=problems)
 
 
 def _undone(
-    row: Row, outcome: UndoOutcome, problems: tuple[Problem, ...] = (), plan: UndoPlan | None = None
+    row: Row,
+    outcome: UndoOutcome,
+    *problems: Problem,
+    changes: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> UndoneRow:
-    """Return the outcome of a row for the report, with the changes of its plan."""
-    changes = {name: (plan.now[name], then) for name, then in plan.body.items()} if plan else {}
-    return UndoneRow(row.number, row.operation, outcome, row.record_id, changes, problems)
+    """Return the outcome of a row for the report."""
+    return UndoneRow(row.number, row.operation, outcome, row.record_id, changes or {}, problems)
+
+
+def _unread(row: Row, reason: str) -> UndoneRow:
+    """Return the outcome of a row whose record could not be read or written."""
+    message = f"the API answered with an error ({reason})"
+    problem = Problem(reason, message, fix="Run the same command again.")
+    return _undone(row, "unread", problem)
 
 
 def _without_read(row: Row) -> UndoneRow | None:
     """Return the outcome of a row if its record need not be read; None if it has to be read."""
     sent = [each for each in row.attempts if each.fate == "accepted" or each.is_lost]
-    code = ""
+    is_applied = row.outcome in ("created", "updated", "converted", "not_applied")
     outcome: UndoOutcome = "nothing"
+    problem = None
     if row.undone_at is not None:
         outcome = "undone"
     elif row.is_open:
-        code = "not_settled"
+        fix = "Resolve it with 'connector resolve' or push the file again, then undo the batch"
+        outcome = "held"
+        problem = Problem("not_settled", "the row is unconfirmed", fix=f"{fix} again.")
     elif row.is_followed:
-        code = "written_elsewhere"
-    elif row.state == "refused" and any(each.is_lost for each in sent):
-        code = "never_known"
-    elif row.outcome in ("created", "updated", "converted", "not_applied"):
-        if row.operation == "convert":
-            code = "irreversible"
-        elif row.operation == "create" and row.code == "declared":
-            code = "declared"
-        elif sent:
-            return None
-    problems: tuple[Problem, ...] = ()
-    if code:
-        outcome, message, fix = _WITHOUT_READ[code]
+        message = "a row of another batch wrote the same values before"
         found = f"row {row.same[1]} of the batch {row.same[0]}" if row.same else None
-        problems = (Problem(code, message, found=found, fix=fix),)
-    return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)
+        fix = "To undo the values, undo that batch."
+        problem = Problem("written_elsewhere", message, found=found, fix=fix)
+    elif row.state == "refused" and any(each.is_lost for each in sent):
+        message, fix = "the row was sent, but its result is unknown", "Check the record on the"
+        outcome, problem = "held", Problem("never_known", message, fix=f"{fix} platform.")
+    elif is_applied and row.operation == "convert":
+        message, fix = "a conversion cannot be undone", "Change the record on the platform."
+        outcome, problem = "irreversible", Problem("irreversible", message, fix=fix)
+    elif is_applied and row.operation == "create" and row.code == "declared":
+        message = "the undo does not delete a record that 'connector resolve --record' assigned"
+        fix = "Delete the record on the platform if necessary."
+        outcome, problem = "conflict", Problem("declared", message, fix=fix)
+    elif is_applied and sent:
+        return None
+    return _undone(row, outcome, *filter(None, [problem]))
 
 
 # -- Plan of one row -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class UndoPlan:
-    """What undoes a row: delete its record, send a body, or nothing.
-
-    Attributes:
-        problems: Fields that cannot be undone.
-        restores_any: Whether a field has its former value, or will have it by the body.
-        now: Present values of the fields of the body.
-    """
-
-    deletes: bool = False
-    body: Mapping[str, Any] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-    restores_any: bool = False
-    now: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_undo(
@@ -465,18 +372,19 @@ def plan_undo(
     undone: Sequence[tuple[str, str]] = (),
     *,
     is_timed: bool = True,
-) -> UndoPlan:
+) -> UndoneRow:
     """Return what undoes a row, by comparing it with its record as it is now.
 
     If the row cannot have written to that record, nothing is changed. `undone` are later updates
     that were undone: `updated_at` before each, and after its undo. Unless `is_timed`, the API does
     not send its time, and times of the journal may be those of our own clock.
     """
-    if (reason := _mismatch(row, now, is_timed=is_timed)) is not None:
-        return UndoPlan(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
-    if row.operation == "create":
-        return _plan_deletion(row, now, undone)
-    return _plan_restoration(row, now)
+    if row.operation != "create":
+        return _plan_restoration(row, now)
+    if not _is_own(row, now, is_timed=is_timed):
+        message = "the record is older than this push, so the row did not create it"
+        return _undone(row, "conflict", Problem("not_ours", message, fix=_BY_HAND))
+    return _plan_deletion(row, now, undone)
 
 
 def written(row: Row) -> dict[str, Any]:
@@ -488,20 +396,12 @@ def written(row: Row) -> dict[str, Any]:
     return values
 
 
-def _mismatch(row: Row, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
-    """Return why the row cannot have written to the record; None if it can."""
-    before_id = (row.before or {}).get("id", row.record_id)
-    if now.get("id") != row.record_id or before_id != row.record_id:
-        return "the journal contains another record id than the changed record"
-    if row.operation == "update":
-        return None
+def _is_own(row: Row, now: Mapping[str, Any], *, is_timed: bool) -> bool:
+    """Return True if the row can have created the record."""
     slack = timedelta(seconds=EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS)
     earliest = min(each.sent_after for each in row.attempts) - slack
-    resource = declaration(row.resource)
-    created_at, _ = resource.field("created_at").parse(now.get("created_at"))
-    if not isinstance(created_at, datetime) or created_at < earliest:
-        return "the record is older than this push, so the row did not create it"
-    return None
+    created_at, _ = declaration(row.resource).field("created_at").parse(now.get("created_at"))
+    return isinstance(created_at, datetime) and created_at >= earliest
 
 
 def is_unchanged_by_others(
@@ -520,7 +420,9 @@ def is_unchanged_by_others(
     return any(is_same_value(stamp, at, moment) for at in ours)
 
 
-def _plan_deletion(row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]) -> UndoPlan:
+def _plan_deletion(
+    row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]
+) -> UndoneRow:
     """Delete the record of a create if it is unchanged; otherwise return the problems."""
     resource, values = declaration(row.resource), written(row)
     others = contradicting_fields(resource, values, now)
@@ -531,7 +433,8 @@ def _plan_deletion(row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str,
     ]
     if changed:
         reason = "so the record is not deleted"
-        return UndoPlan(problems=tuple(_changed(n, values[n], now.get(n), reason) for n in changed))
+        problems = (_changed(name, values[name], now.get(name), reason) for name in changed)
+        return _undone(row, "conflict", *problems)
     if not is_unchanged_by_others(row, now, undone):
         problem = Problem(
             "changed_since",
@@ -541,66 +444,42 @@ def _plan_deletion(row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str,
             found=shorten(now.get("updated_at")),
             fix="Check the record on the platform, and delete it there if necessary.",
         )
-        return UndoPlan(problems=(problem,))
-    return UndoPlan(deletes=True)
+        return _undone(row, "conflict", problem)
+    return _undone(row, "delete")
 
 
-def _plan_restoration(row: Row, now: Mapping[str, Any]) -> UndoPlan:
+def _plan_restoration(row: Row, now: Mapping[str, Any]) -> UndoneRow:
     """Restore each field that still has the row's value, and return problems of the others."""
-    body: dict[str, Any] = {}
+    changes: dict[str, tuple[Any, Any]] = {}
     problems: list[Problem] = []
     is_any_back, before = False, row.before or {}
-    for name, value in written(row).items():
+    for name, sent in written(row).items():
         declared = declaration(row.resource).field(name)
-        former, present = before.get(name), now.get(name)
+        value, former, present = sent, before.get(name), now.get(name)
+        if declared.kind is Kind.OBJECT:  # Other keys of a content item are left as they are.
+            keys = values_by_key(row.fields.get(name))
+            former = {key: values_by_key(former).get(key) for key in keys}
+            value = {key: values_by_key(sent).get(key) for key in keys}
+        allowed = declared.update.values
         if declared.write_only or name not in before:
             message = f"the former value of {name} is unknown"
-            if declared.write_only:
-                message = f"the API never returns {name}, so its former value is unknown"
             problems.append(Problem("never_shown", message, field=name, fix=_BY_HAND))
-        elif declared.kind is Kind.OBJECT:
-            back, taken = _content_values(declared, value, former, present)
-            problems += taken
-            if back:
-                body[name] = {**_mapping(present), **back}
-            is_any_back |= bool(back) or not taken
         elif is_same_value(declared, former, present):
             is_any_back = True
         elif not (is_same_value(declared, value, present) or _is_as_shown(row, name, present)):
             problems.append(_changed(name, value, present, "so it is not restored"))
-        elif not _is_accepted(declared, former):
-            problems.append(
-                Problem(
-                    "not_accepted",
-                    f"{name} cannot be restored: an update does not accept its former value",
-                    received=shorten(former),
-                    allowed=", ".join(declared.update.values or ()) or None,
-                    fix=_BY_HAND,
-                    field=name,
-                )
-            )
+        elif former is not None and allowed is not None and former not in allowed:
+            message = f"{name} cannot be restored: an update does not accept its former value"
+            shown = {"received": shorten(former), "allowed": ", ".join(allowed), "field": name}
+            problems.append(Problem("not_accepted", message, fix=_BY_HAND, **shown))
+        elif declared.kind is Kind.OBJECT:
+            changes[name] = present, {**values_by_key(present), **values_by_key(former)}
         else:
-            body[name] = former
-    present_values = {name: now.get(name) for name in body}
-    return UndoPlan(False, body, tuple(problems), is_any_back or bool(body), present_values)
-
-
-def _content_values(
-    declared: Field, value: Any, former: Any, present: Any
-) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the content values to restore by key, and the problems of the other keys."""
-    back: dict[str, Any] = {}
-    taken: list[Problem] = []
-    for key, each in _mapping(value).items():
-        before = _mapping(former).get(key)
-        if is_same_value(declared, {key: before}, present):
-            continue
-        if is_same_value(declared, {key: each}, present):
-            back[key] = before
-        else:
-            now = _mapping(present).get(key)
-            taken.append(_changed(f"{declared.name}.{key}", each, now, "so it is not restored"))
-    return back, taken
+            changes[name] = present, former
+    outcome: UndoOutcome = "restore" if changes else "undone"
+    if problems:
+        outcome = "partly" if changes or is_any_back else "conflict"
+    return _undone(row, outcome, *problems, changes=changes)
 
 
 def _changed(name: str, value: Any, present: Any, consequence: str) -> Problem:
@@ -622,14 +501,3 @@ def _is_as_shown(row: Row, name: str, present: Any) -> bool:
         each is not None and len(each) < SHOWN_CHARACTERS_MAX and shorten(present) == each
         for each in found
     )
-
-
-def _is_accepted(declared: Field, value: Any) -> bool:
-    """Return True if an update of the field accepts the value."""
-    allowed = declared.update.values
-    return declared.update.accepted and (value is None or allowed is None or value in allowed)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return the value if it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}

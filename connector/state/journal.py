@@ -15,7 +15,6 @@ from typing import Any
 from connector.errors import UnknownName
 from connector.state.database import Database, columns, to_column
 from connector.state.row import (
-    GOOD,
     Mode,
     Policy,
     Problem,
@@ -449,11 +448,6 @@ HELD_BACK = "warnings"
 def _is_kept(row: Row) -> bool:
     """Return True if a new check of the file does not replace the row."""
     return bool(row.attempts) or (row.state != "planned" and row.code != HELD_BACK)
-
-
-def is_good(rows: Iterable[Row]) -> bool:
-    """Return True if no row needs attention."""
-    return all(row.outcome in GOOD for row in rows)
 
 
 def _batch(found: Any) -> Batch:

@@ -56,8 +56,10 @@ row has a warning, or a person gave the row up.
 Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 """End of an attempt. `limited` and `unsent` had no effect for certain; a 429 is `limited`."""
 
-GOOD: frozenset[Outcome] = frozenset(("created", "updated", "converted", "unchanged"))
-"""Outcomes that need no attention."""
+GOOD = frozenset(("created", "updated", "converted", "unchanged")) | frozenset(
+    ("delete", "restore", "deleted", "restored", "undone", "nothing")
+)
+"""Outcomes of a push and of an undo that need no attention."""
 
 RowKey = tuple[str, int]
 """A row: its batch, and its number in the file."""

@@ -7,9 +7,9 @@ published file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from connector.catalog import CATALOG
 from connector.state.database import Database, columns
@@ -22,8 +22,6 @@ ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorte
 
 RUNS_READ, PUBLICATIONS_READ = 100, 10
 """Number of runs and publications that `Runs.health` reads."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +144,13 @@ class RunHealth:
         return {name: result.bookmark_after for name, (_, result) in self.resources.items()}
 
 
-class AnEvent(Protocol):
-    """Event of a pull. `detail` contains no personal data."""
-
-    kind: str
-    detail: str
-    id: str | None
-
-
 @dataclass(frozen=True, slots=True)
-class SeenEvent:
-    """Stored event of a resource, or of none."""
+class Event:
+    """Event to be stored and shown. `detail` contains no personal data."""
 
     kind: str
     detail: str
-    id: str | None
-    resource: str | None
-    run_id: str | None
-    seen_at: datetime
+    id: str | None = None
 
 
 class Runs:
@@ -196,18 +183,17 @@ class Runs:
         sql = "SELECT * FROM runs ORDER BY started_at DESC, run_id DESC LIMIT ?"
         return tuple(Run(**row) for row in self._database.rows(sql, count))
 
-    def first_started_at(self) -> datetime | None:
-        """Return the start of the first run; None if there is none."""
-        found = self._database.rows("SELECT * FROM runs ORDER BY started_at LIMIT 1")
-        return found[0]["started_at"] if found else None
-
     def latest_of_resources(self) -> dict[str, tuple[str, ResourceRun]]:
         """Return run id and result of the latest run that reached each resource, in API order."""
         rows = self._database.rows(
             "SELECT r.* FROM run_resources AS r JOIN runs USING (run_id)"
             " WHERE r.outcome <> 'not_started' ORDER BY started_at, run_id"
         )
-        found = {row["resource"]: (row["run_id"], _without(ResourceRun, row)) for row in rows}
+        names = [each.name for each in fields(ResourceRun)]
+        found = {
+            row["resource"]: (row["run_id"], ResourceRun(**{name: row[name] for name in names}))
+            for row in rows
+        }
         return {name: found[name] for name in CATALOG if name in found}
 
     def note_progress(self, run_id: str, resource: str, live: int, pending: int) -> None:
@@ -225,9 +211,10 @@ class Runs:
 
     def health(self) -> RunHealth:
         """Return the latest runs and publications."""
+        first = self._database.rows("SELECT * FROM runs ORDER BY started_at LIMIT 1")
         return RunHealth(
             self.latest(RUNS_READ),
-            self.first_started_at(),
+            first[0]["started_at"] if first else None,
             self.latest_of_resources(),
             self.publications(PUBLICATIONS_READ),
         )
@@ -236,7 +223,7 @@ class Runs:
 
     def add_events(
         self,
-        events: Iterable[AnEvent],
+        events: Iterable[Event],
         at: datetime,
         *,
         run_id: str | None = None,
@@ -255,14 +242,14 @@ class Runs:
                     *(run_id, resource, parent, each.kind, each.detail, each.id, at),
                 )
 
-    def events(self, *, resource: str | None = None, run_id: str | None = None) -> list[SeenEvent]:
+    def events(self, *, resource: str | None = None, run_id: str | None = None) -> list[Event]:
         """Return events, oldest first; of one resource or of one run if given."""
         rows = self._database.rows(
             "SELECT * FROM events WHERE (?1 IS NULL OR resource = ?1)"
             " AND (?2 IS NULL OR run_id = ?2) ORDER BY seen_at, rowid",
             *(resource, run_id),
         )
-        return [_without(SeenEvent, row) for row in rows]
+        return [Event(row["kind"], row["detail"], row["id"]) for row in rows]
 
     # -- publications -----------------------------------------------------------------------------
 
@@ -297,12 +284,6 @@ class Runs:
 def _as_tuple(value: Any) -> Any:
     """Return a list as a tuple; other values as they are."""
     return tuple(value) if isinstance(value, list) else value
-
-
-def _without(kind: type[T], row: Any) -> T:
-    """Return a record of the columns that the dataclass has."""
-    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    return kind(**{name: row[name] for name in names})
 
 
 # -- Identity --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
+from connector.state.runs import Event
 from connector.warehouse.file import Connection, from_microseconds, literal, quoted, staged
 from connector.warehouse.schema import (
     PARTS_COLUMNS,
@@ -39,7 +40,6 @@ from connector.warehouse.stream import (
     Bookmark,
     Commit,
     DeletionProof,
-    Event,
     FoundDetail,
     Stream,
     UnreadableDetail,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from connector.catalog.resource import LATENESS_SECONDS, Declaration, Resource
+from connector.state.runs import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +99,6 @@ class LandedRow:
     read_at: datetime | None = None
     is_queued: bool = False
     is_deleted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Event to be stored and shown. `detail` contains no personal data."""
-
-    kind: str
-    detail: str
-    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

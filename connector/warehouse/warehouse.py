@@ -19,6 +19,7 @@ from connector.atomic_files import sync_folder
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.errors import WarehouseError
+from connector.state.runs import Event
 from connector.warehouse.file import (
     KEEP_METADATA,
     ROW_GROUP_ROWS,
@@ -38,7 +39,7 @@ from connector.warehouse.file import (
 from connector.warehouse.landing import Counts, Landing
 from connector.warehouse.queries import ResourceState, StreamQueries, resource_state
 from connector.warehouse.schema import complete_tables
-from connector.warehouse.stream import Commit, Event, Stream
+from connector.warehouse.stream import Commit, Stream
 
 P = ParamSpec("P")
 T = TypeVar("T")

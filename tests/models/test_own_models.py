@@ -57,7 +57,7 @@ models:
 def load_own_project(agency: PublishingAccount, settings: Settings) -> Project:
     """Load the account's three models and those in its folder `my_models`."""
     own = agency.folder / "my_models"
-    return load_project(agency.project_folder, own=own, own_schema=settings.models_schema)
+    return load_project(agency.project_folder, own=own)
 
 
 @pytest.fixture
@@ -127,14 +127,18 @@ def test_the_schema_file_of_own_models_adds_comments_and_checks(
     assert [{"n": 1}] == own_agency.query("SELECT count(*) AS n FROM own.people")
 
 
-def test_models_schema_renames_the_schema_of_own_models(own_agency: PublishingAccount) -> None:
-    write_models(own_agency, people_sql=PEOPLE)
+def test_an_own_audit_warns_or_blocks_by_its_severity(own_agency: PublishingAccount) -> None:
+    audit = "-- audit: stages_are_known\n-- No candidate is new.\n{config}\nselect candidate_id"
+    audit += " from {{{{ ref('dim_people') }}}} where status = 'new_lead'\n"
+    write_models(
+        own_agency, stages_are_known_sql=audit.format(config="{{ config(severity='warn') }}")
+    )
 
-    publish(own_agency.settings(CONNECTOR_MODELS_SCHEMA="acme"))
+    assert "stages_are_known" in own_agency.publish().publication.failed_checks
 
-    assert ["candidate_id", "status", "note", "label"] == list_columns(own_agency.published_file)[
-        "acme.people"
-    ]
+    write_models(own_agency, stages_are_known_sql=audit.format(config=""))
+    with pytest.raises(PublishingRefused, match="stages_are_known"):
+        own_agency.publish()
 
 
 @pytest.mark.parametrize("personal", ["drop", "hash"])

@@ -14,10 +14,11 @@ from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.job import Job
 from connector.errors import WarehouseError
+from connector.state.runs import Event
 from connector.warehouse.file import open_file
 from connector.warehouse.landing import Counts, read_bookmark
 from connector.warehouse.queries import resource_state
-from connector.warehouse.stream import Bookmark, Commit, Event, FoundDetail, Stream
+from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
 from tests.support.errors import has_code

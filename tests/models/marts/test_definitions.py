@@ -39,14 +39,17 @@ def test_a_reopened_job_has_all_its_positions_open(world: ModelWorld) -> None:
 
 
 def test_a_cancelled_contract_is_billed_until_the_day_it_was_cancelled(world: ModelWorld) -> None:
-    rate = {"day_rate": 600}
     world.load_details(
         "2026-01-06 09:00",
         bookings={
-            "ran": make_booking("contract", "2026-01-05", "2026-06-30", **rate),
+            "ran": make_booking("contract", "2026-01-05", "2026-06-30", day_rate=600),
             "never": make_booking(
-                *("contract", "2026-05-04", "2026-06-30"),
-                **{"candidate_id": "bob", "placement_fee": 700, **rate},
+                "contract",
+                "2026-05-04",
+                "2026-06-30",
+                candidate_id="bob",
+                placement_fee=700,
+                day_rate=600,
             ),
         },
     )

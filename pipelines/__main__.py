@@ -1,4 +1,4 @@
-"""`dagster dev` that ends on SIGINT and SIGTERM, even if it runs in the background.
+"""`dagster dev` that keeps its runs, and that ends on SIGINT and SIGTERM in the background too.
 
     python -m pipelines [OPTIONS OF dagster dev]
 
@@ -9,12 +9,20 @@ SIGTERM, so `dagster dev &` would not end on either, and its servers would keep 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+from pathlib import Path
 
 
 def main() -> None:
-    """Replace this process with `dagster dev`, with the default signal handlers."""
+    """Replace this process with `dagster dev`. Without DAGSTER_HOME, its runs are in .dagster/."""
+    if "DAGSTER_HOME" not in os.environ:
+        home, configuration = Path(".dagster").absolute(), Path("dagster.yaml")
+        home.mkdir(exist_ok=True)
+        if configuration.exists():
+            shutil.copy(configuration, home)
+        os.environ["DAGSTER_HOME"] = str(home)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # Ignored and default signals survive exec; custom handlers do not.

@@ -1,8 +1,7 @@
-"""Accounts: the settings of assets, and one partition per account.
+"""Accounts: settings of a run, one partition per named account, and the keys of the assets.
 
-If the project file names accounts, each is a partition of every asset, with a separate state, runs
-and retries in Dagster. Otherwise there are no partitions. After a change of the project file,
-reload the definitions. Records of removed accounts are kept.
+If the project file names accounts, each is a partition of every asset, with its own state and runs
+in Dagster. After a change of the project file, reload the definitions.
 """
 
 from __future__ import annotations
@@ -10,14 +9,18 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from connector.errors import AccountBusy, ConnectorError, TryAgain
+from connector.models.project import Project, load_project
 from connector.pulls.report import Watch, explain
 from connector.settings import (
     ConfiguredAccount,
@@ -27,27 +30,33 @@ from connector.settings import (
     refuse_shared_credentials,
 )
 
+ACCOUNT_TAG = "connector/account"
+"""Tag of a run with the name of its account. `dagster.yaml` allows one run for each value."""
+
 PARTITION_TAG = "dagster/partition"
-"""Tag of a run that names its account, if accounts are partitions."""
+"""Dagster's tag of a run with its partition."""
 
-_NAME = re.compile(r"[a-z0-9_-]+")
-_NOWHERE = Path(os.devnull)
-"""Folder without a project file."""
+UNNAMED = "unnamed"
+"""Value of `ACCOUNT_TAG` if the project file names no account."""
 
-_CHOICE = "CONNECTOR_ACCOUNT"
+LANDING, API, INBOX = "landing", "recruitment_api", "inbox"
+"""Second-last part of asset keys, and the groups of the assets."""
+
+DATA_TEAM, RECRUITING_TEAM = ("team:data",), ("team:recruiting",)
+
+Context = dg.AssetExecutionContext | dg.OpExecutionContext
 
 
 @dataclass(frozen=True)
 class Account:
-    """Dagster resource that loads the settings of an asset's account.
+    """Dagster resource that loads the settings of a run's account.
 
-    It is a plain object, not a configurable resource, so that no part of it is stored in a run's
-    configuration. The partition selects the account; without partitions, the environment does
-    (`CONNECTOR_ACCOUNT`).
+    It is a plain object, so that no part of it is stored in a run's configuration. The partition
+    selects the account; without partitions, `CONNECTOR_ACCOUNT` does.
 
     Attributes:
         environ: Environment variables. Default: those of this process.
-        cwd: Working folder. Default: that of this process.
+        cwd: Folder of the project. Default: the working folder of this process.
         watch: Called with a pull's progress, instead of writing it to the run's log.
     """
 
@@ -59,11 +68,6 @@ class Account:
     def folder(self) -> Path:
         """Folder of the project."""
         return self.cwd or Path.cwd()
-
-    @property
-    def environ_without_account(self) -> Mapping[str, str]:
-        """Environment variables without the selection of an account."""
-        return {name: value for name, value in self.environ.items() if name != _CHOICE}
 
     def settings(self, name: str | None = None) -> Settings:
         """Load the settings of the account; `name` is its partition, None without partitions.
@@ -77,22 +81,117 @@ class Account:
             raise to_failure(error) from None
 
 
-Context = dg.AssetExecutionContext | dg.OpExecutionContext
-"""Context of a step that may be retried."""
+@dataclass(frozen=True)
+class Accounts:
+    """Accounts of the project file, as the definitions need them.
 
-
-def to_failure(error: ConnectorError, context: Context | None = None) -> dg.Failure:
-    """Return the error as a failure that Dagster shows without a traceback.
-
-    Dagster retries the step if the same request may succeed later without a change. It does not
-    wait again for a process that uses the account: that one does the same work, or ends late.
+    Attributes:
+        named: Named accounts; empty if the project file names none.
+        common: Settings that apply unless an account overrides them.
+        problem: Error of the whole project file. No account is known then, and every run fails.
+        prefix: First parts of every asset key.
     """
-    is_worth_it = isinstance(error, TryAgain) and not isinstance(error, AccountBusy)
-    return dg.Failure(
-        description=explain(error),
-        metadata={"code": error.code, "action": error.action},
-        allow_retries=is_worth_it and not (context and is_last_try(context)),
+
+    named: tuple[ConfiguredAccount, ...] = ()
+    common: Settings = field(
+        default_factory=lambda: load_settings({}, {}, Path(os.devnull)), repr=False
     )
+    problem: str | None = None
+    prefix: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, account: Account, prefix: Sequence[str] = ()) -> Accounts:
+        """Read the project file. Errors are stored and not raised, because runs report them."""
+        environ = {n: value for n, value in account.environ.items() if n != "CONNECTOR_ACCOUNT"}
+        try:
+            found = configured_accounts(environ, account.folder)
+        except ConnectorError as error:
+            return cls(problem=explain(error), prefix=tuple(prefix))
+        # A name with other characters is no partition, and its settings are invalid.
+        named = tuple(each for each in found if re.fullmatch(r"[a-z0-9_-]+", each.name or ""))
+        try:
+            common = load_settings({}, environ, account.folder)
+        except ConnectorError:
+            return cls(named, prefix=tuple(prefix))
+        return cls(named, common, prefix=tuple(prefix))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the accounts, in the order of the project file."""
+        return tuple(each.name for each in self.named if each.name is not None)
+
+    @property
+    def settings(self) -> Mapping[str | None, Settings]:
+        """Settings by account, without partitions by None. Common ones if they are invalid."""
+        named = {each.name: each.settings or self.common for each in self.named}
+        return named or {None: self.common}
+
+    @cached_property
+    def partitions(self) -> dg.StaticPartitionsDefinition | None:
+        """One partition per named account; None if no account is named."""
+        return dg.StaticPartitionsDefinition([*self.names]) if self.named else None
+
+    @cached_property
+    def project(self) -> Project:
+        """Shipped models, and the own models of all accounts.
+
+        Own models with errors are left out, because the run that builds them reports the errors.
+        """
+        shipped = load_project()
+        nodes, checks = {**shipped.nodes}, {each.name: each for each in shipped.checks}
+        for own in {each.models_folder for each in self.settings.values()} - {None}:
+            with suppress(ConnectorError):
+                found = load_project(own=own)
+                nodes |= found.nodes
+                checks |= {each.name: each for each in found.checks}
+        return Project(nodes, shipped.sources, tuple(checks.values()))
+
+    @property
+    def freshness_policy(self) -> dg.FreshnessPolicy:
+        """Freshness policy of loaded tables and of the published file: the shortest `max_age`."""
+        ages = [each.max_age.length for each in self.settings.values()]
+        # Dagster accepts no shorter window than a minute.
+        return dg.FreshnessPolicy.time_window(fail_window=max(timedelta(minutes=1), min(ages)))
+
+    def key(self, *parts: str) -> dg.AssetKey:
+        """Return the key of an asset: the prefix and its own parts."""
+        return dg.AssetKey([*self.prefix, *parts])
+
+    def asset_spec(self, *parts: str, path: Path | str, **given: Any) -> dg.AssetSpec:
+        """Return an asset of every account, with a link to its source file."""
+        with warnings.catch_warnings():
+            # Beta in Dagster 1.13, which the requirements pin.
+            warnings.simplefilter("ignore", dg.BetaWarning)
+            reference = dg.LocalFileCodeReference(file_path=str(path), line_number=1)
+            code = dg.CodeReferencesMetadataValue(code_references=[reference])
+        metadata = {**given.pop("metadata", {}), "dagster/code_references": code}
+        return dg.AssetSpec(
+            self.key(*parts),
+            metadata=metadata,
+            partitions_def=self.partitions,
+            skippable=True,
+            **{"owners": DATA_TEAM, **given},
+        )
+
+    def check_spec(
+        self, key: dg.AssetKey, name: str, description: str, *, blocking: bool = False
+    ) -> dg.AssetCheckSpec:
+        """Return a check with a separate state for each account."""
+        with warnings.catch_warnings():
+            # Dagster documents `partitions_def` of a check as unstable.
+            warnings.simplefilter("ignore", dg.PreviewWarning)
+            return dg.AssetCheckSpec(
+                name,
+                asset=key,
+                blocking=blocking,
+                description=description,
+                partitions_def=self.partitions,
+            )
+
+
+def account_of(context: Context) -> str | None:
+    """Return the run's partition, the name of its account; None without partitions."""
+    return context.partition_key if context.has_partition_key else None
 
 
 def is_last_try(context: Context) -> bool:
@@ -105,91 +204,15 @@ def is_last_try(context: Context) -> bool:
     return policy is None or context.retry_number >= policy.max_retries
 
 
-@dataclass(frozen=True)
-class Accounts:
-    """Accounts of the project file.
+def to_failure(error: ConnectorError, context: Context | None = None) -> dg.Failure:
+    """Return the error as a failure that Dagster shows without a traceback.
 
-    Attributes:
-        named: Named accounts; empty if the project file names none.
-        common: Settings that apply unless an account overrides them.
-        problem: Error of the whole project file. No account is known then, and every run fails.
-        nameless: Sentences on tables whose name is no valid account name, so they have no
-            partition.
+    Dagster retries the step if the same request may succeed later without a change. It does not
+    wait again for a process that uses the account: that one does the same work, or ends late.
     """
-
-    named: tuple[ConfiguredAccount, ...]
-    common: Settings
-    problem: str | None = None
-    nameless: tuple[str, ...] = ()
-
-    @classmethod
-    def unconfigured(cls, problem: str | None = None) -> Accounts:
-        """Return default settings without accounts; `problem` is the error of the project file."""
-        return cls((), load_settings({}, {}, _NOWHERE), problem)
-
-    @classmethod
-    def read(cls, account: Account) -> Accounts:
-        """Read the project file. Errors are stored and not raised, because runs report them."""
-        try:
-            found = configured_accounts(account.environ, account.folder)
-        except ConnectorError as error:
-            return cls.unconfigured(explain(error))
-        is_name = {each.name: bool(_NAME.fullmatch(each.name)) for each in found if each.name}
-        named = tuple(each for each in found if each.name and is_name[each.name])
-        nameless = tuple(
-            explain(each.error) for each in found if each.name and each.error and each not in named
-        )
-        try:
-            common = load_settings({}, account.environ_without_account, account.folder)
-        except ConnectorError:
-            common = cls.unconfigured().common
-        return cls(named, common, nameless=nameless)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the accounts, in the order of the project file."""
-        return tuple(each.name for each in self.named if each.name is not None)
-
-    @cached_property
-    def partitions(self) -> dg.StaticPartitionsDefinition | None:
-        """One partition per named account; None if no account is named."""
-        return dg.StaticPartitionsDefinition(self.names) if self.named else None
-
-    @property
-    def pool(self) -> str | None:
-        """Dagster pool of steps that send requests; None if accounts are partitions.
-
-        The limit on `dagster/partition` then separates the runs of one account, and runs of
-        different accounts do not wait for each other.
-        """
-        return None if self.named else "api"
-
-
-def account_of(
-    context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
-) -> str | None:
-    """Return the run's partition, the name of its account; None without partitions."""
-    return context.partition_key if context.has_partition_key else None
-
-
-def asset_check_spec(
-    accounts: Accounts, key: dg.AssetCheckKey, about: str, *, is_blocking: bool = False
-) -> dg.AssetCheckSpec:
-    """Return the specification of a check, with a separate state for each account."""
-    with warnings.catch_warnings():
-        # Dagster documents this argument as unstable. Without it, all accounts share the last
-        # result.
-        warnings.simplefilter("ignore", dg.PreviewWarning)
-        return dg.AssetCheckSpec(
-            key.name,
-            asset=key.asset_key,
-            blocking=is_blocking,
-            description=about,
-            partitions_def=accounts.partitions,
-        )
-
-
-def selected_keys(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:
-    """Return the assets that the step must materialize or check."""
-    checked = {each.asset_key for each in context.selected_asset_check_keys}
-    return {*context.selected_asset_keys, *checked}
+    is_temporary = isinstance(error, TryAgain) and not isinstance(error, AccountBusy)
+    return dg.Failure(
+        description=explain(error),
+        metadata={"code": error.code, "action": error.action},
+        allow_retries=is_temporary and context is not None and not is_last_try(context),
+    )

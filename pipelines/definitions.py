@@ -1,52 +1,50 @@
-"""Definitions that `dagster dev` loads from the project folder.
+"""Definitions that Dagster loads, and the function that adds them to another project.
 
-They load without configured accounts, and with invalid settings. Steps run in the process of their
-run, because only one process at a time can open the warehouse.
+They load without configured accounts, and with invalid settings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
-from pipelines import freshness, jobs
 from pipelines.accounts import Account, Accounts
-from pipelines.graph import external_assets
 from pipelines.landing import landing_assets
-from pipelines.publishing import published_asset
-from pipelines.pushes import create_push_job, push_from_query_asset
-from pipelines.schedules import create_schedules
+from pipelines.models import model_assets
+from pipelines.pushes import external_assets, push_jobs
+from pipelines.schedules import NIGHTLY, create_schedules, pull_jobs
 from pipelines.sensors import create_inbox_sensor, failure_notify_sensor, notify_sensor
 
 
-def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions:
-    """Return all assets, jobs, schedules and sensors. Default: of the configured accounts."""
-    accounts = accounts or Accounts.read(account)
+def define(
+    account: Account | None = None, *, key_prefix: str | Sequence[str] = (), schedules: bool = True
+) -> dg.Definitions:
+    """Return the assets and jobs of the configured accounts, for `dagster.Definitions.merge`.
+
+    Args:
+        account: Source of the settings. Default: the environment and the working folder.
+        key_prefix: First part or parts of every asset key.
+        schedules: Include the schedules and sensors, which are stopped at first.
+    """
+    account = account or Account()
+    prefix = [key_prefix] if isinstance(key_prefix, str) else key_prefix
+    accounts = Accounts.read(account, prefix)
+    published, unrecorded = model_assets(accounts)
+    sensors = [create_inbox_sensor(accounts), notify_sensor, failure_notify_sensor]
     return dg.Definitions(
-        assets=[
-            *external_assets(accounts),
-            landing_assets(accounts),
-            published_asset(accounts),
-            push_from_query_asset(accounts),
-        ],
-        asset_checks=[freshness.data_is_fresh],
-        jobs=[
-            jobs.nightly_pull_job,
-            jobs.intraday_pull_job,
-            jobs.weekly_verification_job,
-            jobs.hourly_freshness_job,
-            create_push_job(accounts),
-        ],
-        schedules=list(create_schedules(accounts)),
-        sensors=[create_inbox_sensor(accounts), notify_sensor, failure_notify_sensor],
+        assets=[*external_assets(accounts), landing_assets(accounts), *unrecorded, published],
+        jobs=[*pull_jobs(accounts), *push_jobs(accounts)],
+        schedules=list(create_schedules(accounts)) if schedules else [],
+        sensors=sensors if schedules else [],
         resources={"account": account},
-        executor=dg.in_process_executor,
     )
 
 
-definitions = define(Account())
+# Without a job, as in *Materialize all*, steps also run in the process of their run.
+definitions = dg.Definitions.merge(define(), dg.Definitions(executor=dg.in_process_executor))
 
 
 # -- Immediate run ---------------------------------------------------------------------------------
@@ -72,7 +70,7 @@ def execute_nightly_pull(account: Account, home: Path) -> RunResult:
     configuration = home / "dagster.yaml"
     if not configuration.exists():
         configuration.write_text(_INSTANCE, encoding="utf-8")
-    job = define(account, Accounts.unconfigured()).resolve_job_def(jobs.NIGHTLY)
+    job = define(account).resolve_job_def(NIGHTLY)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         result = job.execute_in_process(instance=instance, run_config=_CONFIG, raise_on_error=False)
     return RunResult(result.run_id, None if result.success else failure_reasons(result))

@@ -13,10 +13,9 @@ import dagster as dg
 from dagster_dask import dask_executor
 
 from connector.settings.values import OFF
-from pipelines.accounts import PARTITION_TAG, Account, Accounts
+from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, failure_reasons
-from pipelines.jobs import INTRADAY, NIGHTLY, PULLING, UNDER_WAY
-from pipelines.schedules import KINDS
+from pipelines.schedules import INTRADAY, KINDS, UNDER_WAY
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 """Environment variable with the address of Dask's scheduler, as Dask itself names it."""
@@ -33,6 +32,8 @@ def job_everywhere(single: dg.JobDefinition) -> dg.JobDefinition:
     @dg.job(
         name=f"{single.name}_everywhere",
         description=f"`{single.name}` for every account, spread over a Dask cluster.",
+        # A second run of all accounts waits for the first one.
+        tags={ACCOUNT_TAG: "*"},
         executor_def=dask_executor,
         config={"execution": {"config": {"cluster": {"existing": {"address": {"env": ADDRESS}}}}}},
     )
@@ -73,50 +74,30 @@ def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     return run_account
 
 
-def nightly_pull_everywhere() -> dg.JobDefinition:
-    """Return the nightly job of all accounts; Dask's workers load it by this name."""
-    return job_everywhere(define(Account()).resolve_job_def(NIGHTLY))
-
-
 def intraday_pull_everywhere() -> dg.JobDefinition:
-    """Return the intraday job of all accounts; Dask's workers load it by this name."""
+    """Return the intraday job of all accounts; a process of its own can load it by this name."""
     return job_everywhere(define(Account()).resolve_job_def(INTRADAY))
 
 
 def define_everywhere(account: Account) -> dg.Definitions:
     """Return the definitions, with the jobs and schedules of all accounts if any are named."""
-    accounts = Accounts.read(account)
-    single = define(account)
+    accounts, single = Accounts.read(account), define(account)
     if not accounts.names:
         return single
-    jobs = {each: job_everywhere(single.resolve_job_def(each)) for each in PULLING}
-    schedules = []
-    for kind in KINDS:
-        cron, zone = kind.times(accounts.common)
-        if cron != OFF:
+    jobs, schedules = [], []
+    for name, (setting, _) in KINDS.items():
+        job = job_everywhere(single.resolve_job_def(name))
+        jobs.append(job)
+        if (cron := getattr(accounts.common, setting)) != OFF:
             schedules.append(
-                _create_schedule(f"{kind.job}_everywhere_schedule", jobs[kind.job], cron, zone)
+                dg.ScheduleDefinition(
+                    name=f"{job.name}_schedule",
+                    job=job,
+                    cron_schedule=cron,
+                    execution_timezone=accounts.common.time_zone,
+                )
             )
-    return dg.Definitions.merge(
-        single, dg.Definitions(jobs=list(jobs.values()), schedules=schedules)
-    )
-
-
-def _create_schedule(
-    name: str, job: dg.JobDefinition, cron: str, zone: str
-) -> dg.ScheduleDefinition:
-    """Return a schedule that starts the job unless a job of all accounts is running."""
-    running = [f"{each}_everywhere" for each in PULLING]
-
-    @dg.schedule(name=name, job=job, cron_schedule=cron, execution_timezone=zone)
-    def start(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        """Start a run, unless one is queued or running."""
-        for run in context.instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
-            if run.job_name in running:
-                return dg.SkipReason(f"Run {run.run_id} is already queued or running.")
-        return dg.RunRequest()
-
-    return start
+    return dg.Definitions.merge(single, dg.Definitions(jobs=jobs, schedules=schedules))
 
 
 definitions = define_everywhere(Account())

@@ -1,65 +1,164 @@
-"""Models: one asset for each SQL file and seed, and a check for each of their tests.
+"""Models and the published file: one step builds all of them and publishes.
 
-`published` builds all of them in one file. A run records those that it selects.
+Each mart and each own model is an asset with one check, which names its failing tests. Staging
+views and seeds are external assets: a run builds them with the marts and does not record them.
 """
 
-# Annotations are not postponed here: Dagster reads those of an asset at import.
+# Dagster reads the annotations of an asset at import, so they are not postponed here.
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from connector.catalog import CATALOG
-from connector.models.project import Check, Project, load_project
-from connector.models.runner import BuildResult, BuiltModel, CheckResult, describe
-from pipelines.accounts import Accounts, asset_check_spec
-from pipelines.graph import DATA_TEAM, KEYS, source_metadata
+from connector.errors import ConnectorError, PublishingRefused
+from connector.models.project import Check, Node
+from connector.models.publish import PublishResult, publish
+from connector.models.runner import BuiltModel, CheckResult
+from connector.pulls.account import check_account
+from connector.pulls.report import explain
+from connector.settings import Settings
+from connector.warehouse.user_query import query
+from pipelines.accounts import LANDING, Account, Accounts, account_of, to_failure
 
-TOLD_SECONDS_MIN = 1.0
-"""Seconds after which a model is logged; a log entry costs more than building most models."""
+PUBLISHED = "published"
+PUBLISHING = "publishing"
+TESTS = "tests"
+"""Name of the check of a model, which includes all its tests."""
+
+SOURCES = "sources_and_staging"
+"""Check of the published file: tests of loaded tables, seeds and staging views, which have none."""
 
 _PARTS = {"content_type_fields": "content_types"}
 """Resource whose pull loads a table that belongs to no resource."""
 
 
-def asset_key(project: Project, name: str) -> dg.AssetKey:
-    """Return the asset key of a seed or model: its schema and its name."""
-    return dg.AssetKey([project.nodes[name].schema, name])
+class BuildLog:
+    """Observer that writes the failed tests of a build to a run's log, and keeps all results."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self.checks: list[CheckResult] = []
+
+    def __call__(self, done: BuiltModel | CheckResult, steps: int) -> None:
+        """Keep the result of a check; log one that failed."""
+        if isinstance(done, CheckResult):
+            self.checks.append(done)
+            if done.failing:
+                check = done.check
+                self._log.warning(f"{check.name}: {done.failing} rows ({check.severity})")
 
 
-def landed_key(table: str) -> dg.AssetKey | None:
-    """Return the asset that updates a source table; None for the connector's own tables.
-
-    Every pull writes the connector's own tables.
-    """
-    schema, _, name = table.partition(".")
-    resource = _PARTS.get(name, name)
-    is_landed = schema in ("landing", "history") and resource in CATALOG
-    return KEYS[resource] if is_landed else None
+def is_recorded(node: Node) -> bool:
+    """Return True for models that are materialized as assets: marts and own models."""
+    return node.schema == "marts" or node.is_own
 
 
-def asset_spec(project: Project, name: str) -> dg.AssetSpec:
-    """Return the asset of a seed or model, with its dependencies."""
-    node = project.nodes[name]
-    deps = [asset_key(project, each) for each in node.parents]
+def model_assets(accounts: Accounts) -> tuple[dg.AssetsDefinition, list[dg.AssetSpec]]:
+    """Return the step that builds and publishes, and the external assets of views and seeds."""
+    nodes = accounts.project.nodes
+    recorded = [node for node in nodes.values() if is_recorded(node)]
+    published = accounts.key(PUBLISHED)
+    keys = {node.name: accounts.key(node.schema, node.name) for node in recorded}
+
+    @dg.multi_asset(
+        name="publish",
+        description="Build all models over the loaded rows, check them, and replace the published"
+        " file. It is one step, because the file is published as a whole.",
+        specs=[
+            *(_model_spec(accounts, node) for node in recorded),
+            accounts.asset_spec(
+                PUBLISHED,
+                path=__file__,
+                group_name=PUBLISHING,
+                deps=[*(accounts.key(LANDING, name) for name in CATALOG), *keys.values()],
+                kinds={"python", "duckdb"},
+                description="`recruitment.duckdb`, the file that analysts open. It is replaced as a"
+                " whole, and only if no blocking check failed.",
+                freshness_policy=accounts.freshness_policy,
+            ),
+        ],
+        check_specs=list(_check_specs(accounts)),
+        can_subset=True,
+        retry_policy=dg.RetryPolicy(max_retries=1, delay=60),
+    )
+    def publish_file(
+        context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult | dg.AssetMaterialization]:
+        """Publish, and record the selected models and checks.
+
+        Raises `dagster.Failure` with the names of the failed checks, or with file and line of a
+        model that cannot be built.
+        """
+        settings, log = account.settings(account_of(context)), BuildLog(context.log)
+        try:
+            done, metadata = publish_and_describe(settings, log)
+        except PublishingRefused as error:
+            yield from _check_results(accounts, context, log.checks)
+            raise dg.Failure(
+                description=explain(error),
+                metadata={"code": error.code, "failed_checks": list(error.failed)},
+                allow_retries=False,
+            ) from None
+        except ConnectorError as error:
+            raise to_failure(error, context) from None
+        columns, shown = _columns_by_table(done.file), dict[dg.AssetKey, dict[str, Any]]()
+        for model in done.built.models:
+            if model.name in keys:
+                table = f"{model.schema}.{model.name}"
+                shown[keys[model.name]] = {
+                    "dagster/uri": metadata["dagster/uri"],
+                    "dagster/column_schema": dg.TableSchema(columns[table]),
+                    "dagster/row_count": model.rows,
+                    "seconds": round(model.seconds, 3),
+                }
+        # The published file is last: Dagster wants assets in the order of their dependencies.
+        for key, about in (*shown.items(), (published, metadata)):
+            if key in context.selected_asset_keys:
+                yield dg.MaterializeResult(asset_key=key, metadata=about)
+        if published not in context.selected_asset_keys:
+            yield dg.AssetMaterialization(
+                published, metadata=metadata, partition=account_of(context)
+            )
+        yield from _check_results(accounts, context, done.built.checks)
+
+    external = [_model_spec(accounts, each) for each in nodes.values() if not is_recorded(each)]
+    return publish_file, external
+
+
+def _model_spec(accounts: Accounts, node: Node) -> dg.AssetSpec:
+    """Return the asset of a seed or model. Its dependencies are what it reads."""
+    deps = [accounts.key(accounts.project.nodes[each].schema, each) for each in node.parents]
     for table in node.sources:
-        key = landed_key(table)
-        deps += KEYS.values() if key is None else [key]
-    return dg.AssetSpec(
-        asset_key(project, name),
+        schema, _, name = table.partition(".")
+        resource = _PARTS.get(name, name)
+        is_loaded = schema in ("landing", "history") and resource in CATALOG
+        # Every pull writes the connector's own tables.
+        deps += [accounts.key(LANDING, each) for each in ([resource] if is_loaded else CATALOG)]
+    columns = [
+        dg.TableColumn(each.name, description=each.description or None)
+        for each in node.entry.columns
+    ]
+    return accounts.asset_spec(
+        node.schema,
+        node.name,
+        path=node.path,
         deps=list(dict.fromkeys(deps)),
-        description=_about_as_markdown(node.about),
+        description=_as_markdown(node.about),
         group_name=node.schema,
         kinds={"csv"} if node.kind == "seed" else {"sql", "duckdb"},
-        owners=DATA_TEAM,
-        skippable=True,
-        metadata={"dagster/table_name": node.table, **source_metadata(node.path)},
+        metadata={
+            "dagster/table_name": node.table,
+            "dagster/column_schema": dg.TableSchema(columns),
+        },
     )
 
 
-def _about_as_markdown(text: str) -> str:
+def _as_markdown(text: str) -> str:
     """Return a description as Markdown, with a paragraph per label such as Grain."""
     paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
     return "\n\n".join(
@@ -70,117 +169,96 @@ def _about_as_markdown(text: str) -> str:
 # -- Checks ----------------------------------------------------------------------------------------
 
 
-def check_key(project: Project, check: Check) -> dg.AssetCheckKey:
-    """Return the key of a test or audit: the checked asset and the name of the check."""
-    return dg.AssetCheckKey(_checked_asset(project, check.model), check.name)
+def _check_specs(accounts: Accounts) -> Iterator[dg.AssetCheckSpec]:
+    """Yield one check per model that has tests, one per audit, and one for all other tables."""
+    grouped = defaultdict(list)
+    for check in accounts.project.checks:
+        grouped[_check_key(accounts, check)].append(check)
+    for key, found in grouped.items():
+        if key.name == TESTS:
+            about = f"The {len(found)} tests of this model in its schema file."
+        elif key.name == SOURCES:
+            about = "The tests of the loaded tables, the seeds and the staging views."
+        else:
+            about = found[0].about
+        is_blocking = any(each.severity == "error" for each in found)
+        yield accounts.check_spec(key.asset_key, key.name, about, blocking=is_blocking)
 
 
-def check_spec(accounts: Accounts, check: Check) -> dg.AssetCheckSpec:
-    """Return a test or audit as a check of an asset. It blocks if its severity is error."""
-    is_blocking = check.severity == "error"
-    key = check_key(PROJECT, check)
-    return asset_check_spec(accounts, key, check.about, is_blocking=is_blocking)
-
-
-def _checked_asset(project: Project, about: str) -> dg.AssetKey:
-    """Return the asset of a model or source table that a check is about.
-
-    A test of a source table belongs to the model that reads the fewest other sources, because the
-    step that builds the model runs the test.
-    """
-    if about in project.nodes:
-        return asset_key(project, about)
-    readers = {name: node for name, node in project.nodes.items() if about in node.sources}
-    first = min(readers or project.nodes, key=lambda name: len(project.nodes[name].sources))
-    return asset_key(project, first)
-
-
-# -- Building --------------------------------------------------------------------------------------
-
-
-class BuildLog:
-    """Observer that writes the progress of a build to a run's log.
-
-    Attributes:
-        checks: Results so far, also of a build that is refused because of them.
-    """
-
-    def __init__(self, log: logging.Logger) -> None:
-        self._log = log
-        self.checks: list[CheckResult] = []
-
-    def __call__(self, done: BuiltModel | CheckResult, steps: int) -> None:
-        """Log a model that took `TOLD_SECONDS_MIN` or longer, and a check that failed."""
-        if isinstance(done, CheckResult):
-            self.checks.append(done)
-            if done.failing:
-                check = done.check
-                self._log.warning(f"{check.name}: {done.failing} rows ({check.severity})")
-        elif done.seconds >= TOLD_SECONDS_MIN:
-            self._log.info(f"{done.name}: built in {done.seconds:.1f} s")
-
-
-PROJECT = load_project()
-"""Models as shipped; an account's own seeds are read when they are built."""
-
-CHECKS = {each.name: each for each in PROJECT.checks}
-"""Tests and audits of the models."""
-
-LAST_KEYS = tuple(
-    asset_key(PROJECT, name)
-    for name in PROJECT.nodes
-    if not any(name in node.parents for node in PROJECT.nodes.values())
-)
-"""Assets of the models that no other model reads."""
-
-
-Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
-
-
-def build_events(built: BuildResult, account: str | None) -> Iterator[Event]:
-    """Yield the materialization of each built model, and the result of each check.
-
-    Own models are left out, because they are no assets. `account` is the partition, None if the
-    account has no name.
-    """
-    for model in built.models:
-        if model.name in PROJECT.nodes:
-            yield dg.AssetMaterialization(
-                asset_key(PROJECT, model.name), metadata=_metadata(model), partition=account
-            )
-    yield from check_events(built.checks, account)
-
-
-def check_events(results: Iterable[CheckResult], account: str | None) -> Iterator[Event]:
-    """Yield the result of each check of the shipped models. Its examples are ids."""
+def _check_results(
+    accounts: Accounts, context: dg.AssetExecutionContext, results: Iterable[CheckResult]
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the result of each selected check. The examples of a failed test are ids."""
+    grouped = defaultdict(list)
     for result in results:
-        check = CHECKS.get(result.check.name)
-        if check is None:
+        grouped[_check_key(accounts, result.check)].append(result)
+    for key, found in grouped.items():
+        if key not in context.selected_asset_check_keys:
             continue
-        key, is_error = check_key(PROJECT, check), check.severity == "error"
-        examples = {"examples": ", ".join(result.examples)} if result.examples else {}
-        yield dg.AssetCheckEvaluation(
-            key.asset_key,
-            key.name,
-            passed=not result.failing,
+        failed = [each for each in found if each.failing]
+        is_error = any(each.check.severity == "error" for each in failed or found)
+        yield dg.AssetCheckResult(
+            passed=not failed,
+            asset_key=key.asset_key,
+            check_name=key.name,
             severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
-            description=check.about,
-            metadata={"failing_rows": result.failing, **examples},
-            blocking=is_error,
-            partition=account,
+            description=" ".join(
+                f"{each.check.name}: {each.failing} rows. {each.check.about}" for each in failed
+            )
+            or None,
+            metadata={
+                "tests": len(found),
+                **{f"{r.check.name}/rows": r.failing for r in failed},
+                **{f"{r.check.name}/examples": ", ".join(r.examples) for r in failed if r.examples},
+            },
         )
 
 
-def _metadata(built: BuiltModel) -> dict[str, Any]:
-    """Return the rows, seconds and columns of a built model."""
-    table = PROJECT.nodes[built.name].table
-    columns = [
-        dg.TableColumn(each.name, each.type, description=each.comment or None)
-        for each in describe(PROJECT)[table]
-    ]
-    count = {} if built.rows is None else {"dagster/row_count": built.rows}
-    return {
-        "dagster/column_schema": dg.TableSchema(columns),
-        "seconds": round(built.seconds, 3),
-        **count,
+def _check_key(accounts: Accounts, check: Check) -> dg.AssetCheckKey:
+    """Return the check of Dagster to which a test or an audit belongs."""
+    if check.line is None:  # an audit
+        return dg.AssetCheckKey(accounts.key(PUBLISHED), check.name)
+    node = accounts.project.nodes.get(check.model)
+    if node is None or not is_recorded(node):
+        return dg.AssetCheckKey(accounts.key(PUBLISHED), SOURCES)
+    return dg.AssetCheckKey(accounts.key(node.schema, node.name), TESTS)
+
+
+# -- Publication -----------------------------------------------------------------------------------
+
+
+def publish_and_describe(
+    settings: Settings, watch: BuildLog, run_id: str | None = None
+) -> tuple[PublishResult, dict[str, Any]]:
+    """Publish, and return the result and the metadata of the published file. Raises as `publish`.
+
+    `run_id` is the connector's run whose records are published.
+    """
+    check_account(settings)
+    done = publish(settings, run_id=run_id, watch=watch)
+    row = done.publication
+    metadata: dict[str, Any] = {
+        "dagster/uri": done.file.absolute().as_uri(),
+        "outcome": row.outcome,
+        "personal": row.personal,
+        "seconds": round(row.seconds or 0.0, 3),
+        "bytes": row.bytes or 0,
+        "models": row.models,
+        "checks": row.checks,
+        "warnings": ", ".join(row.failed_checks) or "none",
     }
+    if row.true_of is not None:
+        metadata["data_as_of"] = dg.MetadataValue.timestamp(row.true_of)
+    return done, metadata
+
+
+def _columns_by_table(published: Path) -> Mapping[str, list[dg.TableColumn]]:
+    """Return the columns of each table in the published file, by `schema.table`."""
+    found: dict[str, list[dg.TableColumn]] = defaultdict(list)
+    for table, name, type, comment in query(
+        published,
+        "SELECT schema_name || '.' || table_name, column_name, data_type, comment"
+        " FROM duckdb_columns() WHERE NOT internal ORDER BY column_index",
+    ).rows:
+        found[table].append(dg.TableColumn(name, type, description=comment or None))
+    return found

@@ -1,4 +1,4 @@
-"""The job that pushes one spreadsheet, and the asset that pushes the rows of a query.
+"""The jobs that push one spreadsheet or the rows of a query, and the assets of what they change.
 
 The inbox sensor starts the job for each file.
 
@@ -16,25 +16,29 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
+from connector.catalog import CATALOG
 from connector.errors import ConnectorError, TryAgain
 from connector.pulls.report import explain
 from connector.pushes.inbox import DeliveryResult, deliver
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.preview import PushFile
 from connector.pushes.query import file_from_query
-from connector.pushes.report import ORDER, PushReport, PushRunOptions
+from connector.pushes.report import ORDER, PushRunOptions
 from connector.spreadsheet.problems import PROBLEMS
-from pipelines.accounts import Account, Accounts, Context, account_of, is_last_try, to_failure
-from pipelines.graph import (
-    API_KEYS,
-    DATA_TEAM,
-    INBOX_KEYS,
-    PUBLISHED,
-    PUBLISHING,
-    PUSH_FROM_QUERY,
-    source_metadata,
+from pipelines.accounts import (
+    ACCOUNT_TAG,
+    API,
+    INBOX,
+    RECRUITING_TEAM,
+    UNNAMED,
+    Account,
+    Accounts,
+    account_of,
+    is_last_try,
+    to_failure,
 )
 from pipelines.landing import RETRIES, ProgressLog
+from pipelines.models import PUBLISHED, PUBLISHING
 
 NAME = "push_spreadsheet"
 """Name of the job."""
@@ -134,81 +138,116 @@ class QueryConfig(RowConfig):
     )
 
 
-def create_push_job(accounts: Accounts) -> dg.JobDefinition:
-    """Return the job that pushes one file of one account."""
+def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
+    """Yield the assets that Dagster shows and does not build: inboxes, API and report."""
+    base_url = None if accounts.names else accounts.common.base_url
+    for name in ORDER:
+        yield accounts.asset_spec(
+            INBOX,
+            name,
+            path=__file__,
+            description=f"Spreadsheets in `inbox/{name}/` of the data folder. With `inbox_sensor`"
+            " switched on, each file is pushed once.",
+            group_name=INBOX,
+            kinds={"csv", "excel"},
+            owners=RECRUITING_TEAM,
+        )
+    for name, resource in CATALOG.items():
+        yield accounts.asset_spec(
+            API,
+            name,
+            path=__file__,
+            deps=[accounts.key(INBOX, name)] if name in ORDER else [],
+            description=f"{resource.about} A push that changes records is shown as an observation.",
+            group_name=API,
+            kinds={"api"},
+            owners=RECRUITING_TEAM,
+            metadata={"dagster/uri": f"{base_url}/api/v1{resource.path}"} if base_url else {},
+        )
+    yield accounts.asset_spec(
+        "report",
+        path=__file__,
+        deps=[accounts.key(PUBLISHED)],
+        description="Page for directors with the main figures. `connector report` writes it from"
+        " the published file.",
+        group_name=PUBLISHING,
+        kinds={"html"},
+    )
+
+
+def push_jobs(accounts: Accounts) -> list[dg.JobDefinition]:
+    """Return the jobs that push one file and the rows of one query.
+
+    They are no assets: nothing that writes to the platform runs without its own request.
+    """
+    partitions = accounts.partitions
+    tags = {} if accounts.names else {ACCOUNT_TAG: UNNAMED}
 
     @dg.op(
         description="Check the rows of a spreadsheet and preview the changes. If `apply` is true,"
         " send them. A retry sends only the rows that were not applied.",
-        pool=accounts.pool,
+        out=dg.Out(dg.Nothing),
         retry_policy=RETRIES,
     )
     def push_file(
         context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
-    ) -> dg.Output[None]:
-        """Push the file, and log warnings for refused rows.
-
-        Raises `dagster.Failure` with the reason if the push was stopped or failed.
-        """
-        path = account.folder / config.file
+    ) -> None:
+        """Push the file. Raises `dagster.Failure` if the push was stopped or failed."""
         with _convert_errors(context):
+            path = account.folder / config.file
             file = config.options(account.folder).push_file(config.resource, path)
-            return dg.Output(None, metadata=_push_and_log(context, account, config, file))
+            _push(context, accounts, account, config, file)
 
-    @dg.job(
-        name=NAME,
-        description="Push one spreadsheet to the API. Previews the changes unless `apply` is true.",
-        partitions_def=accounts.partitions,
-    )
-    def push_job() -> None:
-        """Push one file per run."""
-        push_file()
-
-    return push_job
-
-
-def push_from_query_asset(accounts: Accounts) -> dg.AssetsDefinition:
-    """Return the asset that pushes the rows of a query. It is not part of the nightly job."""
-
-    @dg.asset(
-        key=PUSH_FROM_QUERY,
-        group_name=PUBLISHING,
-        deps=[PUBLISHED],
-        kinds={"duckdb", "api"},
-        owners=DATA_TEAM,
-        metadata=source_metadata(__file__),
+    @dg.op(
         description="Check the rows of a query on the published file and preview the changes. If"
         " `apply` is true, send them. A query without rows sends nothing.",
-        partitions_def=accounts.partitions,
-        pool=accounts.pool,
+        out=dg.Out(dg.Nothing),
         retry_policy=RETRIES,
     )
-    def push_from_query(
-        context: dg.AssetExecutionContext, config: QueryConfig, account: dg.ResourceParam[Account]
-    ) -> dg.MaterializeResult[None]:
-        """Push the rows of the query, and log warnings for refused rows.
-
-        Raises `dagster.Failure` with the reason if the query or the push fails.
-        """
-        folder = account.folder
-        is_file = (folder / config.query).suffix.lower() in (".sql", ".parquet")
+    def push_query(
+        context: dg.OpExecutionContext, config: QueryConfig, account: dg.ResourceParam[Account]
+    ) -> None:
+        """Push the rows of the query. Raises `dagster.Failure` if the query or the push fails."""
+        path = account.folder / config.query
+        is_file = path.suffix.lower() in (".sql", ".parquet")
         with _convert_errors(context):
             file = file_from_query(
                 account.settings(account_of(context)),
                 config.resource,
-                str(folder / config.query) if is_file else config.query,
-                config.options(folder),
+                str(path) if is_file else config.query,
+                config.options(account.folder),
                 clears_nulls=config.clear_nulls,
             )
             if file is None:
-                return dg.MaterializeResult(metadata={"rows": 0})
-            return dg.MaterializeResult(metadata=_push_and_log(context, account, config, file))
+                context.log.info("The query returned no rows, so nothing was pushed.")
+            else:
+                _push(context, accounts, account, config, file)
 
-    return push_from_query
+    @dg.job(
+        name=NAME,
+        description="Push one spreadsheet to the API. Previews the changes unless `apply` is true.",
+        partitions_def=partitions,
+        tags=tags,
+        executor_def=dg.in_process_executor,
+    )
+    def push_spreadsheet() -> None:
+        push_file()
+
+    @dg.job(
+        description="Push the rows of a query on the published file to the API. Previews the"
+        " changes unless `apply` is true.",
+        partitions_def=partitions,
+        tags=tags,
+        executor_def=dg.in_process_executor,
+    )
+    def push_from_query() -> None:
+        push_query()
+
+    return [push_spreadsheet, push_from_query]
 
 
 @contextmanager
-def _convert_errors(context: Context) -> Iterator[None]:
+def _convert_errors(context: dg.OpExecutionContext) -> Iterator[None]:
     """Raise errors of the connector as `dagster.Failure`."""
     try:
         yield
@@ -216,59 +255,50 @@ def _convert_errors(context: Context) -> Iterator[None]:
         raise to_failure(error, context) from None
 
 
-def _push_and_log(
-    context: Context, account: Account, config: RowConfig, file: PushFile
-) -> dict[str, Any]:
-    """Push the file, log observations and warnings, and return the metadata of the result.
+def _push(
+    context: dg.OpExecutionContext,
+    accounts: Accounts,
+    account: Account,
+    config: RowConfig,
+    file: PushFile,
+) -> None:
+    """Push the file, and record observations, warnings, and the metadata of the result.
 
     Raises `dagster.Failure`, after the observations, if the push was stopped or failed.
     """
+    name = account_of(context)
+    digest = config.inbox_digest if isinstance(config, PushConfig) else None
     pushing = deliver(
-        account.settings(account_of(context)),
+        account.settings(name),
         file,
         config.run_options(config.options(account.folder)),
-        digest=config.inbox_digest if isinstance(config, PushConfig) else None,
+        digest=digest,
         budget=config.max_requests,
         watch=account.watch or ProgressLog(context.log),
     )
     done = asyncio.run(pushing)
     metadata = push_metadata(done)
-    for event in _observations(config, metadata, account_of(context)):
-        context.log_event(event)
-    _raise_if_failed(context, done.report, metadata)
+    counts = {each: value for each, value in metadata.items() if each != "problems_table"}
+    observed = [INBOX] * (digest is not None) + [API] * config.apply
+    for kind in observed:
+        key = accounts.key(kind, config.resource)
+        context.log_event(dg.AssetObservation(key, metadata=counts, partition=name))
+    report = done.report
+    if report.outcome in ("stopped", "failed"):
+        error = report.error
+        raise dg.Failure(
+            description=explain(error) if error else "The push failed. See the log of the run.",
+            metadata=metadata,
+            allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
+        )
     for warning in _warnings(done):
         context.log.warning(warning)
-    return metadata
-
-
-def _observations(
-    config: RowConfig, metadata: dict[str, Any], account: str | None
-) -> Iterator[dg.AssetObservation]:
-    """Yield observations of the file's inbox and of the resource in the API."""
-    counts = {name: value for name, value in metadata.items() if name != "problems_table"}
-    if isinstance(config, PushConfig) and config.inbox_digest is not None:
-        yield dg.AssetObservation(INBOX_KEYS[config.resource], metadata=counts, partition=account)
-    if config.apply:
-        yield dg.AssetObservation(API_KEYS[config.resource], metadata=counts, partition=account)
-
-
-def _raise_if_failed(context: Context, report: PushReport, metadata: dict[str, Any]) -> None:
-    """Raise `dagster.Failure` if the push was stopped or failed."""
-    if report.outcome not in ("stopped", "failed"):
-        return
-    error = report.error
-    raise dg.Failure(
-        description=explain(error) if error else "The push failed. See the log of the run.",
-        metadata=metadata,
-        allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
-    )
+    context.add_output_metadata(metadata)
 
 
 def _warnings(result: DeliveryResult) -> Iterator[str]:
     """Yield sentences on rows and questions that need the user, without cell values."""
     report = result.report
-    if merged := report.preview.table.merged_ranges:
-        yield f"Merged cells {', '.join(merged)}: each of their rows has the value."
     for question in report.preview.blocking_questions:
         yield (
             f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"

@@ -1,121 +1,157 @@
-"""Schedules: the nightly, intraday and weekly runs, and the hourly check of the data's age.
+"""Jobs that pull, and their schedules: nightly, intraday and weekly.
 
 Each job has one schedule for the accounts of a time zone, so that a new account runs without
-another switch. All schedules are off until an operator switches them on. A schedule skips an
-account whose pull is still queued or running, so late runs never accumulate.
+another switch. All schedules are off until an operator switches them on.
 """
 
-from __future__ import annotations
-
+# Dagster reads the annotations of a schedule at import, so they are not postponed here.
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
-from connector.settings import Settings
+from connector.catalog import CATALOG
+from connector.errors import ConnectorError
 from connector.settings.values import OFF
-from pipelines.accounts import PARTITION_TAG, Accounts
-from pipelines.graph import KEYS
-from pipelines.jobs import CONFIG, FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_WAY, WEEKLY
+from connector.state.lock import holder_of
+from pipelines.accounts import ACCOUNT_TAG, LANDING, PARTITION_TAG, UNNAMED, Account, Accounts
+from pipelines.models import PUBLISHED, is_recorded
 
-FRESHNESS_CRON = "5 * * * *"
-"""Every hour, because the ages that the check compares are at least hours long."""
+NIGHTLY, INTRADAY, WEEKLY = "nightly_pull", "intraday_pull", "weekly_verification"
+
+KINDS = {
+    NIGHTLY: (
+        "nightly_cron",
+        "Pull all resources, build and check the models, and publish the file that analysts open.",
+    ),
+    INTRADAY: (
+        "intraday_cron",
+        "Pull all resources, build the models and publish. Records only the loaded resources and"
+        " the published file.",
+    ),
+    WEEKLY: (
+        "verification_cron",
+        "Do the same as nightly_pull, and also compare every page of the API's lists and re-read"
+        " the least recently verified records. The setting `verification_requests` limits the extra"
+        " requests.",
+    ),
+}
+"""Jobs that pull: the setting with the cron expression, and a description."""
+
+SILENT_SECONDS = 300
+"""Seconds without an event after which a run that holds no lock is dead.
+
+A run without a lock may wait up to 120 seconds for its next retry.
+"""
+
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in _ENDED]
+"""Includes queued runs."""
 
 _TIME = "%Y-%m-%dT%H:%M%z"
-
-_Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleKind:
-    """Schedule of a job: the setting with its cron expression, and a summary of the job."""
-
-    job: str
-    setting: str
-    about: str
-
-    @property
-    def name(self) -> str:
-        """Name of the schedule, as Dagster derives it from the job."""
-        return f"{self.job}_schedule"
-
-    def times(self, settings: Settings) -> tuple[str, str]:
-        """Return the cron expression and the time zone in the settings."""
-        return getattr(settings, self.setting), settings.time_zone
+_CONFIG: Mapping[str, Mapping[str, Any]] = {
+    WEEKLY: {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}
+}
 
 
-KINDS = (
-    ScheduleKind(NIGHTLY, "nightly_cron", "Pull all resources, build the models and publish"),
-    ScheduleKind(INTRADAY, "intraday_cron", "Pull all resources and publish if anything changed"),
-    ScheduleKind(WEEKLY, "verification_cron", "Pull, verify unchanged records again and publish"),
-)
+def pull_jobs(accounts: Accounts) -> Iterator[Any]:
+    """Yield the jobs that pull. Each run has the tag `connector/account`."""
+    landing = [accounts.key(LANDING, name) for name in CATALOG]
+    models = [
+        accounts.key(node.schema, node.name)
+        for node in accounts.project.nodes.values()
+        if is_recorded(node)
+    ]
+    for name, (_, description) in KINDS.items():
+        keys = [*landing, *([] if name == INTRADAY else models), accounts.key(PUBLISHED)]
+        yield dg.define_asset_job(
+            name,
+            selection=dg.AssetSelection.assets(*keys),
+            config=_job_config(accounts, name),
+            tags={
+                # A retry of the run leaves out the resources that were loaded.
+                "dagster/retry_strategy": "FROM_ASSET_FAILURE",
+                **({} if accounts.names else {ACCOUNT_TAG: UNNAMED}),
+            },
+            description=description,
+            # One process at a time can open the warehouse.
+            executor_def=dg.in_process_executor,
+        )
+
+
+def _job_config(accounts: Accounts, job: str) -> Any:
+    """Return the configuration of a job. Each partition's runs get the tag of their account."""
+    config = _CONFIG.get(job, {})
+    if not accounts.names:
+        return config
+
+    @dg.static_partitioned_config(
+        [*accounts.names], tags_for_partition_key_fn=lambda name: {ACCOUNT_TAG: name}
+    )
+    def partitioned(partition_key: str) -> Mapping[str, Any]:
+        return config
+
+    return partitioned
 
 
 def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
-    """Yield one schedule per job and time zone, and the hourly freshness check."""
-    for kind in KINDS:
-        crons = _crons(kind, accounts)
-        common_zone = accounts.common.time_zone
-        for zone in sorted(crons, key=lambda each: (each != common_zone, each)):
-            suffix = "" if zone == common_zone else f"_{zone}"
+    """Yield one schedule per job and time zone, without those that are off."""
+    for job, (setting, _) in KINDS.items():
+        zones: dict[str, dict[str | None, str]] = defaultdict(dict)
+        for name, settings in accounts.settings.items():
+            if (cron := getattr(settings, setting)) != OFF:
+                zones[settings.time_zone][name] = cron
+        for zone, crons in zones.items():
+            suffix = "" if zone == accounts.common.time_zone else f"_{zone.lower()}"
             # Dagster allows letters, digits and underscores in a name.
-            name = kind.name + "".join(c if c.isalnum() else "_" for c in suffix.lower())
-            yield _create_schedule(kind, name, zone, crons[zone], accounts)
-    yield _freshness_schedule(accounts)
-
-
-def _crons(kind: ScheduleKind, accounts: Accounts) -> Mapping[str, Mapping[str | None, str]]:
-    """Return cron expressions by time zone and account, without schedules that are off.
-
-    An account whose settings are invalid has the common time, so that its runs report the error.
-    Without named accounts, the only key is None.
-    """
-    settings = {each.name: each.settings or accounts.common for each in accounts.named}
-    crons: dict[str, dict[str | None, str]] = defaultdict(dict)
-    for name, each in (settings or {None: accounts.common}).items():
-        cron, zone = kind.times(each)
-        if cron != OFF:
-            crons[zone][name] = cron
-    return crons
+            name = f"{job}_schedule" + "".join(c if c.isalnum() else "_" for c in suffix)
+            yield _create_schedule(name, job, zone, crons, accounts.problem)
 
 
 def _create_schedule(
-    kind: ScheduleKind, name: str, zone: str, crons: Mapping[str | None, str], accounts: Accounts
+    name: str, job: str, zone: str, crons: Mapping[str | None, str], problem: str | None
 ) -> dg.ScheduleDefinition:
     """Return the schedule of a job for the accounts in `crons`, which have the same time zone."""
-    times = {cron: [n for n, each in crons.items() if each == cron] for cron in crons.values()}
-    by_time = "; ".join(
-        f"`{cron}` for {', '.join(n for n in names if n)}" if names != [None] else f"`{cron}`"
-        for cron, names in times.items()
+    times = "; ".join(
+        f"`{cron}`" + (f" for {name}" if name else "") for name, cron in crons.items()
     )
 
     @dg.schedule(
         name=name,
-        job_name=kind.job,
-        cron_schedule=list(times),
+        job_name=job,
+        cron_schedule=list(dict.fromkeys(crons.values())),
         execution_timezone=zone,
         default_status=dg.DefaultScheduleStatus.STOPPED,
-        description=f"{kind.about}. Times ({zone}): {by_time}. Skips an account whose pull is"
-        " still queued or running.",
+        description=f"{KINDS[job][1]} Times ({zone}): {times}. Skips an account that is in use.",
     )
-    def scheduled(context: dg.ScheduleEvaluationContext) -> _Evaluated:
-        if accounts.problem is not None:
-            return dg.SkipReason(accounts.problem)
-        for sentence in accounts.nameless:
-            context.log.warning(sentence)
-        if not accounts.names:
-            busy = running_pull(context.instance)
-            return (
-                dg.SkipReason(_busy_reason(busy))
-                if busy
-                else dg.RunRequest(run_config=CONFIG.get(kind.job))
+    def scheduled(
+        context: dg.ScheduleEvaluationContext, account: dg.ResourceParam[Account]
+    ) -> list[dg.RunRequest] | dg.SkipReason:
+        """Return a run request for each account that is due and not in use, or the reasons."""
+        if problem is not None:
+            return dg.SkipReason(problem)
+        at, requests, reasons = context.scheduled_execution_time, [], []
+        for each, cron in crons.items():
+            if len({*crons.values()}) > 1 and not _is_due(cron, zone, at):
+                continue
+            if reason := reason_to_skip(context.instance, account, each):
+                reasons.append(f"{each}: {reason}" if each else reason)
+                continue
+            requests.append(
+                dg.RunRequest(
+                    # Dagster starts at most one run per key, even if a time is evaluated twice.
+                    run_key=f"{each or UNNAMED} {at.strftime(_TIME)}",
+                    partition_key=each,
+                    run_config=_CONFIG.get(job),
+                    tags={ACCOUNT_TAG: each or UNNAMED},
+                )
             )
-        at = context.scheduled_execution_time
-        due = [name for name, cron in crons.items() if name and _is_due(cron, zone, at)]
-        return run_requests(context, due, CONFIG.get(kind.job))
+        for reason in reasons if requests else ():
+            context.log.info(reason)
+        return requests or dg.SkipReason(" ".join(reasons))
 
     return scheduled
 
@@ -129,60 +165,36 @@ def _is_due(cron: str, zone: str, at: datetime) -> bool:
     return following is not None and following.start == at
 
 
-def run_requests(
-    context: dg.ScheduleEvaluationContext,
-    names: Sequence[str],
-    config: Mapping[str, Any] | None = None,
-) -> _Evaluated:
-    """Return a run request for each account without a queued or running pull.
+def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | None) -> str | None:
+    """Return why the account's pull cannot start now; None if it can.
 
-    Returns a skip reason if there is none.
+    The account's lock decides, which the system releases when a process is killed. A run that
+    Dagster believes to be running, although nobody holds the lock, is reported as failed.
     """
-    runs = {name: running_pull(context.instance, name) for name in names}
-    skipped = [f"{name}: {_busy_reason(run)}" for name, run in runs.items() if run]
-    # Dagster starts at most one run per key, even if the same time is evaluated twice.
-    at = context.scheduled_execution_time.strftime(_TIME)
-    free = [
-        dg.RunRequest(run_key=f"{name} {at}", partition_key=name, run_config=config)
-        for name, run in runs.items()
-        if run is None
-    ]
-    if not free:
-        return dg.SkipReason(" ".join(skipped))
-    for reason in skipped:
-        context.log.info(reason)
-    return free
-
-
-def running_pull(instance: dg.DagsterInstance, name: str | None = None) -> str | None:
-    """Return the id of the account's queued or running pull (None: of any pull)."""
-    tags = {} if name is None else {PARTITION_TAG: name}
-    for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY, tags=tags)):
-        picked = (run.asset_selection or frozenset()) & set(KEYS.values())
-        if run.job_name in PULLING or picked:
-            return run.run_id
+    try:
+        holder = holder_of(account.settings(name).folder)
+    except (dg.Failure, ConnectorError):
+        holder = None  # the run reports the error
+    if holder is not None:
+        return f"The account is in use: {holder}."
+    for record in runs_under_way(instance, name):
+        run = record.dagster_run
+        events = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+        last = max([record.create_timestamp.timestamp(), *(each.timestamp for each in events)])
+        is_silent = time.time() - last > SILENT_SECONDS
+        if run.status is dg.DagsterRunStatus.QUEUED or not is_silent:
+            return f"Run {run.run_id} is already queued or running."
+        instance.report_run_failed(
+            run, "The process of this run has ended: nobody holds the lock of the account."
+        )
     return None
 
 
-def _busy_reason(run_id: str) -> str:
-    """Return the sentence that the run is queued or running."""
-    return f"Run {run_id} is already queued or running."
-
-
-def _freshness_schedule(accounts: Accounts) -> dg.ScheduleDefinition:
-    """Return the schedule that checks the age of the data."""
-
-    @dg.schedule(
-        name=f"{FRESHNESS}_schedule",
-        job_name=FRESHNESS,
-        cron_schedule=FRESHNESS_CRON,
-        execution_timezone="UTC",
-        default_status=dg.DefaultScheduleStatus.STOPPED,
-        description="Check the age of each account's data every hour. Sends no API requests.",
-    )
-    def hourly_freshness_check(context: dg.ScheduleEvaluationContext) -> _Evaluated:
-        if accounts.problem is not None:
-            return dg.SkipReason(accounts.problem)
-        return dg.RunRequest()
-
-    return hourly_freshness_check
+def runs_under_way(instance: dg.DagsterInstance, name: str | None) -> Iterator[dg.RunRecord]:
+    """Yield the account's queued and running pulls (None: those without a partition)."""
+    for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
+        run = record.dagster_run
+        picked = {key.path[-2] for key in run.asset_selection or () if len(key.path) > 1}
+        is_pull = run.job_name in KINDS or LANDING in picked
+        if is_pull and run.tags.get(PARTITION_TAG) == name:
+            yield record

@@ -1,4 +1,4 @@
-"""Sensors: the inbox sensor starts a push for each new file, and two sensors send notifications.
+"""Sensors: one starts a push for each new file of an inbox, and two send notifications.
 
 The files of an account are pushed one after another, and resources that others refer to first.
 """
@@ -7,9 +7,10 @@ The files of an account are pushed one after another, and resources that others 
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -21,9 +22,9 @@ from connector.pushes.inbox import WaitingFile
 from connector.pushes.inbox import scan_inbox as scan_folder
 from connector.settings import configured_accounts
 from pipelines import pushes
-from pipelines.accounts import PARTITION_TAG, Account, Accounts
-from pipelines.jobs import UNDER_WAY
+from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, UNNAMED, Account, Accounts
 from pipelines.pushes import PushConfig
+from pipelines.schedules import UNDER_WAY
 
 LOOK_SECONDS = 30
 """Seconds between two checks. A file is pushed if two checks find it unchanged."""
@@ -33,21 +34,6 @@ RETRY_SECONDS = 900
 
 FILE_TAG = "connector/inbox_file"
 """Tag of a run with the digest of its file's path and contents."""
-
-
-@dataclass(frozen=True, slots=True)
-class SensorScan:
-    """Result of a scan of one account's inbox.
-
-    Attributes:
-        request: Run request, or the reason why there is none.
-        seen: Files and their state, for the next scan.
-        refused: Sentences to log as warnings.
-    """
-
-    request: dg.RunRequest | str
-    seen: str | None
-    refused: tuple[str, ...] = ()
 
 
 def create_inbox_sensor(accounts: Accounts) -> dg.SensorDefinition:
@@ -65,57 +51,32 @@ def create_inbox_sensor(accounts: Accounts) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
     ) -> dg.SensorResult:
         """Return a run request for the next unchanged file of each account, or the reasons."""
-        watched: tuple[str | None, ...] = accounts.names or (None,)
-        before: Mapping[str | None, str | None]
-        before = _parse_cursor(context.cursor) if accounts.names else {None: context.cursor}
-        scans = {
-            name: scan_inbox(account, name, before.get(name), context.instance) for name in watched
-        }
-        for each in scans.values():
-            for reason in each.refused:
-                context.log.warning(reason)
-        requests = [
-            each.request for each in scans.values() if isinstance(each.request, dg.RunRequest)
-        ]
-        states = {name: each.seen for name, each in scans.items()}
-        cursor = json.dumps(states) if accounts.names else states[None]
+        before: dict[str, Any] = {}
+        with suppress(ValueError, TypeError):
+            before = dict(json.loads(context.cursor or "{}"))
+        states, requests, reasons = {}, [], []
+        for name in accounts.names or (None,):
+            title = name or UNNAMED
+            whose = f"{name}: " if name else ""
+            try:
+                found = scan_folder(account.settings(name).folder, before.get(title))
+            except dg.Failure as failure:
+                reasons.append(f"{whose}{failure.description}")
+                continue
+            states[title] = found.state
+            for refused in found.refused:
+                context.log.warning(refused)
+            request = _next_request(context.instance, found.waiting, name)
+            if isinstance(request, dg.RunRequest):
+                requests.append(request)
+            else:
+                reasons.append(" ".join((f"{whose}{request}", *found.refused)))
+        cursor = json.dumps(states)
         if requests:
             return dg.SensorResult(run_requests=requests, cursor=cursor)
-        return dg.SensorResult(skip_reason=_skip_reasons(scans), cursor=cursor)
+        return dg.SensorResult(skip_reason=" ".join(reasons), cursor=cursor)
 
     return inbox_sensor
-
-
-def scan_inbox(
-    account: Account, name: str | None, state: str | None, instance: dg.DagsterInstance
-) -> SensorScan:
-    """Scan the inbox of an account; `state` is the result of the last scan.
-
-    Invalid settings are returned as the reason why there is no request.
-    """
-    try:
-        found = scan_folder(account.settings(name).folder, state)
-    except dg.Failure as failure:
-        return SensorScan(str(failure.description), state)
-    return SensorScan(
-        _next_request(instance, found.waiting, name), found.state, tuple(found.refused)
-    )
-
-
-def _parse_cursor(cursor: str | None) -> Mapping[str | None, str | None]:
-    """Return the state of each account in the sensor's cursor; empty if it is invalid."""
-    try:
-        read = json.loads(cursor) if cursor else {}
-    except ValueError:
-        return {}
-    states = read if isinstance(read, dict) else {}
-    return {name: each for name, each in states.items() if isinstance(each, str)}
-
-
-def _skip_reasons(scans: dict[str | None, SensorScan]) -> str:
-    """Return the reasons why no run is requested, by account, in one text."""
-    reasons = {name: " ".join((str(each.request), *each.refused)) for name, each in scans.items()}
-    return " ".join(each if name is None else f"{name}: {each}" for name, each in reasons.items())
 
 
 def _next_request(
@@ -134,24 +95,18 @@ def _next_request(
         if any((run.end_time or 0.0) > time.time() - RETRY_SECONDS for run in failed):
             resting += 1
             continue
-        return _run_request(each, len(before), name)
+        config = PushConfig(
+            resource=each.resource, file=each.name, inbox_digest=each.digest, **each.options
+        )
+        return dg.RunRequest(
+            # Dagster starts one run per key; after a failed run the file may need another.
+            run_key=f"{name or UNNAMED}/{each.resource}/{each.name}:{each.digest}:{len(before)}",
+            run_config=dg.RunConfig(ops={pushes.OP: config}),
+            tags={FILE_TAG: each.key, ACCOUNT_TAG: name or UNNAMED},
+            partition_key=name,
+        )
     failed_files = f" Files that wait for another attempt after a failed run: {resting}."
     return f"No new files.{failed_files if resting else ''}"
-
-
-def _run_request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
-    """Return the request for a push of the file with the options of its push.toml."""
-    config = PushConfig(
-        resource=file.resource, file=file.name, inbox_digest=file.digest, **file.options
-    )
-    whose = "" if name is None else f"{name}/"
-    return dg.RunRequest(
-        # Dagster starts one run per key; after a failed run the file may need another.
-        run_key=f"{whose}{file.resource}/{file.name}:{file.digest}:{attempt}",
-        run_config=dg.RunConfig(ops={pushes.OP: config}),
-        tags={FILE_TAG: file.key, "connector/resource": file.resource},
-        partition_key=name,
-    )
 
 
 # -- Notifications ---------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import dagster as dg
 
+from connector.catalog import CATALOG
+from connector.pushes.report import ORDER
 from pipelines.accounts import Account, Accounts
-from pipelines.graph import KEYS
 from pipelines.landing import landing_assets
-from pipelines.publishing import published_asset
-from pipelines.schedules import create_schedules
+from pipelines.models import model_assets
 from pipelines.sensors import create_inbox_sensor
 from tests.support.command import variables
 
@@ -32,13 +32,15 @@ COUNTS = {
 }
 """A very small agency: one page of each resource."""
 
+KEYS = {name: dg.AssetKey(["landing", name]) for name in CATALOG}
+API_KEYS = {name: dg.AssetKey(["recruitment_api", name]) for name in CATALOG}
+INBOX_KEYS = {name: dg.AssetKey(["inbox", name]) for name in ORDER}
+PUBLISHED = dg.AssetKey(["published"])
+
 UNNAMED = Accounts.read(Account(environ={}, cwd=Path(os.devnull)))
 """The newcomer's case: no account is named."""
 
-landing, published = landing_assets(UNNAMED), published_asset(UNNAMED)
-nightly_pull = next(
-    each for each in create_schedules(UNNAMED) if each.name == "nightly_pull_schedule"
-)
+landing, published = landing_assets(UNNAMED), model_assets(UNNAMED)[0]
 inbox_sensor = create_inbox_sensor(UNNAMED)
 
 KEY = "planted-key-91d3b7"

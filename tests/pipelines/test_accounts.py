@@ -11,11 +11,10 @@ import pytest
 from connector.sandbox.server import Sandbox
 from pipelines.accounts import Account, Accounts
 from pipelines.definitions import define
-from pipelines.graph import KEYS, PUBLISHED
-from pipelines.jobs import INTRADAY, NIGHTLY
 from pipelines.pushes import NAME as PUSH
+from pipelines.schedules import INTRADAY, NIGHTLY
 from pipelines.sensors import create_inbox_sensor
-from tests.pipelines.running import COUNTS, read_failure_reason
+from tests.pipelines.running import COUNTS, KEYS, PUBLISHED, read_failure_reason
 from tests.support.agency import differences
 
 ACCOUNTS = """
@@ -79,7 +78,6 @@ def test_each_account_is_a_partition_of_every_asset(tmp_path: Path) -> None:
     for each in (*found, *checks, *jobs):
         assert each is not None
         assert list(NAMES) == list(each.get_partition_keys())
-    assert {None} == {each.op.pool for each in made.assets or () if isinstance(each, ASSETS)}
 
 
 ASSETS = dg.AssetsDefinition

@@ -8,17 +8,16 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from connector.models.project import load_project
 from connector.warehouse.file import open_file
 from connector.warehouse.warehouse import Warehouse
-from pipelines.accounts import Account
-from pipelines.graph import KEYS, PUBLISHED
-from pipelines.models import CHECKS, PROJECT, asset_key, check_spec
-from pipelines.publishing import COMPLETE
+from pipelines.accounts import Account, Accounts
+from pipelines.definitions import define
+from pipelines.models import SOURCES, TESTS, model_assets
 from tests.cli.test_models import create_warehouse_with_lead
-from tests.pipelines.running import UNNAMED, published
+from tests.pipelines.running import KEYS, PUBLISHED, published
 
-LINE = PROJECT.selected(["+fct_leads"])
-"""A mart with all that it is made of: few enough to be recorded quickly."""
+PROJECT = load_project()
 
 
 @pytest.fixture
@@ -36,7 +35,11 @@ def make_account(folder: Path, models: str = "on") -> Account:
 
 def find_asset(name: str) -> dg.AssetSpec:
     """Return the asset of a seed or model."""
-    return published.get_asset_spec(asset_key(PROJECT, name))
+    return next(
+        each
+        for each in define(Account(environ={})).resolve_all_asset_specs()
+        if each.key.path[-1] == name and each.group_name != "landing"
+    )
 
 
 def find_dependencies(name: str) -> set[dg.AssetKey]:
@@ -44,35 +47,58 @@ def find_dependencies(name: str) -> set[dg.AssetKey]:
     return {each.asset_key for each in find_asset(name).deps}
 
 
+def model_key(name: str) -> dg.AssetKey:
+    """Return the key of a seed or model."""
+    return dg.AssetKey([PROJECT.nodes[name].schema, name])
+
+
 def test_each_model_is_an_asset_that_depends_on_its_refs() -> None:
-    assert {asset_key(PROJECT, name) for name in PROJECT.nodes} == set(published.keys) - {PUBLISHED}
-    assert {KEYS["jobs"]} == find_dependencies("stg_jobs") == find_dependencies("stg_job_versions")
+    marts = {model_key(n) for n, node in PROJECT.nodes.items() if node.schema == "marts"}
+    assert marts == set(published.keys) - {PUBLISHED}
+    assert {KEYS["jobs"]} == find_dependencies("stg_jobs")
     assert {KEYS["content_types"]} == find_dependencies("content_columns")
     assert set(KEYS.values()) == find_dependencies("as_of")
     assert set() == find_dependencies("people")
-    assert {
-        asset_key(PROJECT, name) for name in PROJECT.nodes["fct_placements"].parents
-    } == find_dependencies("fct_placements")
-    assert "marts" == find_asset("fct_placements").group_name
-    description = find_asset("fct_placements").description or ""
+    placements = find_asset("fct_placements")
+    parents = PROJECT.nodes["fct_placements"].parents
+    assert {model_key(name) for name in parents} == {each.asset_key for each in placements.deps}
+    assert "marts" == placements.group_name
     grain = "one row per permanent or contract booking that was agreed."
+    description = placements.description or ""
     assert f"\n\n**Grain:** {grain}\n\n**Excluded:** drafts, " in description
     assert "\n" not in description.replace("\n\n", "")
 
 
-def test_each_dbt_test_is_an_asset_check_of_the_same_name() -> None:
-    blocking = {each.name: each.severity == "error" for each in PROJECT.checks}
+def test_each_model_with_tests_has_one_check_and_each_audit_has_one() -> None:
+    tested = {each.model for each in PROJECT.checks if each.line is not None}
+    audits = {each.name for each in PROJECT.checks if each.line is None}
+    marts = [key for key in published.keys if key.path[0] == "marts"]
 
-    specs = [check_spec(UNNAMED, each) for each in CHECKS.values()]
+    expected = {dg.AssetCheckKey(key, TESTS) for key in marts if key.path[-1] in tested}
+    expected |= {dg.AssetCheckKey(PUBLISHED, name) for name in (*audits, SOURCES)}
+    assert expected == set(published.check_keys)
 
-    assert blocking == {each.name: each.blocking for each in specs}
-    assert {each.key for each in specs} == set(published.check_keys) - {COMPLETE}
+
+def test_own_models_are_assets_and_broken_ones_do_not_stop_loading(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "open_jobs.sql").write_text("select * from {{ ref('stg_jobs') }}")
+    environ = {"CONNECTOR_MODELS_FOLDER": str(tmp_path / "own")}
+    here = Account(environ=environ, cwd=tmp_path)
+    made = model_assets(Accounts.read(here))[0]
+    (tmp_path / "own" / "open_jobs.sql").write_text("select * from {{ ref('nothing') }}")
+    without = model_assets(Accounts.read(here))[0]
+
+    own = dg.AssetKey(["own", "open_jobs"])
+    assert own in made.keys
+    assert {model_key("stg_jobs")} == {each.asset_key for each in made.get_asset_spec(own).deps}
+    assert own not in without.keys
 
 
 def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
+    tested = next(key.asset_key for key in published.check_keys if key.name == TESTS)
     result = dg.materialize(
         [published],
-        selection=[asset_key(PROJECT, name) for name in LINE],
+        selection=[model_key("fct_leads"), tested, PUBLISHED],
         resources={"account": make_account(folder)},
     )
     done: dict[dg.AssetKey, Any] = {
@@ -84,28 +110,31 @@ def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
         dg.AssetCheckKey(each.asset_key, each.check_name): each
         for each in result.get_asset_check_evaluations()
     }
-    leads: Any = done[asset_key(PROJECT, "fct_leads")]
+    leads: Any = done[model_key("fct_leads")]
 
-    assert {asset_key(PROJECT, name) for name in LINE} == set(done)
+    assert {model_key("fct_leads"), tested, PUBLISHED} == set(done)
     assert 1 == leads["dagster/row_count"].value
-    assert "lead_id" in [each.name for each in leads["dagster/column_schema"].value.columns]
-    assert {dg.AssetCheckKey(asset_key(PROJECT, "stg_leads"), "unique_landing_leads_id")} < set(
-        checks
-    )
-    assert ["seeds_are_complete"] == [k.name for k, each in checks.items() if not each.passed]
+    assert Warehouse(folder).published.as_uri() == leads["dagster/uri"].value
+    columns = {each.name: each for each in leads["dagster/column_schema"].value.columns}
+    assert "The lead." == columns["lead_id"].description
+    assert checks[dg.AssetCheckKey(tested, TESTS)].passed
+    assert checks[dg.AssetCheckKey(PUBLISHED, SOURCES)].passed
+    # The audits of severity warn fail: the folder has no verified pull, and default seeds.
+    failed = {key.name for key, each in checks.items() if not each.passed}
+    assert {"copy_is_fresh", "seeds_are_complete"} == failed
 
 
 def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
     with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
 
-    @dg.asset(deps=[asset_key(PROJECT, "stg_leads")])
+    @dg.asset(deps=[PUBLISHED])
     def afterwards() -> None:
         raise AssertionError("what is gated must not run")
 
     result = dg.materialize(
         [published, afterwards],
-        selection=[asset_key(PROJECT, "stg_leads"), dg.AssetKey("afterwards")],
+        selection=[PUBLISHED, dg.AssetKey("afterwards")],
         resources={"account": make_account(folder)},
         raise_on_error=False,
     )
@@ -113,5 +142,9 @@ def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
 
     assert not result.success
     assert ["publish"] == [each.step_key for each in result.get_step_failure_events()]
-    metadata = failed["unique_landing_leads_id"].metadata
-    assert ("lead-1", 1) == (metadata["examples"].value, metadata["failing_rows"].value)
+    assert "unique_landing_leads_id: 1 rows. " in str(failed[SOURCES].description)
+    metadata = failed[SOURCES].metadata
+    assert ("lead-1", 1) == (
+        metadata["unique_landing_leads_id/examples"].value,
+        metadata["unique_landing_leads_id/rows"].value,
+    )

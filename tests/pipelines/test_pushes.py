@@ -12,12 +12,11 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from pipelines import jobs, sensors
+from pipelines import sensors
 from pipelines.accounts import Account
 from pipelines.definitions import definitions
-from pipelines.graph import API_KEYS
-from pipelines.pushes import NAME, push_from_query_asset
-from tests.pipelines.running import KEY, UNNAMED, inbox_sensor, make_account, read_failure_reason
+from pipelines.pushes import NAME
+from tests.pipelines.running import API_KEYS, KEY, inbox_sensor, make_account, read_failure_reason
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
 GOOD = HEADINGS + "Annabel,Quist,annabel@example.com,permanent,1980-02-03\n"
@@ -133,7 +132,7 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     assert Path(shown["report"]).exists()
     assert len(shown["batch"]) > 5
     lines = [each.data for each in shown["problems_table"].records]
-    assert [(3, "several_emails", "email")] == [
+    assert [(3, "email_format", "email")] == [
         (line["row"], line["code"], line["column"]) for line in lines
     ]
     assert all(line["message"] and line["fix"] for line in lines)
@@ -143,7 +142,7 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     assert [] == [each for each in files if KEY.encode() in each.read_bytes()]
 
 
-def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
+def test_a_job_pushes_the_rows_of_a_query(
     sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:
     (data_folder / "people.csv").write_text(GOOD, encoding="utf-8")
@@ -153,11 +152,10 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
     here = make_account(sandbox.base_url, data_folder)
     config = {"resource": "candidates", "mode": "create", "apply": True, "pull": False}
     results = [
-        dg.materialize(
-            [push_from_query_asset(UNNAMED)],
+        definitions.resolve_job_def("push_from_query").execute_in_process(
             instance=instance,
             resources={"account": here},
-            run_config={"ops": {"push_from_query": {"config": {**config, "query": query}}}},
+            run_config={"ops": {"push_query": {"config": {**config, "query": query}}}},
             raise_on_error=False,
         )
         for query in (
@@ -166,16 +164,13 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
             "from nobody",
         )
     ]
-    pushed, empty = (
-        result.asset_materializations_for_node("push_from_query")[0].metadata
-        for result in results[:2]
-    )
+    pushed = read_output_metadata(results[0])
 
-    assert {"rows/created": 1, "rows": 1}.items() <= {n: v.value for n, v in pushed.items()}.items()
+    assert {"rows/created": 1, "rows": 1}.items() <= pushed.items()
     assert ["annabel@example.com"] == [
         each["email"] for each in sandbox.store.records("candidates").values()
     ]
-    assert {"rows": 0} == {name: value.value for name, value in empty.items()}
+    assert results[1].success
     assert "failed at line 1, column 6: Table with name nobody" in read_failure_reason(results[2])
     assert [] == [
         e for e in PERSONAL if e in "".join(read_stored_run(instance, r) for r in results)
@@ -186,9 +181,6 @@ def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
         if each.event_type is dg.DagsterEventType.ASSET_OBSERVATION
     }
     assert {API_KEYS["candidates"]} == observed
-    for name in jobs.PULLING:
-        selected = definitions.resolve_job_def(name).asset_layer.selected_asset_keys
-        assert dg.AssetKey("push_from_query") not in selected
 
 
 def test_the_inbox_sensor_is_stopped_and_works_without_settings(

@@ -11,13 +11,14 @@ import pytest
 import yaml
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData as Tick
 
-from pipelines.accounts import PARTITION_TAG, Account, Accounts
+from pipelines import schedules
+from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import define_everywhere
-from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING
-from pipelines.schedules import create_schedules
+from pipelines.schedules import INTRADAY, KINDS, NIGHTLY, create_schedules
 from tests.pipelines.running import open_instance
 from tests.repository import ROOT
+from tests.support.processes import OtherProcess
 
 NIGHT = datetime(2026, 11, 22, 0, 0, tzinfo=UTC)
 
@@ -65,6 +66,7 @@ def evaluate_tick(
         instance=instance,
         scheduled_execution_time=at,
         repository_def=definitions.get_repository_def(),
+        resources=dict(definitions.resources or {}),
     ) as context:
         return definitions.resolve_schedule_def(name).evaluate_tick(context)
 
@@ -88,7 +90,7 @@ def test_every_schedule_is_stopped_by_default(account: Account) -> None:
         *(define_everywhere(account).schedules or ()),
     ]
 
-    assert len(every) > 10
+    assert len(every) >= 10
     for each in every:
         assert isinstance(each, dg.ScheduleDefinition)
         assert dg.DefaultScheduleStatus.STOPPED == each.default_status
@@ -128,11 +130,10 @@ def test_schedules_run_at_the_configured_times(account: Account) -> None:
             "America/New_York",
             INTRADAY,
         ),
-        "hourly_freshness_check_schedule": ("5 * * * *", "UTC", FRESHNESS),
     } == found
     about = str(load_schedules(account)["nightly_pull_schedule"].description)
-    assert "(Europe/Berlin): `0 1 * * *` for acme, initech; `0 4 * * *` for glo-bex." in about
-    assert {f"{job}_schedule" for job in (*PULLING, FRESHNESS)} == {
+    assert "(Europe/Berlin): `0 1 * * *` for acme; `0 4 * * *` for glo-bex;" in about
+    assert {f"{job}_schedule" for job in KINDS} == {
         each.name for each in definitions.schedules or ()
     }
 
@@ -164,6 +165,46 @@ def test_runs_are_requested_only_for_accounts_without_a_running_pull(
     assert ["acme"] == find_requested_accounts(made, nightly, instance)
 
 
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.NOT_STARTED])
+def test_a_run_whose_process_was_killed_is_reported_and_the_night_starts(
+    account: Account,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    status: dg.DagsterRunStatus,
+) -> None:
+    made, job = define(account), definitions.resolve_job_def(INTRADAY)
+    monkeypatch.setattr(schedules, "SILENT_SECONDS", -1)
+    dead = instance.create_run_for_job(job, status=status, tags={PARTITION_TAG: "acme"})
+
+    assert ["acme", "initech"] == find_requested_accounts(made, "nightly_pull_schedule", instance)
+    reported = instance.get_run_by_id(dead.run_id)
+    assert reported is not None
+    assert dg.DagsterRunStatus.FAILURE == reported.status
+
+
+def test_a_silent_run_is_not_reported_while_the_lock_of_the_account_is_held(
+    account: Account, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "SILENT_SECONDS", -1)
+    job = definitions.resolve_job_def(INTRADAY)
+    run = instance.create_run_for_job(
+        job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: "acme"}
+    )
+    other = OtherProcess(account.settings("acme").make_folder(), "pull")
+    try:
+        tick = evaluate_tick(define(account), "nightly_pull_schedule", instance)
+    finally:
+        other.kill()
+
+    assert ["initech"] == [each.partition_key for each in tick.run_requests or ()]
+    assert [{ACCOUNT_TAG: "initech"}] == [
+        {ACCOUNT_TAG: each.tags[ACCOUNT_TAG]} for each in tick.run_requests or ()
+    ]
+    kept = instance.get_run_by_id(run.run_id)
+    assert kept is not None
+    assert dg.DagsterRunStatus.STARTED == kept.status
+
+
 def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path) -> None:
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["concurrency"]["runs"]
@@ -172,9 +213,12 @@ def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path)
         queue = made.get_concurrency_config().run_queue_config
         assert (False, False) == (made.telemetry_enabled, made.nux_enabled)
 
+        assert made.run_monitoring_enabled
+        assert str(tmp_path) == made.root_directory
+
     assert queue is not None
     assert given["tag_concurrency_limits"] == list(queue.tag_concurrency_limits or ())
-    assert [{"key": PARTITION_TAG, "value": {"applyLimitPerUniqueValue": True}, "limit": 1}] == (
+    assert [{"key": ACCOUNT_TAG, "value": {"applyLimitPerUniqueValue": True}, "limit": 1}] == (
         given["tag_concurrency_limits"]
     )
     assert queue.max_concurrent_runs > 1

@@ -319,27 +319,15 @@ class NotTheApi(ConnectorError):
         "redirected": (
             "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
         ),
-        "redirected_to_slash": (
-            "Ask the administrator of the web server or proxy to answer paths without a slash at"
-            " the end instead of redirecting them. CONNECTOR_BASE_URL is correct."
-        ),
         "answer_broken": (
             "Run the command again later: earlier answers of this address were readable. If the"
             " error does not go away, send the request and the reason to the platform's support."
         ),
     }
 
-    def __init__(
-        self,
-        where: str,
-        answer: str,
-        more: str = "",
-        *,
-        code: str | None = None,
-        action: str | None = None,
-    ) -> None:
+    def __init__(self, where: str, answer: str, more: str = "", *, code: str | None = None) -> None:
         self.where, self.answer, self.reason = where, answer, answer + more
-        super().__init__(f"{where} was {self.reason}", code=code, action=action)
+        super().__init__(f"{where} was {self.reason}", code=code)
 
 
 class UnreadableAnswer(NotTheApi):
@@ -465,9 +453,7 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": (
-            "Correct the named line of the csv file, then run 'connector models build'."
-        )
+        "seed_invalid": ("Correct the named line of the csv file, then run 'connector publish'.")
     }
 
     def __init__(

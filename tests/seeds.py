@@ -7,7 +7,6 @@ replays it.
 from __future__ import annotations
 
 import os
-import random
 
 SEED = int(os.environ.get("TEST_SEED", "0"))
 
@@ -15,8 +14,3 @@ SEED = int(os.environ.get("TEST_SEED", "0"))
 def seeds(count: int, first: int = 0) -> range:
     """Return `count` consecutive seeds for one test, from the run's seed plus `first`."""
     return range(SEED + first, SEED + first + count)
-
-
-def seeded_random(name: str) -> random.Random:
-    """Return a random source that depends on the run's seed and on this name."""
-    return random.Random(f"{name} {SEED}")

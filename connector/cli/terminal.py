@@ -35,6 +35,9 @@ _LOGGER = logging.getLogger(__name__)
 _WIDTH = 100
 _STDERR = 2
 
+_PRIORITIES = {"error": "<3>", "warning": "<4>"}
+"""Beginnings of lines for systemd's journal, which shows errors with `journalctl -p err`."""
+
 
 class ProgressBar:
     """Progress bar of one command; shows nothing if `bars` is None.
@@ -123,6 +126,7 @@ class Terminal:
         self.name_places: Callable[[str], str] = str
         self._environ, self._out, self._err = environ, out, err
         self.has_watcher = self._is_interactive(err) and not is_quiet
+        self._priorities = _PRIORITIES if _is_journal(err, environ) else {}
 
     def _is_interactive(self, stream: TextIO) -> bool:
         """Return True for a terminal with control sequences and Unicode, which rich needs."""
@@ -227,9 +231,12 @@ class Terminal:
         """Print a line from standard error of an account's process, with the account's name."""
         if self.form == "json" and not line.startswith("{"):
             self._write_json_line("error", line, {"account": account})
+        elif self.form == "json":
+            priority = self._priorities.get(json.loads(line)["level"], "")
+            self._write(self._err, f"{priority}{line}\n")
         else:
-            name = "" if self.form == "json" else f"{account}: "
-            self._write(self._err, f"{name}{escape_control_characters(line)}\n")
+            priority = self._priorities.get(line.partition(":")[0].lower(), "")
+            self._write(self._err, f"{priority}{account}: {escape_control_characters(line)}\n")
 
     def print_log_record(
         self, level: str, logger: str, text: str, trace: str, fields: Mapping[str, object]
@@ -263,7 +270,8 @@ class Terminal:
             self._write_json_line("error", str(error), values)
         else:
             self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
-            self._write(self._err, f"  {escape_control_characters(action)}\n")
+            priority = self._priorities.get("error", "")
+            self._write(self._err, f"{priority}  {escape_control_characters(action)}\n")
         return error.exit_status
 
     def print_errors(
@@ -303,12 +311,13 @@ class Terminal:
     ) -> None:
         """Write a log line as JSON on standard error, with the account, the run and `more`."""
         line = json_log_line(level, logger, text, {**self.fields, **more}, datetime.now(UTC))
-        self._write(self._err, f"{line}\n")
+        self._write(self._err, f"{self._priorities.get(level, '')}{line}\n")
 
     def _write_styled_line(self, prefix: str, style: str, text: str) -> None:
         """Write "PREFIX TEXT" on standard error, with a coloured prefix on a terminal."""
         if not self.has_watcher:
-            self._write(self._err, f"{prefix} {escape_control_characters(text)}\n")
+            priority = self._priorities.get(prefix.removesuffix(":").lower(), "")
+            self._write(self._err, f"{priority}{prefix} {escape_control_characters(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
@@ -361,6 +370,15 @@ def discard_output(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
+
+
+def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return True if the stream goes to systemd's journal, which names it in `JOURNAL_STREAM`."""
+    try:
+        found = os.fstat(stream.fileno())
+    except OSError:  # a stream in memory
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def _json_default(value: Any) -> object:

@@ -63,8 +63,6 @@ from connector.settings.values import parse_address, parse_key
 # An unreachable server rarely returns within seconds, and an answer that is unreadable three times
 # probably stays unreadable.
 FEW_ATTEMPTS_MAX = 3
-# Seconds until the limiter is queried again: the answer may belong to another client.
-TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
 
@@ -124,7 +122,6 @@ class Client:
         api_key: Bearer token.
         connections: Maximum number of requests at the same time.
         reserve: Requests of each minute that are left for people.
-        limiter: Rate limiter, which several clients of one key may share.
         limits: Deadlines, attempts and sizes.
         observer: Is called before and after each attempt and wait.
         meter: Counts every attempt.
@@ -147,7 +144,6 @@ class Client:
         *,
         connections: int = 4,
         reserve: int = 0,
-        limiter: RateLimiter | None = None,
         limits: Limits | None = None,
         observer: Observer | None = None,
         meter: RequestMeter | None = None,
@@ -167,7 +163,7 @@ class Client:
             secret = SecretStr(parse_key(secret.get_secret_value()))
         except ValueError as error:
             raise SettingsError(f"the API key {error}") from None
-        self.limiter = limiter or RateLimiter(reserve=reserve)
+        self.limiter = RateLimiter(reserve=reserve)
         self.limits = limits or Limits()
         self._session = HttpSession(
             self.base_url,
@@ -328,9 +324,7 @@ class Client:
         now = self._clock()
         if 200 <= answer.status < 300:
             return replace(answer, seconds=now - sent_at)
-        error = response_error(
-            request, answer, base_url=self.base_url, reset_in_seconds=self.limiter.resets_in(now)
-        )
+        error = response_error(request, answer, reset_in_seconds=self.limiter.resets_in(now))
         if isinstance(error, ServerFailed):
             requested = seconds_until(retry_after(answer), now - sent_at, _unix_date(answer))
             error.retry_after_seconds = requested
@@ -383,8 +377,7 @@ class Client:
         if seconds is not None:
             waits.add(asyncio.ensure_future(self._sleep(seconds)))
         try:
-            turn = TURN_SECONDS if seconds is None else None
-            await asyncio.wait(waits, timeout=turn, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waits:
                 each.cancel()

@@ -36,7 +36,6 @@ TIMESTAMP_MIN = 1e9  # A smaller `Reset` is, as some servers send it, in seconds
 SHARED_SECONDS = 300.0  # How long another client is expected after its last sign.
 BACKOFF_SECONDS_MIN = 15.0  # First wait after a 429 without a reset. It doubles, up to a window.
 JITTER_SECONDS_MAX = 3.0  # So that several processes do not return together after a 429.
-RAMP_MAX = 32  # Requests in flight from which a past 429 no longer restricts them.
 PROBES_WITHOUT_FIGURES_MAX = 3  # After these in a window, requests leave without a limit.
 WAIT_SECONDS_MIN = 0.001  # So that a caller's clock moves on.
 UNCOUNTED_MAX = 10_000  # Only a server that sends no figures has more ends without figures.
@@ -67,8 +66,8 @@ class Ticket:
 class Wait:
     """Wait `seconds`, or until a request has ended; None: only until a request has ended.
 
-    `reason` is "window" (nothing is left), "probe" (a request is under way to learn what is left),
-    "backoff" (after a 429) or "ramp" (few at a time after a 429).
+    `reason` is "window" (nothing is left), "probe" (a request is under way to learn what is left)
+    or "backoff" (after a 429).
     """
 
     seconds: float | None
@@ -146,9 +145,9 @@ class RateLimiter:
         self._own: list[float] = []
         self._first_response_at = math.inf
         self._shared_until = -math.inf
-        # Since a 429: when requests may leave again, how many at a time, and how often it came.
+        # Since a 429: when requests may leave again, and how often it came.
         self._blocked_until = self._refused_at = -math.inf
-        self._in_flight_max, self._refusals = RAMP_MAX, 0
+        self._refusals = 0
         self._exhausted: QuotaExhausted | None = None
 
     @property
@@ -187,7 +186,6 @@ class RateLimiter:
         sent_at, window = ticket.sent_at, self._window
         if sent_at >= self._refused_at and self._exhausted is None:
             self._refusals = 0
-            self._in_flight_max = min(self._in_flight_max + 1, RAMP_MAX)
         if sent_at < window.opened_at:
             # Its figures are of the window before, but this one may have counted the request.
             self._uncounted.append(now)
@@ -223,7 +221,7 @@ class RateLimiter:
             self._exhausted = QuotaExhausted(
                 moment if is_timestamp else server_now and server_now + seconds
             )
-            self._blocked_until, self._in_flight_max = now + seconds, 1
+            self._blocked_until = now + seconds
         elif sent_at >= window.opened_at:
             if self.limit is not None:
                 # Ours alone stay below the limit, so another client used the rest.
@@ -249,7 +247,6 @@ class RateLimiter:
 
     def _back_off(self, now: float, sent_at: float, seconds: float | None, jitter: float) -> None:
         """Let all requests wait after a 429 whose reset is `seconds` away; None if it has none."""
-        self._in_flight_max = 1
         # Requests that were under way together are refused together, which is one refusal.
         is_echo = self._refusals > 0 and sent_at < self._refused_at
         self._refused_at = now
@@ -328,16 +325,12 @@ class RateLimiter:
             return _create_wait(self._blocked_until - now, "backoff")
         by_count = self._left_by_own_count(now)
         left = max((n for n in (self._left_by_headers(), by_count) if n is not None), default=0)
-        if left - self._reserve < 1:
-            if not self._window.is_known:
-                wait = self._wait_for_probe(now)
-            else:
-                room_at = math.inf if by_count is None else self._own_room_at(now)
-                wait = _create_wait(min(self._window.ends_at, room_at) - now, "window")
-            if wait is not None:
-                return wait
-        is_full = self._in_flight_max < RAMP_MAX and self._in_flight >= self._in_flight_max
-        return Wait(None, "ramp") if is_full else None
+        if left - self._reserve >= 1:
+            return None
+        if not self._window.is_known:
+            return self._wait_for_probe(now)
+        room_at = math.inf if by_count is None else self._own_room_at(now)
+        return _create_wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
         """Return the wait before a probe, a request without known figures; None: send it now."""

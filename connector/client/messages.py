@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, TypedDict, Unpack, get_args
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order, Page
@@ -388,7 +388,7 @@ _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
 
 def response_error(
-    request: Request, answer: Response, *, base_url: str = "", reset_in_seconds: float | None = None
+    request: Request, answer: Response, *, reset_in_seconds: float | None = None
 ) -> ConnectorError:
     """Return the error for an answer that is not a success (API 7).
 
@@ -398,13 +398,12 @@ def response_error(
     Args:
         request: The request.
         answer: Its answer.
-        base_url: Address of the account, with which a redirect is compared.
         reset_in_seconds: Time until the rate limit resets; None if unknown.
     """
     if answer.status == 429:
         return RateLimited(request.method_and_path, reset_in_seconds=reset_in_seconds)
     body = _api_error_body(answer)
-    error = _status_error(request, answer, body or {}, base_url)
+    error = _status_error(request, answer, body or {})
     if request.is_read or (answer.status in REFUSALS and body is not None):
         return error
     return doubt_error(request, error)
@@ -425,16 +424,13 @@ def message_text(value: Any) -> str:
 
 
 def _status_error(
-    request: Request, answer: Response, body: Mapping[str, Any], base_url: str
+    request: Request, answer: Response, body: Mapping[str, Any]
 ) -> Answered | NotTheApi:
     """Return the error for the answer's status and the texts of the API's error body."""
     where, status = request.method_and_path, answer.status
     if 300 <= status < 400:
-        target, here = _redirect_target(answer), base_url + request.path
-        is_slash = urljoin(here, target) == f"{here}/"
-        code = "redirected_to_slash" if is_slash else "redirected"
-        more = f" with a redirect to {target}, which is not followed"
-        return NotTheApi(where, f"answered {status}", more, code=code)
+        more = f" with a redirect to {_redirect_target(answer)}, which is not followed"
+        return NotTheApi(where, f"answered {status}", more, code="redirected")
     api_code, message = (_mask_emails(body.get(name)) for name in ("error", "message"))
     texts = {"api_code": api_code, "api_message": message or api_code}
     if status == 400:

@@ -62,7 +62,7 @@ def personal_columns(
 
     - its entry in the schema file says `meta: {personal: true}`, or
     - the entry does not say it, and the model reads a personal column of the same name, or
-    - it has no entry and is no count or flag. A staging model's column needs no entry if the model
+    - it has no entry and is no count or flag. A shipped model's column needs no entry if the model
       reads it under the same name, and neither does an own model's id that is passed on unchanged.
 
     Args:
@@ -108,11 +108,9 @@ def _is_passed_on(
     connection: duckdb.DuckDBPyConnection | None,
 ) -> bool:
     """Return True if an undeclared column has only values of the columns that the model reads."""
-    if node.schema == "staging" and not node.is_own:
-        return bool(sources)
-    if not node.is_own or not (column.name == "id" or column.name.endswith("_id")):
+    if node.is_own and not (column.name == "id" or column.name.endswith("_id")):
         return False
-    if connection is None:
+    if not node.is_own or connection is None:
         return bool(sources)
     name = quoted(column.name)
     for source, its_name in sources:

@@ -42,6 +42,9 @@ else:
 Kind = Literal["seed", "view", "table"]
 Severity = Literal["error", "warn"]
 
+OWN_SCHEMA = "own"
+"""Schema of the models of users."""
+
 SHIPPED_FOLDER = Path(__file__).parents[2] / "dbt_like_sql"
 """Project that comes with the connector, next to its package."""
 
@@ -208,7 +211,8 @@ def _read_schema_file(path: Path) -> _SchemaFile:
                 place = place[step]
             except (KeyError, IndexError, TypeError):
                 break
-        message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {place!r}")
+        given = "a mapping or list" if isinstance(place, dict | list) else repr(place)
+        message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {given}")
         if first["type"] == "extra_forbidden":
             message = "is not a key of this entry"
         keys = ".".join(str(step) for step in first["loc"])
@@ -409,11 +413,7 @@ class Project:
 
 
 def load_project(
-    folder: Path = SHIPPED_FOLDER,
-    *,
-    seeds: Path | None = None,
-    own: Path | None = None,
-    own_schema: str = "own",
+    folder: Path = SHIPPED_FOLDER, *, seeds: Path | None = None, own: Path | None = None
 ) -> Project:
     """Load the project in a folder, with the user's seeds and models.
 
@@ -421,20 +421,19 @@ def load_project(
         folder: Project with the folders staging, marts, seeds and audits.
         seeds: Folder of csv files that replace seeds of the same name.
         own: Folder of the user's models, audits and schema files.
-        own_schema: Schema of the user's models.
 
     Raises:
         ModelError: A file is invalid. Names the file, and the line if it is known.
     """
-    return _Loader(folder, seeds, own, own_schema).load()
+    return _Loader(folder, seeds, own).load()
 
 
 class _Loader:
     """Reads the files of a project: first the schema files, because SQL names their sources."""
 
-    def __init__(self, folder: Path, seeds: Path | None, own: Path | None, own_schema: str) -> None:
+    def __init__(self, folder: Path, seeds: Path | None, own: Path | None) -> None:
         self._folder, self._user_seeds = folder, seeds
-        self._own, self._own_schema = own, own_schema
+        self._own = own
         self._entries: dict[str, tuple[Path, TableEntry]] = {}
         """Entries with their schema files, by the name of the model or seed, or `schema.table`."""
         self._tables: dict[str, str] = {}
@@ -496,7 +495,7 @@ class _Loader:
 
     def _schema(self, path: Path) -> str:
         is_own = self._is_own(path)
-        return self._own_schema if is_own else path.relative_to(self._folder).parts[0]
+        return OWN_SCHEMA if is_own else path.relative_to(self._folder).parts[0]
 
     def _is_audit(self, path: Path, text: str) -> bool:
         """Return True for a file of `audits`, and for a user's that begins with `-- audit:`."""

@@ -69,7 +69,7 @@ def load_account_project(settings: Settings) -> Project:
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own is not None and not own.is_dir():
         raise settings.invalid("models_folder", "a folder that exists")
-    return load_project(seeds=seeds, own=own, own_schema=settings.models_schema)
+    return load_project(seeds=seeds, own=own)
 
 
 def _now() -> datetime:

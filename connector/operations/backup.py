@@ -16,7 +16,7 @@ import shutil
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -288,15 +288,17 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
 
 def _read_file(archive: zipfile.ZipFile, name: str, folder: Path | None) -> str:
     """Return the SHA-256 of a file in the archive, and write it to `folder` if given."""
-    with archive.open(name) as read:
-        if folder is None:
-            return hashlib.file_digest(read, "sha256").hexdigest()
-        make_folder((folder / name).parent)
-        digest = hashlib.sha256()
-        with create_private_file(folder / name) as write:
-            while piece := read.read(2**20):
-                digest.update(piece)
+    digest = hashlib.sha256()
+    with ExitStack() as stack:
+        read, write = stack.enter_context(archive.open(name)), None
+        if folder is not None:
+            make_folder((folder / name).parent)
+            write = stack.enter_context(create_private_file(folder / name))
+        while piece := read.read(2**20):
+            digest.update(piece)
+            if write is not None:
                 write.write(piece)
+        if write is not None:
             write.flush()
             os.fsync(write.fileno())
     return digest.hexdigest()

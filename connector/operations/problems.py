@@ -18,8 +18,10 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
+from connector.catalog import declaration
 from connector.errors import (
     ConnectorError,
+    Forbidden,
     SettingsError,
     TryAgain,
     WarehouseError,
@@ -264,7 +266,7 @@ def _pull_failed(s: AccountState) -> Problem | None:
             )
         results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
         same = [each for each in results if each.error_code == last.error_code]
-        actions = map(next_action, same or [last.error_code])
+        actions = [*map(next_action, same)] or [next_action(last.error_code)]
         return _from_error("pull_failed", f"{times} failed", since, last, actions)
     return _pull_incomplete(s)
 
@@ -282,11 +284,16 @@ def _pull_incomplete(s: AccountState) -> Problem | None:
     names = ", ".join(each.resource for _, each in results)
     since = min((at for at, _ in results if at is not None), default=None)
     sentences = dict.fromkeys(_without_api_text(each.message) for _, each in results)
+    actions = [next_action(each) for _, each in results if each.error_code != Forbidden.code]
+    refused = [each for _, each in results if each.error_code == Forbidden.code]
+    if scopes := {declaration(each.resource).read_scope() for each in refused}:
+        named = f"Give the key the missing scopes ({', '.join(sorted(scopes))}), or name only the"
+        actions.append(f"{named} other resources in 'connector pull'.")
     return Problem(
         "pull_failed",
         f"not verified: {names}",
         " ".join([*sentences][:2]),
-        _join_actions(next_action(each) for _, each in results),
+        _join_actions(actions),
         since,
         ",".join(sorted(f"{each.resource}-{_cause(each)}" for _, each in results)),
     )

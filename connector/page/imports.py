@@ -38,7 +38,7 @@ from connector.pushes.report import PushRunOptions, note_preview, push
 from connector.pushes.run import Decision, resolve
 from connector.pushes.undo import UndoReport, undo
 from connector.settings import Settings
-from connector.settings.folders import IMPORTS_FOLDER
+from connector.settings.folders import IMPORTS_FOLDER, KEEP_DAYS
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
 from connector.spreadsheet.problems import SheetRow, text_of
@@ -279,7 +279,7 @@ class Imports:
 
     def delete_old(self, now: datetime) -> None:
         """Delete imports that were not changed for the configured number of days."""
-        keep = timedelta(days=self.settings.import_keep_days)
+        keep = timedelta(days=KEEP_DAYS)
         for each in self.load_all():
             if each.stage != "sending" and now - datetime.fromisoformat(each.changed_at) > keep:
                 self.delete(each)

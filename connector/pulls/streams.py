@@ -27,7 +27,6 @@ from connector.errors import (
     UnusableId,
     WarehouseError,
 )
-from connector.log import shorten_name
 from connector.pulls.account import RunContext
 from connector.pulls.ports import Purpose
 from connector.warehouse.landing import Counts
@@ -139,9 +138,7 @@ class StreamApi:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            # Many records that fail for the same reason are counted together, without their ids.
-            answer = error.answer.replace(f" of the record {shorten_name(id)}", "")
-            return UnreadableDetail(error.code, answer)
+            return UnreadableDetail(error.code, error.answer)
         self._failed.append(False)
         tally.readable += 1
         return FoundDetail(record, record.served_at or now())

@@ -27,7 +27,7 @@ from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describ
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template import template_columns, write_template
-from connector.spreadsheet.words import DEFAULT_REGION
+from connector.spreadsheet.words import DEFAULT_REGION, means_nothing
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal, Plan
 from connector.state.quota import MonthUse, quota_status
@@ -382,6 +382,11 @@ def unanswered_values(summary: Summary) -> dict[str, tuple[list[str], str]]:
     return found
 
 
+def _is_filled(text: str) -> bool:
+    """Return True if the text is a value, and not a word for an empty value such as "n/a"."""
+    return text != "" and not means_nothing(text)
+
+
 _IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch
 
 
@@ -392,7 +397,7 @@ def ask_about_lost_columns(table: Spreadsheet, columns: ColumnMap) -> Iterator[F
     lost = [
         heading
         for heading, i in indexes.items()
-        if any(i < len(cells) and str(cells[i]).strip() for cells in rows)
+        if any(i < len(cells) and _is_filled(str(cells[i]).strip()) for cells in rows)
     ]
     if lost:
         yield FileQuestion(

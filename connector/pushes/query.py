@@ -22,7 +22,7 @@ from connector.models.mask import TOKEN_CHARACTERS
 from connector.pushes.options import PushOptions
 from connector.pushes.preview import PushFile
 from connector.settings import Settings
-from connector.settings.folders import PUSHES_FOLDER
+from connector.settings.folders import KEEP_DAYS, PUSHES_FOLDER
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.targets import comparison_text
@@ -53,7 +53,7 @@ def file_from_query(
     """Write the result of a query to a csv in the account's folder `pushes`, and return it as a
     file to push.
 
-    The name depends on the content. Files older than `import_keep_days` are deleted.
+    The name depends on the content. Files older than a week are deleted.
 
     Args:
         settings: Settings of the account.
@@ -144,7 +144,7 @@ def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]])
     """Write the rows to a csv that is named after its content, and return its path."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
-    _delete_old_files(folder, timedelta(days=settings.import_keep_days))
+    _delete_old_files(folder, timedelta(days=KEEP_DAYS))
     draft = folder / f"{resource}-{token_hex(6)}.csv"
     with open_new_file(draft, "the result of a query") as file:
         write_delimited(file, ",", rows)

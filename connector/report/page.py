@@ -142,8 +142,8 @@ class _Marts:
         return _printable(" ".join(self._comments.get(mart, "").split()))
 
     def _show_tile(self, tile: Tile, period: Period) -> ShownTile:
-        texts = (self._read_value(tile, each) for each in (period, period.previous))
-        return ShownTile(tile.label, *texts, self._define(tile.mart))
+        text, before = (self._read_value(tile, each) for each in (period, period.previous))
+        return ShownTile(tile.label, text, before, self._define(tile.mart))
 
     def _read_value(self, tile: Tile, period: Period) -> str:
         """Return the value of a tile as text, as in 12 or GBP 1,200, EUR 300."""

@@ -7,6 +7,9 @@ import re
 INBOX_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "seeds", "maps"
 IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
 DAGSTER_FOLDER = "dagster"
+KEEP_DAYS = 7
+"""Days for which imports of the page and files of queries are kept after the last change."""
+
 WAITED = "waited-"
 """Beginning of the names of folders with inbox files from before a restore."""
 

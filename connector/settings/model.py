@@ -92,7 +92,6 @@ class Settings(BaseModel):
 
     models: OnOff = "on"
     models_folder: Annotated[Path | None, _PATH] = None
-    models_schema: Annotated[str, PlainValidator(values.parse_schema_name)] = "own"
     publish_personal: Treatment = "keep"
     publish_without: Annotated[tuple[str, ...], PlainValidator(values.parse_left_out)] = ()
     publish_hash_key: Annotated[SecretStr, _secret(values.parse_hash_key)] | None = None
@@ -106,7 +105,6 @@ class Settings(BaseModel):
     verification_requests: Annotated[int, _whole(0, 10**6)] = 500
     time_zone: Annotated[str, PlainValidator(values.parse_zone)] = "UTC"
 
-    import_keep_days: Annotated[int, _whole(1, 365)] = 7
     import_file_mb: Annotated[int, _whole(1, 1_000)] = 50
     record_url: Annotated[str | None, PlainValidator(values.parse_record_url)] = None
 

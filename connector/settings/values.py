@@ -52,15 +52,6 @@ def parse_path(raw: object) -> Path:
     return raw
 
 
-def parse_schema_name(raw: object) -> str:
-    """Validate the name of the schema for a user's own models."""
-    reserved = (*SCHEMAS, "main", "temp", "pg_catalog", "information_schema")
-    if not re.fullmatch("[a-z][a-z0-9_]{0,62}", str(raw)) or raw in reserved:
-        form = "a name of a-z, 0-9 and '_' that begins with a letter"
-        raise ValueError(f"{form}, other than {', '.join(reserved)}")
-    return str(raw)
-
-
 def parse_left_out(raw: object) -> tuple[str, ...]:
     """Parse schemas, tables, their columns, and `RESOURCE.FIELD`, in a list or between commas.
 

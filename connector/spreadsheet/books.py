@@ -102,7 +102,8 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
             message = f"{path} is encrypted with a password"
             raise SpreadsheetError(message, code="password_protected") from error
         raise SpreadsheetError(
-            f"{path} cannot be read: {type(error).__name__}", code="damaged_spreadsheet"
+            f"{path} cannot be read, because a part of the workbook is missing or damaged",
+            code="damaged_spreadsheet",
         ) from error
 
 
@@ -441,7 +442,7 @@ def _show_number(number: float, number_format: str) -> Cell | None:
     if len(sections) > 1 and number < 0 and not {*"-("} & {*whole}:
         return None
     mask = re.sub(r'["\\]', "", whole)
-    if _MASK(mask) and number >= 0 and number == int(number):
+    if not unit and _MASK(mask) and number >= 0 and number == int(number):
         return _fill_mask(int(number), mask)
     places = _PLACES(codes)
     is_thousands = codes.rstrip(")- ").endswith(",")

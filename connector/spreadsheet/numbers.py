@@ -59,9 +59,6 @@ _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).se
 _ADDITION = re.compile(
     r"([^+]*\d[^+]*?)\s*(?:\+\s*\w|(?:plus|basic|base)\b).*", re.IGNORECASE
 ).fullmatch
-_RANGE = re.compile(
-    r"(\S*\d\S*?)\s*(?:[-\u2013\u2014]|to|bis|à)\s*\S*\d\S*", re.IGNORECASE
-).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +228,7 @@ def _check(value: float, unit: str, column: TargetColumn) -> Any:
 
 
 def _not_a_number_error(text: str) -> CellError:
-    """Return the error for a text that is too long, scientific, a range, or no number."""
+    """Return the error for a text that is too long, scientific, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return CellError("too_large")
-    if _SCIENTIFIC(text) is not None:
-        return CellError("scientific")
-    if _RANGE(text) is not None:
-        fix = "Enter one number, for example 45000."
-        return CellError("not_a_number", "The value is a range.", fix=fix)
-    return CellError("not_a_number")
+    return CellError("scientific" if _SCIENTIFIC(text) else "not_a_number")

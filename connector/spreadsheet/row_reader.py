@@ -99,16 +99,20 @@ class ColumnMeanings:
     def __init__(
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
-        self._rows, self._columns = rows, columns
+        self._columns = columns
         self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
-
-    def _cells(self, column: MappedColumn) -> Sequence[Cell]:
-        """Return the different cells of a column; texts without outer blanks."""
-        index = column.index
-        rows = (row for row in self._rows() if not row.is_outside and index < len(row.cells))
-        cells = (row.cells[index] for row in rows)
-        return list(dict.fromkeys(c.strip() if isinstance(c, str) else c for c in cells))
+        kinds = (*_DATES, *_NUMBERS)
+        # Different cells by column, in the order of the file.
+        found = {e.index: dict[Cell, None]() for e in columns if e.target.field.kind in kinds}
+        for row in (each for each in rows() if not each.is_outside):
+            for index, cells in found.items():
+                if index < len(row.cells):
+                    cells[row.cells[index]] = None
+        self._cells = {
+            index: list(dict.fromkeys(c.strip() if isinstance(c, str) else c for c in cells))
+            for index, cells in found.items()
+        }
 
     def ask_for_hours(self, column: MappedColumn, cell: Cell) -> None:
         """Add the question when days without a time begin and end, once for the file."""
@@ -129,7 +133,7 @@ class ColumnMeanings:
         the wrong order. One other cell proves that it was not.
         """
         for column in (each for each in self._columns if each.target.field.kind in _DATES):
-            cells = self._cells(column)
+            cells = self._cells[column.index]
             days = [day for cell in cells if (day := _date_in_cell(cell)) is not None]
             texts = {
                 cell: meanings.values()
@@ -154,7 +158,7 @@ class ColumnMeanings:
     def column_currency(self, column: MappedColumn) -> str | None:
         """Return the only currency that the column's heading or cells show; None for several."""
         units = {unit_of(each) for each in re.split(r"[\s()\[\]/,]+", column.heading) if each}
-        for cell in self._cells(column):
+        for cell in self._cells[column.index]:
             if isinstance(cell, Amount):
                 units.add(cell.unit)
             elif isinstance(cell, str) and cell and (found := number_meanings(cell)):
@@ -176,7 +180,7 @@ class ColumnMeanings:
         found = _Proofs(column.target.field.kind in _DATES)
         decimal = words.decimal_of_region(column.options.region)
         answered = {text.strip().casefold() for text in column.options.values}
-        for text in (cell for cell in self._cells(column) if isinstance(cell, str)):
+        for text in (cell for cell in self._cells[column.index] if isinstance(cell, str)):
             meanings = _values_by_reading(text, is_date=found.is_date)
             if len(meanings) == 1:
                 found.proofs.setdefault(next(iter(meanings)), text)
@@ -483,10 +487,12 @@ class RowReader:
 
     def _add_shape_problems(self, checked: CheckedRow) -> None:
         """Add the problems of the row's shape, except those in a column without a field."""
-        keys = {None: None, **{column.heading: key for key, column in self._by_key.items()}}
-        found = [each for each in checked.row.problems if each.column in keys]
-        checked.problems = tuple(found)
-        checked.failed_keys = {key for each in found if (key := keys[each.column]) is not None}
+        keys = {column.heading: key for key, column in self._by_key.items()}
+        for problem in checked.row.problems:
+            if problem.column is None or problem.column in keys:
+                checked.problems = (*checked.problems, problem)
+            if problem.column in keys:
+                checked.failed_keys = checked.failed_keys | {keys[problem.column]}
 
 
 def _cached_cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:

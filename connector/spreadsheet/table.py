@@ -196,7 +196,8 @@ def _build_table(
     if all(map(is_blank, below)):
         raise SpreadsheetError(f"{path} has headings and no row below them", code="no_rows")
     end = len(found.headings) if is_text else max(map(len, below))
-    filled = max((_filled_width(row) for row in below if len(row) <= end), default=0)
+    fitting = (_filled_width(row) for row in below if len(row) <= end)
+    filled = max(fitting, default=0) if is_text else end
     headings, is_report = (
         name_columns(path, found.headings, filled),
         has_report_headings(found.headings),

@@ -55,7 +55,9 @@ def _read_email(text: str) -> str:
     # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each.strip("'/|") for each in near}.values())
-    if len(found) == 1:
+    if len(found) > 1:
+        raise CellError("several_emails", fix=f"Keep one address, for example {found[0]}")
+    if found:
         before, _, behind = bare.partition(found[0])
         rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
         # A sign that cannot be in an address must not be next to one: a..b@x, .a@x and a@x.-y.
@@ -73,6 +75,12 @@ _PHONE = re.compile(
     re.IGNORECASE,
 ).fullmatch
 _LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
+_WORD = (
+    r"(?:mob(?:ile|il|iel|ilnummer)?|cell(?:ulare)?|handy|portable|móvil|m|tel(?:efon|efono|éfono"
+    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline"
+    r"|text only)"
+)
+_LABELS = re.compile(rf"^{_WORD}\s*[.:]\s*(?=[+0-9(])|\s*\({_WORD}\.?\)$", re.IGNORECASE)
 _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
@@ -95,7 +103,7 @@ def phone_reader(region: str | None) -> ReadText:
 
     def read(text: str) -> str | ValueWithNotes:
         marked = without_text_marks(read_exact_text(text))
-        tidy = " ".join(marked.split())
+        tidy = _LABELS.sub("", " ".join(marked.split())).strip()
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
             message = (
                 "The value was written as a number by a program, so leading zeros may be lost."
@@ -134,12 +142,14 @@ _URL = re.compile(r"https?://[^\s/\\]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
+_CUT_ENDS = ("…", "...", "[truncated]")
+_CUT_LENGTHS = frozenset((255, 32_767))
 _NUMBER_SAFE = 10**15
 """Spreadsheet programs keep the digits of smaller whole numbers."""
 
 
-def read_text(text: str) -> str:
-    """Return the text unchanged.
+def read_text(text: str) -> str | ValueWithNotes:
+    """Return the text unchanged, with a warning if it may have been cut.
 
     Raises `CellError` for shortened numbers, and for control characters and marks that deceive.
     """
@@ -153,7 +163,7 @@ def read_text(text: str) -> str:
                 name = character_name(character)
                 message = f"The cell contains an invalid character: {name}."
                 raise CellError("control_character", message)
-    return text
+    return _note_cut(text)
 
 
 def read_exact_text(text: str) -> str:
@@ -164,6 +174,17 @@ def read_exact_text(text: str) -> str:
     _refuse_shortened_number(text)
     _refuse_invisible_characters(text)
     return without_text_marks(text)
+
+
+def read_code(text: str) -> str | ValueWithNotes:
+    """Return a text in which each character counts, with a warning if it may have been cut."""
+    return _note_cut(read_exact_text(text))
+
+
+def _note_cut(text: str) -> str | ValueWithNotes:
+    """Return the text, with a warning if it ends in "..." or is as long as programs cut texts."""
+    is_cut = text.endswith(_CUT_ENDS) or len(text) in _CUT_LENGTHS
+    return with_note(text, "maybe_cut") if is_cut else text
 
 
 def _refuse_shortened_number(text: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import cache
+
 import pytest
 
 from connector.catalog import CATALOG, REFERRED_FIRST, declaration, references
@@ -10,7 +13,7 @@ from connector.catalog.resource import Resource
 from connector.errors import UnknownName
 from connector.models.project import load_project
 from connector.models.runner import describe
-from connector.warehouse.schema import landing_columns
+from connector.warehouse.schema import Column, landing_columns
 from tests.repository import ROOT
 
 MODELS = ROOT / "dbt_like_sql"
@@ -58,11 +61,17 @@ def test_a_declaration_with_an_unknown_natural_key_is_rejected() -> None:
         type("Thing", (Resource,), {}, name="things", **head, natural_keys=(("titel",),))
 
 
+@cache
+def described_tables() -> Mapping[str, Sequence[Column]]:
+    """Return the columns of every table of the shipped models."""
+    return describe(load_project())
+
+
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_models_have_each_resource_with_every_column(name: str) -> None:
     resource = CATALOG[name]
     key = f"{resource.singular.replace(' ', '_')}_id"
-    staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
+    staged = {each.name for each in described_tables()[f"staging.{resource.view}"]}
     landed = {each.name for each in landing_columns(name) if not each.name.startswith("_")}
     files = ("staging/stg_records.sql", "audits/copy_is_intact.sql", "marts/data_quality.sql")
 

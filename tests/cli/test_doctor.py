@@ -7,12 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-import duckdb
 import pytest
 
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
-from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, CommandResult, call, variables
 
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
@@ -155,34 +153,6 @@ def test_doctor_fails_if_the_data_folder_is_a_file(tmp_path: Path) -> None:
     found = {check["name"]: check["found"] for check in called.object["checks"]}
     assert "failed" == map_check_states(called)["data folder"]
     assert str(folder) in found["data folder"]
-
-
-def write_damaged_log(tmp_path: Path) -> Path:
-    """Create a data folder with a damaged write-ahead log, and return the log's path."""
-    folder = tmp_path / "data"
-    Warehouse(folder).prepare()
-    work, log = folder / "work.duckdb", folder / "work.duckdb.wal"
-    with duckdb.connect(str(work)) as connection:
-        connection.execute("CREATE TABLE sync.more AS FROM range(1000)")
-        # As a crash leaves them: the commit is in the log alone.
-        left, logged = work.read_bytes(), bytearray(log.read_bytes())
-    logged[len(logged) // 2] ^= 0xFF
-    work.write_bytes(left)
-    log.write_bytes(logged)
-    return log
-
-
-def test_doctor_reports_a_damaged_log_and_leaves_it_unchanged(tmp_path: Path) -> None:
-    log = write_damaged_log(tmp_path)
-    before = log.read_bytes()
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        called = call(["doctor", "--json"], variables(sandbox.base_url, log.parent))
-
-    (check,) = (each for each in called.object["checks"] if each["name"] == "files")
-    assert (1, "failed") == (called.status, check["state"])
-    assert str(log) in check["found"]
-    assert "Move this log to another folder" in check["action"]
-    assert before == log.read_bytes()
 
 
 def test_requests_of_doctor_count_towards_the_monthly_quota(tmp_path: Path) -> None:

@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.cli.terminal import describe_age
-from connector.client import client
-from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from connector.state.database import Database
-from connector.state.runs import Run, Runs
 from tests.support.command import COUNTS, KEY, call, variables
 
 
@@ -45,32 +41,6 @@ def test_status_shows_the_state_of_each_resource(tmp_path: Path) -> None:
     assert [run_id] == [run["run_id"] for run in with_json.object["runs"]]
     assert f"ago: {tmp_path / 'recruitment.duckdb'}" in called.out
     assert with_json.object["published"]["age_seconds"] < 60
-
-
-@pytest.mark.parametrize("failure", ["shrunk", "refused", "cut off"])
-def test_status_after_a_failure_always_shows_a_next_step(tmp_path: Path, failure: str) -> None:
-    with Sandbox(counts={"candidates": 60}, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path)
-        call(["pull", "candidates"], environ)
-        if failure == "cut off":
-            with Database(tmp_path) as database:
-                Runs(database).begin(Run("later", "pull", datetime.now(UTC)))
-        elif failure == "refused":
-            call(["pull", "candidates"], environ | {"CONNECTOR_API_KEY": "another"})
-        else:
-            for id in sorted(sandbox.store.records("candidates"))[::2]:
-                sandbox.store.delete("candidates", id)
-            call(["pull", "candidates"], environ)
-        called = call(["status"], environ)
-        output = called.out + called.err
-
-    expected = {
-        "shrunk": "Check one of these records on the platform",
-        "refused": "Check CONNECTOR_API_KEY",
-        "cut off": "What to do: The next pull continues",
-    }
-    assert expected[failure] in output
-    assert "Nothing to do" not in output
 
 
 @pytest.mark.parametrize(
@@ -127,19 +97,3 @@ def test_status_names_resources_that_were_never_pulled(tmp_path: Path) -> None:
     never = "candidates, companies, bookings, leads, content_types, content_items"
     assert f"Never pulled: {never}." in called.err
     assert "(monthly_requests is not set)" in called.out
-
-
-def test_an_outage_is_one_problem_and_one_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MODELS": "off"}
-        call(["pull"], environ)
-        sandbox.faults.add(Status(503), times=None)
-        pulled, shown = call(["pull"], environ), call(["status"], environ)
-
-    assert 1 == pulled.status
-    assert 1 == pulled.err.count("503")
-    assert "503" in shown.out
-    assert 1 == shown.out.count("What to do: ")

@@ -29,22 +29,14 @@ WRITES: Mapping[str, Call] = {
 }
 
 
-class RecordingObserver(Observer):
-    """Observer that records sent requests, statuses (None without a response), and wait reasons."""
+class StatusObserver(Observer):
+    """Observer that records the status of each attempt, None without an answer."""
 
     def __init__(self) -> None:
-        self.sent: list[Request] = []
         self.statuses: list[int | None] = []
-        self.waits: list[str] = []
-
-    def before_send(self, request: Request) -> None:
-        self.sent.append(request)
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
         self.statuses.append(status)
-
-    def on_wait_end(self, seconds: float, why: str) -> None:
-        self.waits.append(why)
 
 
 def make_client(base_url: str, clock: ClientClock | None = None, **options: Any) -> Client:

@@ -1,4 +1,4 @@
-"""Lost, unreadable and too large answers: a write is never sent twice, and reads are repeated within
+"""Lost, unreadable and large answers: a write is never sent twice, and reads are repeated within
 limits. Each fault happens on a real socket, and the server counts the requests that it received.
 """
 
@@ -23,7 +23,7 @@ from connector.errors import (
     Unreachable,
     UnreadableAnswer,
 )
-from tests.client.calls import KEY, READS, WRITES, RecordingObserver, make_client
+from tests.client.calls import KEY, READS, WRITES, StatusObserver, make_client
 from tests.client.peer import (
     RECORD,
     Peer,
@@ -195,7 +195,7 @@ def test_a_request_that_cannot_connect_is_tried_three_times(call: str) -> None:
     async def act() -> list[float]:
         async with Peer(send_nothing) as peer:
             address = peer.base_url
-        clock, observer = ClientClock(), RecordingObserver()
+        clock, observer = ClientClock(), StatusObserver()
         async with make_client(address, clock, observer=observer) as client:
             with pytest.raises(Unreachable, match="cannot be reached"):
                 await {**READS, **WRITES}[call](client)

@@ -295,6 +295,15 @@ def test_an_update_does_not_take_the_email_of_another_record(
     assert [] == account.server.sent()
 
 
+def test_an_update_does_not_take_the_email_of_a_record_created_since_the_pull(
+    account: Account,
+) -> None:
+    account.server.api("POST", "/candidates", **candidate(1))
+    row = {"id": account.server.ids("candidates")[0], "email": "ann1@people.example"}
+    account.push("candidates", account.csv("a.csv", [row]), *UPDATE, status=3)
+    assert [] == account.server.sent()
+
+
 @pytest.mark.parametrize("code", [200, 201])
 def test_a_conversion_is_sent_once(account: Account, code: int) -> None:
     account.server.rule("POST */convert", lambda forward: replace(forward(), status=code))

@@ -1,4 +1,4 @@
-"""Faults that the sandbox does not have: edited responses, and bytes cut on the wire."""
+"""Faults that the sandbox does not have: edited responses, and other 429s."""
 
 from __future__ import annotations
 

@@ -1,20 +1,16 @@
-"""A key that is revoked or loses its rights, and wrong addresses."""
+"""A key that is revoked, or that lacks a right."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from connector.sandbox.app import Fault
 from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.network_faults import DETAILS, LISTS, EditedResponse, FromRequest, add_fault
+from tests.faults.network_faults import FromRequest
 from tests.support.agency import differences, published
-from tests.support.clock import Time, count_deleted_candidates, pulled
-from tests.tiers import first_fast
+from tests.support.clock import Time, pulled
 
 COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}
 IN_FLIGHT_MAX = 4
@@ -58,51 +54,6 @@ def test_a_missing_scope_stops_only_its_own_resource(tmp_path: Path) -> None:
         assert all(each.startswith(missing) for each in lacking)
 
         assert "done" == pulled(sandbox, tmp_path, key="all", time=time).outcome
-        assert [] == differences(sandbox, published(tmp_path))
-
-
-def hide_all_items(document: dict[str, Any]) -> None:
-    """Remove all items from a list, as for a key without access to them."""
-    if "pagination" in document:
-        document["data"] = []
-        document["pagination"] |= {"total": 0, "total_pages": 0}
-
-
-def hide_half_of_items(document: dict[str, Any]) -> None:
-    """Remove half of the items of each page, and reduce the total."""
-    if "pagination" in document:
-        document["data"] = document["data"][::2]
-        document["pagination"]["total"] //= 2
-
-
-@pytest.mark.parametrize(
-    ("hide", "is_denied_too"), first_fast([(hide_half_of_items, False), (hide_all_items, True)])
-)
-def test_a_key_that_no_longer_sees_records_deletes_nothing(
-    tmp_path: Path, hide: Any, is_denied_too: bool
-) -> None:
-    time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
-        before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
-        time.pass_minutes(10)
-        add_fault(sandbox, EditedResponse(hide), LISTS)
-        if is_denied_too:
-            add_fault(sandbox, Status(404), DETAILS)
-        for _ in range(2):
-            report = pulled(sandbox, tmp_path, "candidates", time=time)
-            after = report.resources["candidates"]
-            assert "partial" == report.outcome
-            assert (False, 0, 60) == (after.proven, after.deleted, after.live)
-            assert before.bookmark_after == after.bookmark_after
-            # If the API denies every listed record, each may be requested twice: from the queue,
-            # and by the scan, which continues in order to load new records.
-            assert after.requests <= 2 + 2 * 30
-            assert "60" in str(after.message) or "missing" in str(after.message)
-            time.pass_minutes(10)
-        assert 0 == count_deleted_candidates(tmp_path)
-
-        sandbox.faults.clear()
-        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
         assert [] == differences(sandbox, published(tmp_path))
 
 

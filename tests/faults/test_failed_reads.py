@@ -1,4 +1,4 @@
-"""Failed, lost, slow and foreign responses to reads."""
+"""Failed and slow responses to reads."""
 
 from __future__ import annotations
 

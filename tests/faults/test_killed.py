@@ -1,4 +1,4 @@
-"""`kill -9` after every request, after every commit, and at random times."""
+"""`kill -9` after every request, and after every commit."""
 
 from __future__ import annotations
 

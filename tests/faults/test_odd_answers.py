@@ -1,10 +1,9 @@
-"""Lists that differ from the request, and records with undeclared values."""
+"""Records with undeclared values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,24 +84,3 @@ def pull_and_compare_others(sandbox: Sandbox, folder: Path, time: Time, odd: str
     assert report.outcome in ("done", "partial"), report.as_json()
     found = differences(sandbox, published(folder))
     assert [] == [each for each in found if odd not in each]
-
-
-def test_a_record_dated_in_the_future_does_not_move_the_bookmark(tmp_path: Path) -> None:
-    time = Time()
-    with Sandbox(counts={"candidates": 60}, clock=time.server_now) as sandbox:
-        ids = sorted(sandbox.store.records("candidates"))
-        ahead = datetime(2099, 1, 1, tzinfo=UTC)
-        sandbox.store.touch("candidates", ids[0], updated_at=ahead)
-        pulled(sandbox, tmp_path, "candidates", time=time)
-        for number in range(3):
-            time.pass_minutes(10)
-            sandbox.store.update("candidates", ids[5 + number], {"city": "Bern"})
-            changed = {"city": f"City {number}", "updated_at": ahead.isoformat()}
-            sandbox.store.change_silently("candidates", ids[0], changed)
-            report = pulled(sandbox, tmp_path, "candidates", time=time)
-            assert "done" == report.outcome, report.as_json()
-            assert report.requests <= 1 + 1 + 1 + 2
-            assert [] == differences(sandbox, published(tmp_path))
-        bookmark = report.resources["candidates"].bookmark_after
-        assert bookmark is not None
-        assert bookmark < time.server_now()

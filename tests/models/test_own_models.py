@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from connector.models.mask import find_undeclared
 from connector.models.project import Project, load_project
 from connector.models.publish import load_account_project, publish
 from connector.sandbox.server import Sandbox
-from connector.settings import Settings, load_settings
+from connector.settings import Settings
 from connector.warehouse.stream import Bookmark, Commit, FoundDetail, Stream
 from tests.models.agency import PublishingAccount, list_columns
 from tests.repository import ROOT
@@ -58,7 +57,7 @@ models:
 def load_own_project(agency: PublishingAccount, settings: Settings) -> Project:
     """Load the account's three models and those in its folder `my_models`."""
     own = agency.folder / "my_models"
-    return load_project(agency.project_folder, own=own, own_schema=settings.models_schema)
+    return load_project(agency.project_folder, own=own)
 
 
 @pytest.fixture
@@ -140,16 +139,6 @@ def test_an_own_audit_warns_or_blocks_by_its_severity(own_agency: PublishingAcco
     write_models(own_agency, stages_are_known_sql=audit.format(config=""))
     with pytest.raises(PublishingRefused, match="stages_are_known"):
         own_agency.publish()
-
-
-def test_models_schema_renames_the_schema_of_own_models(own_agency: PublishingAccount) -> None:
-    write_models(own_agency, people_sql=PEOPLE)
-
-    publish(own_agency.settings(CONNECTOR_MODELS_SCHEMA="acme"))
-
-    assert ["candidate_id", "status", "note", "label"] == list_columns(own_agency.published_file)[
-        "acme.people"
-    ]
 
 
 @pytest.mark.parametrize("personal", ["drop", "hash"])
@@ -250,7 +239,6 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         ModelFailed,
         r"people\.sql:2: people cannot be built: .*stauts",
     ),
-    "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelError, "fct_jobs is also"),
     "no name of a table": ("My Mart.sql", PEOPLE, ModelError, "is not a valid table name"),
 }
 
@@ -272,22 +260,6 @@ def test_a_missing_models_folder_is_rejected(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match=r"models_folder is .*nowhere.*a folder that exists"):
         load_account_project(settings)
-
-
-# -- Settings --------------------------------------------------------------------------------------
-
-
-def read_settings(folder: Path, text: str, **flags: Any) -> Any:
-    """Load settings from a connector.toml with this text, and from command-line options."""
-    (folder / "connector.toml").write_text(text, encoding="utf-8")
-    return load_settings(flags, {}, folder)
-
-
-def test_an_account_can_have_its_own_models_folder(tmp_path: Path) -> None:
-    text = 'models_folder = "all"\n[accounts.a]\nmodels_folder = "of_a"\n[accounts.b]\n'
-
-    assert tmp_path / "of_a" == read_settings(tmp_path, text, account="a").models_folder
-    assert tmp_path / "all" == read_settings(tmp_path, text, account="b").models_folder
 
 
 # -- Commands and documents ------------------------------------------------------------------------

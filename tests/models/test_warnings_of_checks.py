@@ -28,7 +28,6 @@ def test_empty_seeds_and_records_of_deleted_candidates_do_not_warn(tmp_path: Pat
     jobs_and_placements.load_jobs_and_placements(world)
     shutil.rmtree(world.seeds)
     world.seeds.mkdir()
-    world.write_seed("people", "id,name,team", "u1,,")
     written = publish_account(tmp_path)
     world.write_seed("people", "id,name,team", "u1,,", "u2,Ben,")
     begun = publish_account(tmp_path)

@@ -1,4 +1,4 @@
-"""Files of recruiters: exports of candidates, jobs with a title, placements with names, leads."""
+"""A file of a recruiter: an export of candidates as their former system wrote it."""
 
 from __future__ import annotations
 

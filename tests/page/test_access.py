@@ -1,4 +1,4 @@
-"""Refused by the page: other sites, guessed links, other users, and unsafe files."""
+"""Refused by the page: other sites, other users, and unsafe files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definitions load without settings and warnings, and contain every asset."""
+"""The definitions load without settings and warnings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ import os
 import subprocess
 import sys
 
-import dagster as dg
-
-from pipelines.definitions import definitions
-from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, PUBLISHED, REPORT
-from pipelines.jobs import nightly_pull_job
 from tests.repository import ROOT
 
 
@@ -36,26 +31,3 @@ def test_definitions_load_without_settings_and_without_warnings() -> None:
     )
 
     assert (0, "True\n", "") == (loaded.returncode, loaded.stdout, loaded.stderr)
-
-
-def test_the_asset_graph_starts_at_the_inbox_and_ends_at_the_report() -> None:
-    graph = definitions.resolve_asset_graph()
-
-    def parents(key: dg.AssetKey) -> set[dg.AssetKey]:
-        return set(graph.get(key).parent_keys)
-
-    assert {INBOX_KEYS["candidates"]} == parents(API_KEYS["candidates"])
-    assert {API_KEYS["candidates"]} == parents(KEYS["candidates"])
-    assert {PUBLISHED} == parents(REPORT)
-    assert {*API_KEYS.values(), *INBOX_KEYS.values(), REPORT} == (graph.external_asset_keys)
-
-
-def test_the_published_file_depends_on_every_other_asset() -> None:
-    job = definitions.resolve_job_def(nightly_pull_job.name)
-    graph = definitions.resolve_asset_graph()
-    keys = graph.materializable_asset_keys - {dg.AssetKey("push_from_query")}
-
-    assert keys == job.asset_layer.executable_asset_keys
-    assert keys - {PUBLISHED} == dg.AssetSelection.assets(PUBLISHED).upstream().resolve(graph) & (
-        keys - {PUBLISHED}
-    )

@@ -8,9 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from pipelines.accounts import Account
-from pipelines.definitions import define
 from pipelines.freshness import check_freshness, data_is_fresh
-from pipelines.graph import KEYS, PUBLISHED
 from tests.problems.agency import load_account_settings
 from tests.support.recorded import record_verified_pull
 
@@ -32,14 +30,6 @@ def make_project(folder: Path, ages: dict[str, timedelta]) -> Account:
     for name, age in ages.items():
         record_verified_pull(load_account_settings(folder / "data", name), NOW - age)
     return Account(environ={}, cwd=folder)
-
-
-def test_assets_have_a_freshness_policy_of_the_configured_age(tmp_path: Path) -> None:
-    made = define(make_project(tmp_path, {}))
-    policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
-    expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
-
-    assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}
 
 
 def test_the_freshness_check_warns_of_accounts_verified_too_long_ago(tmp_path: Path) -> None:

@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
-from connector.warehouse.schema import landing_columns
-from connector.warehouse.user_query import query
-from connector.warehouse.warehouse import Warehouse
-from pipelines.graph import KEYS
 from tests.faults.network_faults import wrong_total
-from tests.pipelines.running import COUNTS, KEY, landing, make_account, materialize_resources
+from tests.pipelines.running import COUNTS, KEY, make_account, materialize_resources
 from tests.support.processes import OtherProcess, shorten_wait
-
-
-def test_a_run_materializes_every_asset_with_its_row_counts(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
-        requests = len(sandbox.log)
-
-    assert ran.success
-    assert COUNTS == {n: m.metadata["dagster/row_count"].value for n, m in ran.materialized.items()}
-    assert requests == sum(
-        int(str(m.metadata["requests"].value)) for m in ran.materialized.values()
-    )
-    for name, count in COUNTS.items():
-        metadata = ran.materialized[name].metadata
-        counts = ("new", "changed", "deleted", "live", "total", "pending")
-        assert [count, 0, 0, count, count, 0] == [metadata[each].value for each in counts]
-        assert ("done", True) == (metadata["outcome"].value, metadata["verified"].value)
-        moment = datetime.fromtimestamp(float(str(metadata["changes_read_until"].value)), UTC)
-        assert moment <= datetime.now(UTC)
-        landed = query(Warehouse(tmp_path).work, f"SELECT count(*) FROM landing.{name}")
-        assert ((count,),) == landed.rows
-    assert dict.fromkeys(COUNTS, True) == {n: c.passed for n, c in ran.checks.items()}
-
-
-def test_the_preview_counts_records_by_status_without_personal_data(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        ran = materialize_resources(make_account(sandbox.base_url, tmp_path))
-        people = sandbox.store.records("candidates").values()
-        statuses = [record["status"] for record in people]
-        names = {str(r[f]) for r in people for f in ("first_name", "last_name", "email", "phone")}
-
-    preview = str(ran.materialized["candidates"].metadata["preview"].value)
-    for status in set(statuses):
-        assert f"| `{status}` | {statuses.count(status)} |" in preview
-    assert [] == [name for name in names - {"None", ""} if name in preview]
-    assert "preview" not in ran.materialized["content_types"].metadata
 
 
 def test_a_missing_scope_fails_the_run_after_other_resources_are_loaded(tmp_path: Path) -> None:
@@ -97,19 +56,3 @@ def test_the_check_fails_if_rows_and_the_apis_total_differ(tmp_path: Path) -> No
     live, total = (ran.checks["jobs"].metadata[name].value for name in ("live", "total"))
     assert live != total
     assert f"{live} live rows and the API has {total:,}" in str(ran.checks["jobs"].description)
-
-
-def test_the_column_schema_of_an_asset_matches_its_landing_table(tmp_path: Path) -> None:
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        materialize_resources(make_account(sandbox.base_url, tmp_path), ["bookings"])
-    found = query(
-        Warehouse(tmp_path).work,
-        "SELECT column_name, comment FROM duckdb_columns() "
-        "WHERE schema_name = 'landing' AND table_name = 'bookings' ORDER BY column_index",
-    )
-    (spec,) = (s for s in landing.specs if s.key == KEYS["bookings"])
-    schema = spec.metadata["dagster/column_schema"]
-
-    assert [(each.name, each.description) for each in schema.columns] == list(found.rows)
-    assert len(schema.columns) == len(landing_columns("bookings"))
-    assert "landing.bookings" == spec.metadata["dagster/table_name"]

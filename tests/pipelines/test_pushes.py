@@ -143,27 +143,6 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     assert [] == [each for each in files if KEY.encode() in each.read_bytes()]
 
 
-def test_invalid_push_configuration_fails_with_a_message(
-    sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
-) -> None:
-    wrong = {
-        "gone.csv does not exist. Check the name and the folder.": {"file": "gone.csv"},
-        "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
-        "people.csv no longer exists": {"file": "../../people.csv", "inbox_digest": "0" * 64},
-        "map.toml does not exist": {"mapping_file": "map.toml"},
-        "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
-        "'DD/DD' is not a date format": {"date_format": "DD/DD"},
-    }
-    defaults = {"resource": "candidates", "file": "people.csv", "mode": "create"}
-    for expected, config in wrong.items():
-        ran = run_push_job(
-            make_account(sandbox.base_url, data_folder), instance, {**defaults, **config}
-        )
-        assert not ran.success
-        assert expected in read_failure_reason(ran)
-    assert [] == sandbox.log
-
-
 def test_an_unscheduled_asset_pushes_the_rows_of_a_query(
     sandbox: Sandbox, instance: dg.DagsterInstance, data_folder: Path
 ) -> None:

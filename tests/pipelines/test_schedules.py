@@ -13,7 +13,7 @@ from dagster._core.definitions.schedule_definition import ScheduleExecutionData 
 
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
-from pipelines.everywhere import ADDRESS, define_everywhere
+from pipelines.everywhere import define_everywhere
 from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING
 from pipelines.schedules import create_schedules
 from tests.pipelines.running import open_instance
@@ -164,22 +164,6 @@ def test_runs_are_requested_only_for_accounts_without_a_running_pull(
     assert ["acme"] == find_requested_accounts(made, nightly, instance)
 
 
-def test_the_schedule_of_all_accounts_skips_while_its_run_is_active(
-    account: Account, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:8786")
-    made = define_everywhere(account)
-    nightly = "nightly_pull_everywhere_schedule"
-    assert [""] == find_requested_accounts(made, nightly, instance)
-    going = instance.create_run_for_job(
-        made.resolve_job_def("intraday_pull_everywhere"), status=dg.DagsterRunStatus.STARTED
-    )
-
-    assert f"Run {going.run_id} is already queued or running." == find_requested_accounts(
-        made, nightly, instance
-    )
-
-
 def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path) -> None:
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["concurrency"]["runs"]
@@ -194,14 +178,3 @@ def test_dagster_sends_no_telemetry_and_runs_one_run_per_account(tmp_path: Path)
         given["tag_concurrency_limits"]
     )
     assert queue.max_concurrent_runs > 1
-
-
-def test_an_invalid_project_file_is_shown_as_the_skip_reason(
-    tmp_path: Path, instance: dg.DagsterInstance
-) -> None:
-    (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
-    made = define(Account(environ={}, cwd=tmp_path))
-
-    assert "connector.toml is not valid TOML" in find_requested_accounts(
-        made, "nightly_pull_schedule", instance
-    )

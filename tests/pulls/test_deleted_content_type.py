@@ -1,4 +1,4 @@
-"""A deleted content type deletes its items; wrong counts withdraw the verification."""
+"""A deleted content type deletes its items."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ class FirstPage:
         await edit.perform(exchange)
 
 
-@pytest.mark.parametrize("total", first_fast([10**12, 5_000, 1e300]))
-@pytest.mark.parametrize("nth", first_fast([1, 2]))
+@pytest.mark.parametrize(("total", "nth"), first_fast([(10**12, 1), (5_000, 2)]))
 def test_one_wrong_huge_total_costs_few_extra_requests(
     total: float, nth: int, tmp_path: Path
 ) -> None:
@@ -57,15 +56,11 @@ def pull_and_count_lists(sandbox: Sandbox, folder: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_list_that_repeats_the_same_page_is_reported_unreadable(
-    is_first: bool, tmp_path: Path
-) -> None:
+def test_a_list_that_repeats_the_same_page_is_reported_unreadable(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 230}) as sandbox:
-        if not is_first:
-            pulled(sandbox, tmp_path, "candidates")
-            for id in [*sandbox.store.records("candidates")][:3]:
-                sandbox.store.remove("candidates", id)
+        pulled(sandbox, tmp_path, "candidates")
+        for id in [*sandbox.store.records("candidates")][:3]:
+            sandbox.store.remove("candidates", id)
         sandbox.faults.add(FirstPage(), path=LIST, times=None)
         report = pulled(sandbox, tmp_path, "candidates")
         lists = report.resources["candidates"].lists

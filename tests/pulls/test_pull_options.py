@@ -1,4 +1,4 @@
-"""Options of a pull: all records, all list pages, some records, re-verification."""
+"""Options of a pull: re-verification, and accepted deletions."""
 
 from __future__ import annotations
 

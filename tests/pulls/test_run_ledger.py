@@ -1,4 +1,4 @@
-"""The `sync` tables record the outcome, requests and anomalies of each run."""
+"""The `sync` tables record the outcome and requests of each run."""
 
 from __future__ import annotations
 

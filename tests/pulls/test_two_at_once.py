@@ -1,4 +1,4 @@
-"""Only one pull of an account runs at a time; the second names the first."""
+"""Only one pull of an account runs at a time."""
 
 from __future__ import annotations
 

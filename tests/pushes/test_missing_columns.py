@@ -1,4 +1,4 @@
-"""Columns that are missing, and pushes that wait for a pull."""
+"""Columns that are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The push command and the push job take the same options, which have the documented effect."""
+"""The push command and the push job take the same options."""
 
 from __future__ import annotations
 

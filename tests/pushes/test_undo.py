@@ -58,11 +58,6 @@ class Undoer(Pusher):
         """Return the candidate as it is on the server."""
         return dict(self.sandbox.store.get("candidates", id).record)
 
-    def edit_candidate(self, id: str, **fields: Any) -> None:
-        """Update a candidate as another user, a simulated minute later."""
-        self.time.pass_minutes(1)
-        self.sandbox.store.update("candidates", id, fields)
-
 
 @pytest.fixture
 def pusher(tmp_path: Path) -> Iterator[Undoer]:

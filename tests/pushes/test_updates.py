@@ -1,4 +1,4 @@
-"""Updates send only differences and keep other users' changes; conversions are sent once."""
+"""Updates of content keep its other values; conversions are sent once."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from connector.catalog import CATALOG
-from connector.sandbox.store import Store
 from tests.sandbox.world import ABSENT_ID, MORNING, Open, ServedSandbox
 from tests.support.clock import Clock
 
@@ -125,18 +124,3 @@ def test_the_log_has_every_request_but_no_key(open_world: Open) -> None:
     assert sorted(each.at for each in log) == [each.at for each in log]
     assert all(each.at.tzinfo is not None for each in log)
     assert "very-secret" not in repr(log)
-
-
-def test_the_between_hook_runs_between_two_requests(open_world: Open) -> None:
-    seen: list[int] = []
-
-    def between(store: Store) -> None:
-        seen.append(len(store.records("jobs")))
-        store.insert("jobs", {"title": "Meanwhile"})
-
-    world = open_world(between=between)
-    totals = [world.get("/jobs").json()["pagination"]["total"] for _ in range(4)]
-    assert [0, 1, 2, 3] == totals
-    assert [0, 1, 2] == seen
-    world.sandbox.between = None
-    assert 3 == world.get("/jobs").json()["pagination"]["total"]

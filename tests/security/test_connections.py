@@ -1,4 +1,4 @@
-"""The client connects to the configured address only, over verified TLS, by the configured proxy."""
+"""The client connects to the configured address only, over verified TLS, by a configured proxy."""
 
 from __future__ import annotations
 
@@ -132,7 +132,9 @@ def test_redirects_are_not_followed(status: int, name: str) -> None:
             async with Peer(send_bytes(make_response(status, b"", {"Location": target}))) as peer:
                 async with make_client(peer.base_url) as client:
                     expected = NotTheApi if name in READS else InDoubt
-                    with pytest.raises(expected, match=r"redirect to http://127\S*/jobs, ") as error:
+                    with pytest.raises(
+                        expected, match=r"redirect to http://127\S*/jobs, "
+                    ) as error:
                         await {**READS, **WRITES}[name](client)
                 assert 1 == len(peer.requests)
             assert [] == other.requests
@@ -212,7 +214,10 @@ def test_a_configured_proxy_is_used_and_sees_only_encrypted_data() -> None:
         assert b"planted" not in proxy.seen
         assert b"uthorization" not in proxy.seen
 
-        async with TunnelProxy(refuses=True) as proxy, Peer(found, tls=make_server_context()) as peer:
+        async with (
+            TunnelProxy(refuses=True) as proxy,
+            Peer(found, tls=make_server_context()) as peer,
+        ):
             error = await read_error(peer.base_url, ca_file=PEM, proxy=proxy.address)
             assert ("proxy_refused", []) == (error.code, peer.requests)
 
@@ -227,8 +232,8 @@ def test_no_other_proxy_is_used_and_none_for_unencrypted_requests(
             for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
                 monkeypatch.setenv(name, proxy.address)
                 monkeypatch.setenv(name.lower(), proxy.address)
-            for options in ({}, {"proxy": proxy.address}):
-                async with make_client(peer.base_url, **options) as client:
+            for address in (None, proxy.address):
+                async with make_client(peer.base_url, proxy=address) as client:
                     await client.detail("jobs", "5d1c")
             assert ([], 2) == (proxy.asked, len(peer.requests))
 

@@ -98,23 +98,3 @@ def test_doctor_all_checks_every_account(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["acme", "globex"] == [each["account"] for each in with_json.object["accounts"]]
     assert "billing_day" in with_json.object["accounts"][0]["error"]["message"]
     assert "failed" == with_json.object["accounts"][1]["checks"][0]["state"]
-
-
-def test_status_check_prints_one_line_and_sets_the_exit_status(tmp_path: Path) -> None:
-    environ = variables(None, tmp_path / "data", None)
-    new = call(["status", "--check"], environ)
-    assert not (tmp_path / "data").exists()
-    settings = load_folder_settings(tmp_path)
-    record_verified_pull(settings, datetime.now(UTC) - timedelta(days=3))
-    fresh = call(["status", "--check", "--json"], environ | {"CONNECTOR_MAX_AGE": "10d"})
-    old = call(["status", "--check"], environ | {"CONNECTOR_MAX_AGE": "2d"})
-    settings.folder.joinpath("work.duckdb").write_bytes(b"nothing of ours")
-    broken = call(["status", "--check"], environ)
-
-    assert (0, 0, 1, 1) == (new.status, fresh.status, old.status, broken.status)
-    assert "(unnamed): OK\n" == new.out
-    assert fresh.object["ok"] is True
-    assert 1 == len(broken.out.splitlines())
-    assert "not a DuckDB database" in broken.out
-    assert "(unnamed): " in old.out
-    assert "The published file is older than 2d" in old.out

@@ -87,7 +87,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "lateness_seconds": {"86401": "a whole number from 0 to 86400"},
     "reserve_requests": {"1.5": "a whole number from 0 to 1000000"},
     "models": {"yes": "'on' or 'off'"},
-    "models_schema": dict.fromkeys(("marts", "Own", "main"), "a name of a-z, 0-9 and '_'"),
     "publish_personal": {"masked": "'keep', 'drop' or 'hash'"},
     "publish_without": {
         "push,pull": "some of: landing, history, sync, push, staging, marts",

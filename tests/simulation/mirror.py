@@ -20,11 +20,11 @@ from connector.errors import ConnectorError, NoAnswer
 from connector.pulls import pull
 from connector.pulls.ports import PullOptions, PullResult, Purpose
 from connector.pulls.streams import BATCH_SECONDS_MAX, UNREAD_AMONG, UNREAD_MAX
+from connector.state.runs import Event
 from connector.warehouse.stream import (
     Bookmark,
     Commit,
     DeletionProof,
-    Event,
     FoundDetail,
     LandedRow,
     Outcome,

@@ -1,4 +1,4 @@
-"""Each reason to hold back deletions, and which records are loaded anyway."""
+"""Reasons to hold back deletions."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def _pull_accepting_deletions(mirror: Mirror) -> PullResult:
     return _pull_an_hour_later(mirror)
 
 
-@pytest.mark.parametrize("created", [0, 40, 60])
-@pytest.mark.parametrize("sweeps", [True, False])
-@pytest.mark.parametrize(("loaded", "deleted"), [(60, 60), (60, 50), (6, 6)])
+@pytest.mark.parametrize(
+    ("loaded", "deleted", "created", "sweeps"),
+    [(60, 60, 60, True), (60, 50, 40, False), (6, 6, 0, True)],
+)
 def test_another_list_is_held_however_many_records_it_has(
     loaded: int, deleted: int, sweeps: bool, created: int
 ) -> None:

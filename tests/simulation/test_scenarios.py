@@ -30,7 +30,7 @@ from tests.tiers import first_fast
 BLOCKS = 4 if IS_ALL else 2
 FULL_SEEDS = 1
 FAST_SEEDS = 1
-SMALL_SEEDS = 8
+SMALL_SEEDS = 3
 
 
 def play(name: str, block: int) -> list[str]:

@@ -25,7 +25,7 @@ def _make_mirror(records: int, total_offset: int) -> Mirror:
 
 
 @pytest.mark.parametrize("total_offset", [-1, 0, 1])
-@pytest.mark.parametrize("records", [9, 10, 11, 40, 41])
+@pytest.mark.parametrize("records", [10, 11, 41])
 def test_pulls_with_totals_off_by_one_are_exact(records: int, total_offset: int) -> None:
     mirror = _make_mirror(records, total_offset)
     world = mirror.world

@@ -1,4 +1,4 @@
-"""The work file: its row groups, and who can open it at the same time."""
+"""The work file: who can open it at the same time, and how it is replaced."""
 
 from __future__ import annotations
 

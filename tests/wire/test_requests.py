@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -26,17 +26,10 @@ from connector.errors import Misused, UnknownName
 
 ID, SLUG = "5d1c-02", "news_items"
 
-NAMES = tuple(CATALOG)
-
-
-def choose_parent(resource: Declaration) -> str | None:
-    """Return the slug of a parent, for a resource that has one."""
-    return None if resource.parent is None else SLUG
-
 
 def request_builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
     """Return a builder of one request for each operation."""
-    parent = choose_parent(resource)
+    parent = None if resource.parent is None else SLUG
     body = {next((field.name for field, _ in resource.body_fields("create")), "title"): "A"}
     return {
         "list": lambda: build_list_request(resource, parent),
@@ -45,15 +38,6 @@ def request_builders(resource: Declaration) -> dict[Operation, Callable[[], Requ
         "update": lambda: build_update_request(resource, ID, body, parent),
         "delete": lambda: build_delete_request(resource, ID, parent),
         "convert": lambda: build_convert_request(resource, ID),
-    }
-
-
-def build_requests(resource: Declaration) -> dict[Operation, Request]:
-    """Return one request for each operation of the resource."""
-    return {
-        operation: build()
-        for operation, build in request_builders(resource).items()
-        if operation in resource.operations
     }
 
 
@@ -76,15 +60,21 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_endpoint_is_requested_as_documented(name: str) -> None:
-    scope = "content" if name.startswith("content") else name
-    for operation, each in build_requests(CATALOG[name]).items():
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_endpoint_is_requested_as_documented_and_no_other(name: str) -> None:
+    resource, scope = CATALOG[name], "content" if name.startswith("content") else name
+    for operation, build in request_builders(resource).items():
+        if operation not in resource.operations:
+            with pytest.raises(UnknownName) as caught:
+                build()
+            assert tuple(sorted(resource.operations)) == caught.value.allowed
+            continue
+        request = build()
         method, path, right = ENDPOINTS[operation].format(path=PATHS[name]).split()
-        requested = each.path.replace(ID, "{id}").replace(SLUG, "{type}")
+        requested = request.path.replace(ID, "{id}").replace(SLUG, "{type}")
 
-        assert (method, path) == (each.method, requested)
-        assert f"{scope}.{right}" == each.scope
+        assert (method, path) == (request.method, requested)
+        assert f"{scope}.{right}" == request.scope
 
 
 def test_an_unknown_body_field_is_refused_with_the_most_similar_name() -> None:
@@ -94,73 +84,29 @@ def test_an_unknown_body_field_is_refused_with_the_most_similar_name() -> None:
         build_update_request(CATALOG["jobs"], ID, {"titel": "A"})
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_unsupported_operations_of_a_resource_are_refused(name: str) -> None:
-    resource = CATALOG[name]
-    for operation, build in request_builders(resource).items():
-        if operation not in resource.operations:
-            with pytest.raises(UnknownName) as caught:
-                build()
-            assert tuple(sorted(resource.operations)) == caught.value.allowed
-
-
 def test_a_list_request_contains_every_given_parameter() -> None:
-    request = build_list_request(
-        CATALOG["bookings"],
-        page=3,
-        per_page=50,
-        sort="start_datetime",
-        order="asc",
-        search="x & y",
-        filters={"status": "draft", "start_date": date(2026, 3, 4), "end_date": "2026-03-05"},
-    )
+    given: Any = {"sort": "start_datetime", "order": "asc", "search": "x & y"}
+    request = build_list_request(CATALOG["bookings"], page=3, per_page=50, **given)
 
-    assert {
-        "page": "3",
-        "per_page": "50",
-        "sort": "start_datetime",
-        "order": "asc",
-        "search": "x & y",
-        "status": "draft",
-        "start_date": "2026-03-04",
-        "end_date": "2026-03-05",
-    } == request.query
+    assert {"page": "3", "per_page": "50", **given} == request.query
 
 
 @pytest.mark.parametrize(
-    ("name", "terms", "named"),
+    ("name", "options", "named"),
     [
         ("jobs", {"sort": "titel"}, "Did you mean 'title'"),
         ("jobs", {"sort": "updated_at", "order": "up"}, "'up' is not a order of jobs"),
-        ("jobs", {"filters": {"stats": "draft"}}, "Did you mean 'status'"),
-        ("jobs", {"filters": {"status": "publishd"}}, "Did you mean 'published'"),
         ("content_types", {"sort": "created_at"}, "'sort' is not a parameter of content_types"),
         ("content_types", {"order": "asc"}, "'order' is not a parameter of content_types"),
         ("content_types", {"search": "a"}, "parameter of content_types"),
-        ("content_types", {"filters": {"status": "draft"}}, "filter of content_types"),
+        *(("jobs", bad, "is (0|101)") for bad in ({"page": 0}, {"per_page": 0}, {"per_page": 101})),
     ],
 )
-def test_unknown_list_parameters_are_refused(name: str, terms: dict[str, Any], named: str) -> None:
-    with pytest.raises(UnknownName, match=named):
-        build_list_request(CATALOG[name], **terms)
-
-
-@pytest.mark.parametrize(
-    "terms",
-    [
-        {"page": 0},
-        {"per_page": 0},
-        {"per_page": 101},
-        {"filters": {"status": ""}},
-        {"filters": {"status": None}},
-        {"filters": {"start_date": datetime(2026, 1, 1, tzinfo=UTC)}},
-    ],
-)
-def test_invalid_list_parameter_values_are_refused(terms: dict[str, Any]) -> None:
-    with pytest.raises(Misused) as caught:
-        build_list_request(CATALOG["bookings"], **terms)
-
-    assert caught.value.action.startswith(("Use ", "Give "))
+def test_invalid_list_parameters_are_refused(
+    name: str, options: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(Misused, match=named):
+        build_list_request(CATALOG[name], **options)
 
 
 @pytest.mark.parametrize(
@@ -215,11 +161,8 @@ def test_body_fields_are_sent_unchanged() -> None:
     } == json.loads(body or b"")
 
 
-def make_recursive_value() -> dict[str, Any]:
-    """Return a value that contains itself."""
-    value: dict[str, Any] = {}
-    value["value"] = value
-    return value
+CIRCLE: dict[str, Any] = {}
+CIRCLE["value"] = CIRCLE
 
 
 @pytest.mark.parametrize(
@@ -231,7 +174,7 @@ def make_recursive_value() -> dict[str, Any]:
         (b"x", "type bytes"),
         ({"x"}, "type set"),
         (datetime(2026, 3, 4), "without a time zone"),
-        (make_recursive_value(), "nested in a circle"),
+        (CIRCLE, "nested in a circle"),
     ],
 )
 def test_values_that_json_cannot_represent_are_refused(value: Any, named: str) -> None:

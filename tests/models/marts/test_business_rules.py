@@ -116,39 +116,6 @@ def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) ->
 
 
 @pytest.mark.slow
-def test_a_client_without_filled_jobs_stays_in_the_ranking(world: ModelWorld) -> None:
-    opened = {**BORN, "published_at": "2026-02-04T00:00:00Z", "status": "published"}
-    world.load_details(
-        "2026-03-01 09:00",
-        companies={id: {**BORN, "name": id} for id in ("none", "some")},
-        jobs={"a": {**opened, "company_id": "none"}, "b": {**opened, "company_id": "some"}},
-        bookings={
-            "p": make_january_booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")
-        },
-    )
-    shown = build_models(world, "fct_job_openings")
-
-    assert [("none", 0, 1), ("some", 1, 0)] == shown.query_tuples(
-        "SELECT company_name, count_if(opening_outcome = 'filled'), count(days_open) "
-        "FROM marts.fct_job_openings GROUP BY company_name ORDER BY company_name"
-    )
-
-
-@pytest.mark.slow
-def test_deleting_leads_does_not_raise_the_conversion_rate(world: ModelWorld) -> None:
-    world.write_seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
-    lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
-    leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
-    world.load_details("2026-02-01 09:00", leads=leads)
-    world.load_deletions("2026-02-02 09:00", leads=("deleted",))
-    shown = build_models(world, "fct_leads")
-
-    assert [3, 1, 1 / 3] == shown.read_row(
-        *("marts.fct_leads", "true", "count(*)", "count_if(is_converted)"), "avg(is_converted::int)"
-    )
-
-
-@pytest.mark.slow
 def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWorld) -> None:
     counters = {**BORN, "jobs_count": 1, "active_jobs_count": 1, "placements_count": 0}
     job = {**BORN, "status": "published"}

@@ -39,13 +39,17 @@ def test_a_reopened_job_has_all_its_positions_open(world: ModelWorld) -> None:
 
 
 def test_a_cancelled_contract_is_billed_until_the_day_it_was_cancelled(world: ModelWorld) -> None:
-    rate = {"day_rate": 600}
     world.load_details(
         "2026-01-06 09:00",
         bookings={
-            "ran": make_booking("contract", "2026-01-05", "2026-06-30", **rate),
+            "ran": make_booking("contract", "2026-01-05", "2026-06-30", day_rate=600),
             "never": make_booking(
-                "contract", "2026-05-04", "2026-06-30", candidate_id="bob", **rate
+                "contract",
+                "2026-05-04",
+                "2026-06-30",
+                candidate_id="bob",
+                placement_fee=700,
+                day_rate=600,
             ),
         },
     )
@@ -59,11 +63,11 @@ def test_a_cancelled_contract_is_billed_until_the_day_it_was_cancelled(world: Mo
         "GROUP BY booking_id"
     )
     assert [
-        ("never", "cancelled_before_start", "2026-02-16", -77, False, "Budget"),
-        ("ran", "cancelled_after_start", "2026-02-16", 42, True, "Budget"),
+        ("never", "cancelled_before_start", "2026-02-16", -77, False, "Budget", 700),
+        ("ran", "cancelled_after_start", "2026-02-16", 42, True, "Budget", None),
     ] == shown.query_tuples(
         "SELECT booking_id, placement_outcome, cancelled_on, days_from_start, is_within_90_days, "
-        "cancellation_reason FROM marts.fct_placements WHERE is_fall_off ORDER BY booking_id"
+        "cancellation_reason, fee FROM marts.fct_placements WHERE is_fall_off ORDER BY booking_id"
     )
 
 

@@ -73,7 +73,7 @@ def test_a_candidate_shows_the_way_from_submission_to_placement(world: ModelWorl
             "before": met("2026-01-08", "completed", "a"),
             "after": met("2026-01-16", "completed", "b"),
             "again": met("2026-01-20", "completed", "b"),
-            "to-come": met("2026-03-10", "scheduled", "c"),
+            "to-come": met("2026-03-10", "scheduled", "b"),
             "placed": make_january_booking(
                 *("permanent", "2026-02-02T09:00:00Z", "confirmed"),
                 candidate_id="ann",
@@ -82,8 +82,20 @@ def test_a_candidate_shows_the_way_from_submission_to_placement(world: ModelWorl
             ),
         },
     )
-    shown = build_models(world, "fct_candidates")
+    shown = build_models(world, "fct_candidates", "fct_bookings")
 
+    assert [
+        ("after", "interview_held", 1, True),
+        ("again", "interview_held", 2, True),
+        # For another job.
+        ("before", "interview_held", 1, False),
+        ("placed", "placement", None, None),
+        # After the placement.
+        ("to-come", "interview_to_come", 3, False),
+    ] == shown.query_tuples(
+        "SELECT booking_id, counts_as, interview_number, is_followed_by_placement "
+        "FROM marts.fct_bookings ORDER BY booking_id"
+    )
     assert ["01-12", "01-16", 4, 3, 1, 2] == shown.read_row(
         *("marts.fct_candidates", "true", "strftime(submitted_at, '%m-%d')"),
         "strftime(interviewed_after_submission_at, '%m-%d')",

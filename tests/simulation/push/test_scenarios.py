@@ -14,7 +14,7 @@ from tests.simulation.push.run import run
 from tests.simulation.push.scenario import SCENARIOS
 from tests.tiers import only_fast
 
-SEEDS = {"fast": seeds(3), "slow": seeds(15, first=3)}
+SEEDS = {"fast": seeds(3), "slow": seeds(5, first=3)}
 
 
 def _find_wrong_runs(name: str, tier: str) -> list[str]:

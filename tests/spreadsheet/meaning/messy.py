@@ -79,7 +79,7 @@ Flaw = tuple[str, str, str]
 FLAWS: tuple[Flaw, ...] = (
     ("E-mail", "required", "   "),
     ("E-mail", "email_format", "anna.example.com"),
-    ("E-mail", "email_format", "anna@people.example; berg@people.example"),
+    ("E-mail", "several_emails", "anna@people.example; berg@people.example"),
     ("E-mail", "hidden_character", "anna@people.example\u202e"),
     ("SURNAME", "required", ""),
     ("Mobile No.", "scientific", "4.479E+11"),

@@ -158,10 +158,3 @@ def test_fields_that_the_mode_does_not_write_are_reported() -> None:
 
     assert () == found.columns
     assert all("mode create does not write" in each.reason for each in found.unmapped)
-
-
-def test_the_policy_append_is_rejected_except_for_long_texts() -> None:
-    saved = SavedMap("jobs", {"Town": ("location", CellOptions(policy="append"))})
-
-    with pytest.raises(Misused, match="not a long text"):
-        map_headings(["Town"], make_target("jobs", "update"), saved=saved)

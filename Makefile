@@ -141,7 +141,6 @@ audit:  ## list locked packages with known vulnerabilities (uses the network)
 	$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes \
 	  $(foreach each,base $(EXTRAS),--requirement $(LOCKS)/$(each).txt)
 
-# Takes about 12 minutes on two idle cores.
 bench: install  ## measure time and memory against scripts, for docs/SCALE.md
 	$(BIN)/python -m benchmarks
 

@@ -133,7 +133,7 @@ class HttpSession:
 
         Raises:
             Unreachable: Nothing was sent.
-            Misused: Nothing was sent, and the request can never be sent.
+            Misused: The session is closed.
             NoAnswer: No complete answer to a read arrived.
             NotTheApi: The answer to a read is not an answer of this API.
             InDoubt: A write may have been applied.
@@ -149,9 +149,6 @@ class HttpSession:
                 raise
             raise doubt_error(request, error) from None
         except _FAILURES as error:
-            if isinstance(error, httpx.LocalProtocolError) and not attempt.has_sent_headers:
-                reason = f"{request.method_and_path} cannot be sent: {self._mask(str(error))}"
-                raise Misused(reason) from None
             if not attempt.has_begun:
                 raise self._unreachable(error) from None
             reason = self._describe(error, "no complete answer")
@@ -231,7 +228,7 @@ class _Attempt:
     `opened`.
     """
 
-    has_begun = has_sent_headers = False
+    has_begun = False
 
     def __init__(self, opened: list[Any]) -> None:
         self._opened = opened
@@ -240,8 +237,6 @@ class _Attempt:
         """Record one step. httpx calls this before and after each step."""
         if event == "http11.send_request_headers.started":
             self.has_begun |= info["request"].method != b"CONNECT"
-        elif event == "http11.send_request_headers.complete":
-            self.has_sent_headers = self.has_begun
         elif event == "connection.connect_tcp.complete":
             self._opened.append(info["return_value"])
 

@@ -167,7 +167,7 @@ class PushOptions:
         said: dict[str, Any] = {}
         if self.date_format is not None:
             orders = tuple(ORDERS)
-            said["date_format"] = _checked_choice("date order", self.date_format.lower(), orders)
+            said["date_format"] = _checked_choice("date order", self.date_format, orders)
         if self.decimal is not None:
             said["decimal"] = DECIMALS[
                 _checked_choice("decimal sign", self.decimal, tuple(DECIMALS))

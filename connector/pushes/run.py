@@ -263,7 +263,7 @@ async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Bat
     started, context = time.monotonic(), session.context
     await _run_rows(session, batch, rows)
     seconds, error, requests = time.monotonic() - started, session.error, context.tally.requests
-    report = BatchReport(batch.batch, session.stored.rows(batch.batch), requests, seconds, error)
+    report = Report(batch.batch, session.stored.rows(batch.batch), requests, seconds, error)
     # The rows are sent, even if nothing more can be recorded.
     with suppress(WarehouseError):
         session.stored.end(

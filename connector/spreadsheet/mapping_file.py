@@ -164,8 +164,9 @@ def load_map(path: Path) -> SavedMap:
 
 def _invalid_error(path: Path, error: ValidationError) -> Misused:
     """Return the error for the first invalid key of a mapping."""
-    # A column may be a text or a table: the error of the table, which comes last, names its key.
-    first = error.errors()[-1]
+    # A column may be a text or a table: the error of the table names its key.
+    errors = error.errors()
+    first = next((each for each in errors if len(each["loc"]) > 3), errors[0])
     place = ".".join(str(each) for each in first["loc"] if each not in ("str", "_Column"))
     received = "missing" if first["type"] == "missing" else repr(first["input"])
     text = first["msg"].removeprefix("Value error, ")

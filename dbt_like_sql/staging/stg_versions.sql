@@ -9,17 +9,25 @@ read_versions as (
     union all by name
     select 'bookings' as resource, * from {{ source('history', 'bookings') }}
     union all by name
-    select 'leads' as resource, * from {{ source('history', 'leads') }}
+    -- The API does not document the fields that a conversion adds, so they come from the response.
+    select
+        'leads' as resource, *,
+        try_cast(json_extract_string(_record, '$.converted_at') as timestamptz) as converted_at
+    from {{ source('history', 'leads') }}
 ),
 
-records as (
+-- Not materialized, so that only the selected columns are read.
+records as not materialized (
     select 'jobs' as resource, * from {{ source('landing', 'jobs') }}
     union all by name
     select 'candidates' as resource, * from {{ source('landing', 'candidates') }}
     union all by name
     select 'bookings' as resource, * from {{ source('landing', 'bookings') }}
     union all by name
-    select 'leads' as resource, * from {{ source('landing', 'leads') }}
+    select
+        'leads' as resource, *,
+        try_cast(json_extract_string(_record, '$.converted_at') as timestamptz) as converted_at
+    from {{ source('landing', 'leads') }}
 ),
 
 versions as (
@@ -54,9 +62,7 @@ select
     ordered.booking_type, ordered.start_datetime, ordered.end_datetime, ordered.all_day,
     ordered.lead_status_id, ordered.customer_type, ordered.source, ordered.assigned_to,
     ordered.last_contacted_at,
-    -- The API does not document the fields that a conversion adds, so they come from the response.
-    try_cast(json_extract_string(ordered._record, '$.converted_at') as timestamptz) as converted_at,
-    ordered.created_at, ordered.updated_at,
+    ordered.converted_at, ordered.created_at, ordered.updated_at,
     ordered._version as version,
     ordered._valid_from as valid_from,
     ordered._valid_to as valid_to,

@@ -68,7 +68,7 @@ def test_every_documented_target_of_make_exists() -> None:
     }
 
     assert [] == sorted((page, target) for page, target in named if target not in targets)
-    assert {"install", "generate"} <= {target for _, target in named}
+    assert "install" in {target for _, target in named}
 
 
 def test_make_help_lists_every_target() -> None:

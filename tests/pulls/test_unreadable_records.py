@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from connector.client.client import Client, Limits
-from connector.client.messages import parse_json
 from connector.errors import ConnectorError
 from connector.pulls.run import pull
 from connector.sandbox.app import HttpExchange
@@ -51,23 +50,6 @@ def simulated_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def overflow_salary(document: dict[str, Any]) -> None:
     """Set a detail's salary to a number that no column can hold."""
     document["data"]["current_salary"] = math.inf
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ('{"data": {"id": "5d1c", "rate": 1e400}}', "1e400 in 'rate' of the record 5d1c"),
-        ('{"data": [{"id": "a"}, {"id": "5d1c", "x": {"rate": NaN}}]}', "NaN in 'rate', which no"),
-        ('{"data": [{"id": "5d1c", "rates": [1, -Infinity]}]}', "the number -Infinity, which"),
-        ('{"rate": 1e400, "rate": 1}', "the number 1e400, which no column can hold"),
-        ("NaN", "the number NaN, which no column can hold"),
-    ],
-)
-def test_a_number_too_large_for_a_column_is_reported_with_field_and_record(
-    body: str, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse_json(body.encode())
 
 
 @pytest.mark.usefixtures("simulated_waits")

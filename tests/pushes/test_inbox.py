@@ -308,7 +308,7 @@ def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
         ("aply = true", "unknown setting 'aply'; allowed are mode, match, mapping,"),
         ("max_requests = 0", "max_requests: "),
         ("clear = 7", "clear: "),
-        ('date_format = "D/D"', "'D/D' is not a date format"),
+        ('date_format = "D/D"', "'D/D' is not a date order"),
         ('mapping = "../map.toml"', "a file in the same folder"),
         ('mapping = "gone.toml"', "a file in the same folder"),
         ("mode = ", "Invalid value"),

@@ -13,6 +13,7 @@ import pytest
 from openpyxl import Workbook
 
 from connector.errors import SpreadsheetError
+from connector.pushes.preview import ask_about_lost_columns
 from connector.spreadsheet.cells import closest_value
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
@@ -365,3 +366,14 @@ def test_a_file_that_is_no_workbook_is_refused_with_the_next_step(tmp_path: Path
         with pytest.raises(SpreadsheetError) as refused:
             open_table(path)
         assert "save" in refused.value.action
+
+
+@pytest.mark.parametrize(("cell", "codes"), [("0/0/00", []), ("2 May", ["columns_lost"])])
+def test_an_unknown_column_is_a_question_only_if_it_has_values(
+    tmp_path: Path, cell: str, codes: list[str]
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(encode_csv([(*HEAD, "Anniversary"), (*ANN, cell)]))
+    table = open_table(path)
+    columns = map_headings(table.headings, make_target())
+    assert codes == [each.code for each in ask_about_lost_columns(table, columns)]

@@ -100,8 +100,11 @@ class SheetRow:
 
     @property
     def is_left_out(self) -> bool:
-        """Return True if the row is blank or does not belong to the table."""
-        return self.is_outside or is_blank(self.cells)
+        """Return True if the row is blank or does not belong to the table.
+
+        In a report, a row of another shape is blank and has a problem.
+        """
+        return self.is_outside or (not self.problems and is_blank(self.cells))
 
 
 def is_blank(cells: Sequence[Cell]) -> bool:

@@ -21,7 +21,7 @@ from typing import IO, Any
 from connector import atomic_files
 from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, end_sentence
 from connector.spreadsheet.headings import REPORT_HEADINGS
-from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, text_of
+from connector.spreadsheet.problems import ANSWERED, UNSENT, SheetRow, fix_of, is_blank, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import NOT_CALCULATED, escape_cell
 from connector.state.row import Outcome, Problem, Row
@@ -159,7 +159,7 @@ def report_cells(row: SheetRow, result: Row) -> tuple[int, str, str, str, str, s
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(each.fix for each in found)
     texts = [f"{e.column}: {problem_text(e)}" if e.column else problem_text(e) for e in found]
-    if row.is_misshapen:
+    if row.is_misshapen and not is_blank(row.cells):
         own = row.cells[: len(row.cells) - row.missing_cells]
         texts.append(f"Cells of the row: {' | '.join(map(text_of, own))[:_CELLS_CHARACTERS_MAX]}")
     changes = (

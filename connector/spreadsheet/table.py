@@ -46,6 +46,7 @@ BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 _BYTES_MAX = 256 * 1024 * 1024
 _HEADINGS_SHOWN = 6
 _NO_FLAWS: Mapping[int, Flaw] = {}
+_MISSHAPEN = ("row_width", "quote_not_closed", "quote_in_cell")
 
 
 @dataclass(frozen=True)
@@ -298,6 +299,12 @@ def _build_row(
     while behind and behind[-1] == "" and len(cells) <= max_width:
         behind.pop()
     own_cells, kinds, record = [*cells[:own], *behind], dict(flaws), ""
+    is_emptied = count > own and len(cells) > own + 3 and is_blank(own_cells)
+    if is_emptied and text_of(cells[own + 2]).startswith(_MISSHAPEN):
+        earlier = unescape_cell(text_of(cells[own + 3]))
+        fix = "Write the cells of the row into their columns."
+        misshapen = problem_of("row_width", earlier, fix=fix)
+        return SheetRow(number, ("",) * own, (misshapen,), _NO_FLAWS)
     if count > own:
         record = unescape_cell(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
         own_cells = _restore_report_cells(own_cells, kinds)

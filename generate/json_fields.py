@@ -50,7 +50,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
         " parquet? xlsx?"
     },
-    "report": {"": "file as_of period compared_with key_figures"},
+    "report": {"": "file"},
     "person find": {"": "places not_searched"},
     "person purge": {"": "ids applied rows files places not_searched backups"},
     "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},

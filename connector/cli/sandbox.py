@@ -90,7 +90,7 @@ def _serve_until_signal(sandbox: Sandbox) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
     metavar="N",

@@ -211,7 +211,8 @@ def _read_schema_file(path: Path) -> _SchemaFile:
                 place = place[step]
             except (KeyError, IndexError, TypeError):
                 break
-        given = "a mapping or list" if isinstance(place, dict | list) else repr(place)
+        wrong = first["input"]
+        given = "a mapping or list" if isinstance(wrong, dict | list) else repr(wrong)
         message = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {given}")
         if first["type"] == "extra_forbidden":
             message = "is not a key of this entry"

@@ -117,7 +117,12 @@ class UndoReport(Report[UndoneRow]):
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`, with all rows."""
         return {
-            **super(UndoReport, self).as_json(),
+            "outcome": self.outcome,
+            "batch": self.batch,
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "error": None if self.error is None else self.error.as_json(),
+            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
             "applied": self.is_applied,
             "rows": [each.as_json() for each in self.rows],
             "counts": {str(name): count for name, count in self.counts.items()},

@@ -132,7 +132,7 @@ def test_rejected_rows_are_reported_without_failing_the_run(
     assert Path(shown["report"]).exists()
     assert len(shown["batch"]) > 5
     lines = [each.data for each in shown["problems_table"].records]
-    assert [(3, "email_format", "email")] == [
+    assert [(3, "several_emails", "email")] == [
         (line["row"], line["code"], line["column"]) for line in lines
     ]
     assert all(line["message"] and line["fix"] for line in lines)

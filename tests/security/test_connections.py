@@ -14,7 +14,6 @@ from connector.client.client import Client
 from connector.errors import InDoubt, NotTheApi, SettingsError, Unreachable
 from tests.client.calls import KEY, READS, WRITES, make_client
 from tests.client.peer import Peer, found, listed, make_response, send_bytes
-from tests.support.command import call, variables
 from tests.support.tls import PEM, make_server_context
 
 EXPIRED = Path(__file__).with_name("expired.pem")
@@ -238,15 +237,3 @@ def test_no_other_proxy_is_used_and_none_for_unencrypted_requests(
             assert ([], 2) == (proxy.asked, len(peer.requests))
 
     asyncio.run(act())
-
-
-def test_doctor_shows_proxies_of_the_environment_as_unused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://name:word@proxy.example:3128")
-    called = call(["doctor", "--json"], variables(None, tmp_path, None))
-
-    (check,) = (each for each in called.object["checks"] if each["name"] == "proxy")
-    assert "HTTPS_PROXY" in check["found"]
-    assert "CONNECTOR_PROXY" in check["action"]
-    assert "name:word" not in called.out + called.err

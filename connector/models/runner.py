@@ -217,27 +217,6 @@ def _write_comments(connection: duckdb.DuckDBPyConnection, project: Project) -> 
         connection.execute(";\n".join(statements))
 
 
-_CONTENT_COMMENTS = """
-SELECT 'COMMENT ON ' || kind || ' marts."' || view_name || '"' || column_name || ' IS '''
-    || replace(about, '''', '''''') || '''' FROM (
-    SELECT 'VIEW' AS kind, view_name, '' AS column_name, 'Live content items of the type '
-        || coalesce(type_name, '') || ', with a typed column for each field.' AS about
-    FROM staging.content_views
-    UNION ALL
-    SELECT 'COLUMN', names.view_name, '."' || fields.column_name || '"',
-        concat_ws(': ', nullif(fields.field_name, ''), nullif(fields.help_text, ''))
-    FROM staging.content_columns AS fields
-    JOIN staging.content_names AS names USING (content_type_id)
-    UNION ALL
-    SELECT 'COLUMN', names.view_name, '."' || column_name || '"', comment
-    FROM duckdb_columns(), staging.content_names AS names
-    WHERE database_name = current_database() AND table_name = 'content_items'
-    AND schema_name = 'landing' AND column_name IN
-        ('id', 'title', 'slug', 'status', 'published_at', 'created_at', 'updated_at')
-)
-"""
-
-
 def _create_content_views(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
     """Create a typed view for each content type: the statements are rows of a model.
 
@@ -245,9 +224,9 @@ def _create_content_views(connection: duckdb.DuckDBPyConnection, node: Node) -> 
     """
     with sql_errors(node.path, "the views of content types cannot be created"):
         connection.execute("CREATE SCHEMA IF NOT EXISTS marts")
-        for query in (f"SELECT statement FROM {node.table} ORDER BY view_name", _CONTENT_COMMENTS):
-            for (statement,) in connection.execute(query).fetchall():
-                connection.execute(statement)
+        statements = connection.execute(f"SELECT statement FROM {node.table} ORDER BY view_name")
+        for (statement,) in statements.fetchall():
+            connection.execute(statement)
 
 
 # -- Checks ----------------------------------------------------------------------------------------

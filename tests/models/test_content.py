@@ -196,12 +196,6 @@ def test_content_values_are_read_for_keys_with_any_characters(
     ]
 
 
-def test_a_timestamp_without_an_offset_is_utc(content_warehouse: ContentWarehouse) -> None:
-    plain, zoned = content_warehouse.read_column("content_times", "at", "Asia/Tokyo")
-
-    assert plain == zoned == content_warehouse.read_column("content_times", "at")[0]
-
-
 def test_comments_of_content_views_are_the_labels_given_in_the_api(
     content_warehouse: ContentWarehouse,
 ) -> None:

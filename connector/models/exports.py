@@ -106,7 +106,8 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
         return wanted
     folder = Path(target)
     with convert_errors(folder, CHOOSE_PATH):
-        if os.path.lexists(folder) and not _is_replaceable(folder):
+        is_ours = (folder / MANIFEST).is_file() or (folder.is_dir() and not any(folder.iterdir()))
+        if os.path.lexists(folder) and (folder.is_symlink() or not is_ours):
             message = f"{folder} already exists and was not created by an export"
             raise Misused(message, action="Choose another folder with --parquet.")
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -120,13 +121,6 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
             draft.rename(folder)
             sync_folder(folder.parent)
     return wanted
-
-
-def _is_replaceable(folder: Path) -> bool:
-    """Return True for an empty folder and for one that an export created."""
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    return (folder / MANIFEST).is_file() or not any(folder.iterdir())
 
 
 def _write_tables(file: Path, folder: Path, tables: Sequence[str]) -> None:
@@ -186,7 +180,6 @@ _SHORTENED = 4_000
 _AS_THEY_ARE = re.compile(
     r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DOUBLE|FLOAT|DECIMAL.*|DATE|TIME"
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +199,20 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
     """
     sheets: list[Sheet] = []
     with open_read_only(require_published(file)) as connection:
+        known = tables_in(connection)
         for table in dict.fromkeys(tables):
+            if table not in known:
+                raise UnknownName("table of the published file", table, known)
+            ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
+            if rows > ROWS_MAX:
+                raise Misused(
+                    f"{table} has {rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
+                    action="Export the table with --parquet, or make a model with fewer rows.",
+                )
             # A sheet's name has at most 31 characters, and Excel refuses the name History.
             name, used = table.partition(".")[2][:31], {"history", *(s.name for s in sheets)}
             name = f"{name[:26]} ({len(sheets) + 1})" if name in used else name
-            sheets.append(Sheet(table, name, _count_rows(connection, table)))
+            sheets.append(Sheet(table, name, rows))
         with (
             convert_errors(path, CHOOSE_PATH),
             write_atomically(path) as written,
@@ -219,19 +221,6 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
             for each in sheets:
                 _write_sheet(connection, book.create_sheet(each.name), each)
     return tuple(sheets)
-
-
-def _count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    known = tables_in(connection)
-    if table not in known:
-        raise UnknownName("table of the published file", table, known)
-    ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
-    if rows > ROWS_MAX:
-        raise Misused(
-            f"{table} has {rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
-            action="Export the table with --parquet, or make a model with fewer rows.",
-        )
-    return int(rows)
 
 
 def _write_sheet(connection: duckdb.DuckDBPyConnection, page: Any, sheet: Sheet) -> None:
@@ -288,8 +277,9 @@ def _cell(page: Any, value: Any) -> object:
     if is_too_long(escaped):
         ending = f" [shortened: {len(text):,} characters]"
         escaped = write_by_number(text[:_SHORTENED]) + ending
-    if not text.startswith(_FORMULA):
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
         return escaped
+    # A text that Excel would run as a formula when the cell is edited.
     cell = WriteOnlyCell(page, "")
     cell.value, cell.data_type, cell.quotePrefix = escaped, "s", True
     return cell

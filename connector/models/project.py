@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from traceback import extract_tb
@@ -232,53 +232,9 @@ class _Query:
     """
 
     sql: str
-    refs: tuple[str, ...]
-    sources: tuple[str, ...]
-    options: Mapping[str, str]
-
-
-def _render(text: str, path: Path, tables: Mapping[str, str], sources: Collection[str]) -> _Query:
-    """Evaluate a template. Raises `ModelError`, and `ReferenceUnknown` for an unknown name."""
-    refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
-
-    def ref(name: str) -> str:
-        if name not in tables:
-            raise ReferenceUnknown("model or seed", name, tuple(tables))
-        return refs.setdefault(name, tables[name])
-
-    def source(schema: str, table: str) -> str:
-        name = f"{schema}.{table}"
-        if name not in sources:
-            raise ReferenceUnknown("source", name, tuple(sources))
-        return read.setdefault(name, name)
-
-    def config(**given: str) -> str:
-        for name, value in given.items():
-            if value not in _OPTIONS.get(name, ()):
-                allowed = ", ".join(_OPTIONS.get(name, _OPTIONS))
-                raise ValueError(f"config() has {name}={value!r}. Allowed: {allowed}")
-        options.update(given)
-        return ""
-
-    # Jinja drops line breaks inside of braces, so they are moved behind them.
-    text = _BRACES.sub(lambda b: b[0].replace("\n", " ") + "\n" * b[0].count("\n"), text)
-    try:
-        sql = _JINJA.from_string(text).render(ref=ref, source=source, config=config)
-    except Exception as error:  # a template can raise anything
-        frames = reversed(extract_tb(error.__traceback__))
-        line = next((each.lineno for each in frames if each.filename == "<template>"), None)
-        if isinstance(error, ReferenceUnknown):
-            unknown = error.what, error.received, error.allowed
-            raise ReferenceUnknown(*unknown, path=path, line=line) from None
-        reason = str(error).replace(f"{_render.__name__}.<locals>.", "")
-        raise ModelError(
-            f"the template cannot be evaluated: {reason}",
-            path=path,
-            line=error.lineno if isinstance(error, TemplateSyntaxError) else line,
-            action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
-            " and {{ config(materialized='view') }}.",
-        ) from None
-    return _Query(sql, tuple(refs), tuple(read), options)
+    refs: list[str]
+    sources: list[str]
+    options: dict[str, str]
 
 
 # -- Project ---------------------------------------------------------------------------------------
@@ -472,8 +428,8 @@ class _Loader:
             entry=entry,
             schema_file=schema_file,
             sql=query.sql,
-            parents=query.refs,
-            sources=query.sources,
+            parents=tuple(dict.fromkeys(query.refs)),
+            sources=tuple(dict.fromkeys(query.sources)),
             is_own=self._is_own(path),
         )
 
@@ -487,11 +443,53 @@ class _Loader:
         return Node(path.stem, "seeds", "seed", path, entry, schema_file, is_own=is_own)
 
     def _query(self, path: Path, text: str) -> _Query:
+        """Evaluate a template. Raises `ModelError`, and `ReferenceUnknown` for an unknown name."""
         if text.rstrip().endswith(";"):
             line = text.rstrip().count("\n") + 1
             action = "Remove the semicolon. A file contains one query."
             raise ModelError("the query ends with a semicolon", path=path, line=line, action=action)
-        return _render(text, path, self._tables, self._sources)
+        query = _Query("", [], [], {})
+
+        def ref(name: str) -> str:
+            if name not in self._tables:
+                raise ReferenceUnknown("model or seed", name, tuple(self._tables))
+            query.refs.append(name)
+            return self._tables[name]
+
+        def source(schema: str, table: str) -> str:
+            name = f"{schema}.{table}"
+            if name not in self._sources:
+                raise ReferenceUnknown("source", name, tuple(self._sources))
+            query.sources.append(name)
+            return name
+
+        def config(**given: str) -> str:
+            for name, value in given.items():
+                if value not in _OPTIONS.get(name, ()):
+                    allowed = ", ".join(_OPTIONS.get(name, _OPTIONS))
+                    raise ValueError(f"config() has {name}={value!r}. Allowed: {allowed}")
+            query.options.update(given)
+            return ""
+
+        # Jinja drops line breaks inside of braces, so they are moved behind them.
+        text = _BRACES.sub(lambda b: b[0].replace("\n", " ") + "\n" * b[0].count("\n"), text)
+        try:
+            sql = _JINJA.from_string(text).render(ref=ref, source=source, config=config)
+        except Exception as error:  # a template can raise anything
+            frames = reversed(extract_tb(error.__traceback__))
+            place = next((each.lineno for each in frames if each.filename == "<template>"), None)
+            if isinstance(error, ReferenceUnknown):
+                unknown = error.what, error.received, error.allowed
+                raise ReferenceUnknown(*unknown, path=path, line=place) from None
+            reason = re.sub(r"\S+<locals>\.", "", str(error))
+            raise ModelError(
+                f"the template cannot be evaluated: {reason}",
+                path=path,
+                line=error.lineno if isinstance(error, TemplateSyntaxError) else place,
+                action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
+                " and {{ config(materialized='view') }}.",
+            ) from None
+        return replace(query, sql=sql)
 
     def _audit(self, path: Path, text: str) -> Check:
         """Return the audit of a file. Its sentence is the comment at the beginning."""
@@ -543,7 +541,7 @@ class _Loader:
         """Return the table that `to: ref('x')` or `to: source('x', 'y')` of a test names."""
         # The same number of lines before it as in the file, so that an error names the line.
         text = "\n" * (line - 1) + f"{{{{ {test.to} }}}}"
-        table = _render(text, path, self._tables, self._sources).sql.strip()
+        table = self._query(path, text).sql.strip()
         if table not in (*self._tables.values(), *self._sources):
             action = "Write to: ref('model')."
             raise ModelError("'to' is not a ref or source", path=path, line=line, action=action)

@@ -16,7 +16,7 @@ from connector.warehouse.file import open_file, quoted
 from connector.warehouse.warehouse import Warehouse
 from tests.models.small import build_file
 
-SELECTED = ("+content_views", "content_values")
+SELECTED = ("+content_views", "content_values", "+dim_days")
 
 KINDS = ("text", "number", "date", "datetime", "boolean", "multi_select", "image", "new_kind")
 

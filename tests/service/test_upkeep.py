@@ -61,18 +61,6 @@ def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
     assert "connector backup" in (old.action or "")
 
 
-def test_an_interrupted_purge_is_reported(tmp_path: Path) -> None:
-    settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
-    settings.make_folder()
-    with Database(settings.folder) as database:
-        database.put("purges", {"at": NOW, "ids": ["a", "b"]})
-
-    check = run_upkeep_checks(settings)["purges"]
-
-    assert ("warning", "2 people must be purged again") == (check.state, check.found)
-    assert "person purge --apply" in (check.action or "")
-
-
 def test_an_address_for_notifications_is_checked_without_showing_it(tmp_path: Path) -> None:
     there = load_folder_settings(
         tmp_path, CONNECTOR_NOTIFY_URLS="json://127.0.0.1:9/T0KEN", CONNECTOR_BASE_URL=NOBODY

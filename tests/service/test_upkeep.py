@@ -50,13 +50,13 @@ def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
     assert "there is no backup" == run_upkeep_checks(settings)["backup"].found
     make_backup(settings, tmp_path / "b", now=lambda: datetime.now(UTC) - timedelta(days=9))
     old = run_upkeep_checks(settings)["backup"]
-    made = make_backup(settings, tmp_path / "b")
+    made, _ = make_backup(settings, tmp_path / "b")
     fresh = run_upkeep_checks(settings)["backup"]
-    made.file.unlink()
+    made.unlink()
     gone = run_upkeep_checks(settings)["backup"]
 
     assert ["warning", "ok", "warning"] == [each.state for each in (old, fresh, gone)]
-    assert str(made.file) in fresh.found
+    assert str(made) in fresh.found
     assert "does not exist" in gone.found
     assert "connector backup" in (old.action or "")
 

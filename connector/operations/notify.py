@@ -12,7 +12,6 @@ import logging
 import os
 import socket
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,7 +54,11 @@ def notify(settings: Settings, problems: Sequence[Problem]) -> bool:
 
 def send_test(settings: Settings) -> None:
     """Send a test message. Raises `SettingsError` or `ConnectorError`."""
-    send(settings, f"{_name(settings)}: test", "Notifications of this account arrive here.")
+    send(
+        settings,
+        f"{settings.account or 'connector'}: test",
+        "Notifications of this account arrive here.",
+    )
 
 
 def send(settings: Settings, title: str, body: str) -> None:
@@ -91,15 +94,13 @@ def send(settings: Settings, title: str, body: str) -> None:
 
 @contextmanager
 def _capture_warnings() -> Iterator[io.StringIO]:
-    """Yield the texts of Apprise's warnings. They and those of Python do not reach the terminal."""
+    """Yield the texts of Apprise's warnings, which do not reach the terminal."""
     text = io.StringIO()
     handler, logger = logging.StreamHandler(text), logging.getLogger("apprise")
     before = logger.handlers, logger.propagate, logger.level
     logger.handlers, logger.propagate, logger.level = [handler], False, logging.WARNING
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield text
+        yield text
     finally:
         logger.handlers, logger.propagate, logger.level = before
 
@@ -113,14 +114,9 @@ def _mask(text: str, secrets: Sequence[str]) -> str:
     return found
 
 
-def _name(settings: Settings) -> str:
-    """Return the account's name for the title of a message."""
-    return settings.account or "connector"
-
-
 def _format_message(settings: Settings, problems: Sequence[Problem]) -> tuple[str, str]:
     """Return the title and the text of a message on the account's problems."""
-    name = _name(settings)
+    name = settings.account or "connector"
     host = f"Host: {socket.gethostname()}, folder: {settings.folder}"
     if not problems:
         return f"{name}: OK", f"All problems are resolved.\n\n{host}"

@@ -68,7 +68,9 @@ def write_gauges(path: Path, samples: Iterable[Sample]) -> None:
     lines: dict[str, list[str]] = {name: [] for name in GAUGES}
     for name, labels, value in samples:
         # JSON has the same escapes as a label's value.
-        inside = ",".join(f"{key}={json.dumps(text)}" for key, text in labels.items())
+        inside = ",".join(
+            f"{key}={json.dumps(text, ensure_ascii=False)}" for key, text in labels.items()
+        )
         lines[name].append(f"connector_{name}{{{inside}}} {value}\n")
     with write_atomically(path, 0o644) as file:
         for name, found in lines.items():

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -94,13 +95,15 @@ def send(settings: Settings, title: str, body: str) -> None:
 
 @contextmanager
 def _capture_warnings() -> Iterator[io.StringIO]:
-    """Yield the texts of Apprise's warnings, which do not reach the terminal."""
+    """Yield the texts of Apprise's warnings. They and those of Python do not reach the terminal."""
     text = io.StringIO()
     handler, logger = logging.StreamHandler(text), logging.getLogger("apprise")
     before = logger.handlers, logger.propagate, logger.level
     logger.handlers, logger.propagate, logger.level = [handler], False, logging.WARNING
     try:
-        yield text
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield text
     finally:
         logger.handlers, logger.propagate, logger.level = before
 

@@ -308,7 +308,7 @@ def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> tuple[
         code, fault = "certificate_of_another_host", f"the certificate is not for {host}"
     else:
         code, fault = "certificate_untrusted", f"the certificate of {host} is not trusted"
-    return code, f"{fault} ({error.verify_message})"
+    return code, f"{fault} ({error.verify_message.rstrip('.')})"
 
 
 @cache

@@ -210,11 +210,17 @@ def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
         if day is not None:
             if rest and _MIDNIGHT(rest) is None:
                 raise CellError("time_in_date", fix=f"Enter {_format_day(day)}")
-            return _format_day(day)
+            return check_birth(day)
         day, clock, notes = _find_date(text, column, options, _DATE)
         if clock not in (None, time()):
             raise CellError("time_in_date", fix=f"Enter {day}")
-        return ValueWithNotes(_format_day(day), notes) if notes else _format_day(day)
+        return ValueWithNotes(check_birth(day), notes) if notes else check_birth(day)
+
+    def check_birth(day: date) -> str:
+        if column.is_birth and day > date.today():  # the user's own day
+            message = "The date of birth is in the future."
+            raise CellError("no_such_date", message, fix="Correct the year.")
+        return _format_day(day)
 
     return read
 

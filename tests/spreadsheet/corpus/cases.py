@@ -289,11 +289,6 @@ def _date_files() -> Iterator[SampleFile]:
     yield column_file("future", born, key, ("2125-01-01", None), ("1985-01-01", "1985-01-01"))
     mixed = (("25/12/1985", "1985-12-25"), ("12/25/1985", "1985-12-25"), ("03/04/1985", None))
     yield column_file("mixed", born, key, *mixed)
-    ends = [
-        ("Name", "Email", "Contract start", "Contract end"),
-        ("Wren", "wren@firms.example", "2026-05-01", "2026-04-01"),
-    ]
-    yield SampleFile("ends.csv", encode_csv(ends), [None], "companies")
 
 
 def _encoding_files() -> Iterator[SampleFile]:
@@ -478,11 +473,6 @@ def _export_files() -> Iterator[SampleFile]:
         yield SampleFile(
             f"{name}.csv", encode_csv(rows, before=notes), [person_record(0, **more)], lost=True
         )
-    jobs = [
-        ("Title", "Location", "Employment type", "Salary from", "Salary to"),
-        ("Nurse", "Leeds", "permanent", "50000", "40000"),
-    ]
-    yield SampleFile("range.csv", encode_csv(jobs), [None], "jobs")
 
 
 # Number formats, with what a number of each shows; None if the format is not interpreted.
@@ -525,11 +515,6 @@ def _number_format_files() -> Iterator[SampleFile]:
     yield column_file("a year", "Desired salary", "expected_salary", *pairs)
     days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", 28), ("1 month", 30), ("30", 30))
     yield column_file("days", "Notice period (days)", "notice_period_days", *days)
-    odd = (("45", None), ("45000", 45000), ("0", 0))
-    yield column_file("odd salary", "Desired salary", "expected_salary", *odd)
-    yield column_file(
-        "odd rate", "Desired day rate", "expected_day_rate", ("45000", None), ("450", 450)
-    )
     yield SampleFile(
         "titles.csv",
         encode_csv([(*HEAD, "Title"), (*person_cells(0), "Mr")]),

@@ -34,7 +34,6 @@ _QUESTIONS: Mapping[str, str] = {
     " import”.",
     "encoding": "The file does not say how its letters are stored. Which words are right?",
     "day_hours": "Some days have no time. When does such a day begin and end?",
-    "hidden_columns": "Columns that are hidden in the file will be imported. Check their cells.",
     "headings": "The headings look like data, and the first row is not imported as a record.",
     "merged_cells": "Merged cells give their value to all of their rows. Check these rows.",
     "second_table": "A second table below the first one is not imported.",

@@ -316,17 +316,9 @@ def _rare_garbage_collection() -> Iterator[None]:
 def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
     """Yield a question for each doubt about the file as a whole.
 
-    Hidden columns, unlikely headings, merged cells, and a second table.
+    Unlikely headings, merged cells, and a second table.
     """
     filling = {each.heading for each in columns.columns}
-    if hidden := [each for each in table.hidden_headings if each in filling]:
-        yield FileQuestion(
-            "hidden_columns",
-            f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
-            f"{', '.join(map(repr, hidden))}",
-            "Show the columns and check them. Then run again with --accept-warnings, or with"
-            f" --ignore '{hidden[0]}'.",
-        )
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",

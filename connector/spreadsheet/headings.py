@@ -203,7 +203,6 @@ class Sheet:
     headings: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
     hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: set[int] = field(default_factory=set)
     merged_ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
     delimiter: str | None = None
     damages: dict[int, QuoteDamage] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows, in memory.
+"""Table in a csv, tsv, txt, xlsx or xls file: its headings and its rows, in memory.
 
 The content determines the format, not the name. This module does not interpret cells; all text is
 text. A row of another shape than the headings is a row with problems: no cell is dropped or
@@ -40,7 +40,7 @@ from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
-BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
+BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -59,7 +59,6 @@ class Spreadsheet:
         sheet: Name of a workbook's sheet.
         merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
             the heading of their first column.
-        hidden_headings: Headings of hidden columns.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
@@ -74,7 +73,6 @@ class Spreadsheet:
     all_rows: Sequence[SheetRow] = field(repr=False)
     sheet: str | None = None
     merged_ranges: Mapping[str, str] = field(default_factory=dict)
-    hidden_headings: tuple[str, ...] = ()
     encoding: str | None = None
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
@@ -95,7 +93,7 @@ def open_table(
     delimiter: str | None = None,
     header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt, xlsx, xls or ods file.
+    """Open the table in a csv, tsv, txt, xlsx or xls file.
 
     Args:
         path: File to open.
@@ -149,7 +147,8 @@ def _read_file(path: Path) -> bytes:
             message = f"{path} is not a regular file with a table"
         elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
             found = suffix or path.name
-            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
+            message = f"{path}: a table is a csv, tsv, txt, xlsx or xls, not {found!r}"
+            action = _EXPORT
         elif path.stat().st_size > _BYTES_MAX:
             too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
             raise SpreadsheetError(too_large, code="unsafe_workbook")
@@ -174,9 +173,7 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
         # The names of the members are in the directory at the end.
         if b"xl/workbook.xml" in content or b"xl\\workbook.xml" in content:
             return "xlsx"
-        if b"content.xml" in content and b"word/document.xml" not in content:
-            return "ods"
-        message = f"{path} is a zip file, but no xlsx or ods workbook"
+        message = f"{path} is a zip file, but no xlsx workbook"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
         message = f"{path} is a web page, a PDF or another document with the file name of a table"
@@ -228,7 +225,6 @@ def _build_table(
         is_report=is_report,
         all_rows=rows,
         merged_ranges=merged,
-        hidden_headings=tuple(h for i, h in enumerate(headings) if i in sheet.hidden_columns),
         heading_rows=found,
         sheet=sheet.name,
         encoding=decoded.encoding,

@@ -12,7 +12,6 @@ from tests.spreadsheet.corpus.files import (
     Rows,
     SampleFile,
     encode_csv,
-    make_ods,
     make_old_workbook,
     make_workbook,
 )
@@ -90,8 +89,6 @@ def _number_files() -> Iterator[SampleFile]:
     )
     written = [(*two[0], "17,5 %"), (*two[1], "20%")]
     yield SampleFile("percent.csv", encode_csv([*firms, *written]), wanted, "companies")
-    cells = [(*two[0], ("percentage", 0.175)), (*two[1], ("percentage", 0.2))]
-    yield SampleFile("percent.ods", make_ods([*firms, *cells]), wanted, "companies")
     old = [
         {**wanted[0], "name": "Wren GmbH", "email": "office@wren.example"},
         {**wanted[1], "name": "Lark BV", "email": "office@lark.example"},
@@ -108,9 +105,6 @@ def _number_files() -> Iterator[SampleFile]:
     for name, form in (("plain", None), ("percent", "0%"), ("money", '"£"#,##0'), ("k", '0,"k"')):
         yield column_file(f"too large {name}", pay, key, *large, form=form or "General")
     yield column_file("too large", pay, key, ("9" * 19, None), ("9" * 60 + ".5", None))
-    huge = [(kind, number) for kind in ("float", "percentage") for number in ("1e308", "1e999")]
-    filled: Rows = [(*HEAD, pay), *((*person_cells(n), each) for n, each in enumerate(huge))]
-    yield SampleFile("too large.ods", make_ods(filled), [None] * len(huge))
     yield column_file("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
     yield column_file("in thousands", pay, key, (45000, None), form='#,##0,"k"')
     yield column_file("unseen", pay, key, (45000, {key: SKIP}), form=";;;")
@@ -360,14 +354,11 @@ def _title_and_total_files() -> Iterator[SampleFile]:
 
 
 def _hidden_or_misnamed_files() -> Iterator[SampleFile]:
-    """Yield files with hidden rows or columns, and files whose extension is of another format."""
+    """Yield files with hidden rows, and files whose extension is of another format."""
     two, sent = people_rows(2), [person_record(0), person_record(1)]
     yield SampleFile(
         "hidden.xlsx", make_workbook([HEAD, *two], hidden=[3]), [person_record(0), None]
     )
-    unseen = make_workbook([HEAD, *two], hidden_columns=["C"])
-    yield SampleFile("hidden column.xlsx", unseen, [None, None])
-    yield SampleFile("people.ods", make_ods([HEAD, *two]), sent)
     yield SampleFile("really a book.csv", make_workbook([HEAD, *two]), sent)
     yield SampleFile("really text.xlsx", encode_csv([HEAD, *two]), sent)
     yield SampleFile("really tabs.xls", encode_csv([HEAD, *two], "utf-16", "\t"), sent)

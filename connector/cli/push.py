@@ -292,10 +292,7 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.say(f"and {len(updates) - SHOWN_MAX:,} more rows that would change")
 
 
-_ASKED: Mapping[str, tuple[str, ...]] = {
-    "day_hours": ("time_missing",),
-    "reading": ("ambiguous_date", "ambiguous_number"),
-}
+_ASKED: Mapping[str, tuple[str, ...]] = {"day_hours": ("time_missing",)}
 """Codes of problems that the answer to a question solves."""
 
 

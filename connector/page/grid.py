@@ -258,12 +258,9 @@ def _flat(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _question(question: FileQuestion) -> dict[str, Any]:
     """Return a question in words of the page."""
-    text = _QUESTIONS.get(question.code)
-    if question.code == "reading":
-        text = f"Column “{question.column}”: how is “{question.received}” meant?"
     return {
         **asdict(question),
-        "message": text or _without_option(question.message),
+        "message": _QUESTIONS.get(question.code) or _without_option(question.message),
         "consent": question.code in CONSENTS,
     }
 

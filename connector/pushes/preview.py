@@ -257,7 +257,7 @@ def preview(
     asked = (*table.questions, *lost, *meanings.questions, *ask_for_values(summary))
     doubts = (*meanings.mixed_dates(), *ask_about_file(table, columns))
     asked = (*asked, *(each for each in doubts if not push_file.accepts(each.code)))
-    notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
+    notices = (*table.notices, *filter(None, [notice]), *meanings.notices)
     return Preview(
         push_file,
         table,

@@ -150,18 +150,19 @@ def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int
     """Return the number that the text means with the decimal separator of the column."""
     values, first, decimal = found.values, next(iter(found.values.values())), options.decimal
     value = values.get(decimal, first) if decimal else first
-    if decimal and decimal not in values and not options.is_decimal_inferred:
+    if decimal and decimal not in values and not options.is_decimal_assumed:
         sign = "dot" if decimal == "." else "comma"
         fix = f"Use a {sign} before a fraction, as in the rest of the column."
         raise CellError("decimal_sign", fix=fix)
     # The meaning without a fraction, if there are two.
     whole = max(values.values(), key=abs)
-    is_open = decimal is None or (options.is_decimal_inferred and value != whole)
+    is_open = decimal is None or (options.is_decimal_assumed and value != whole)
     if is_open and len({*values.values()}) > 1:
         shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
         fix = f"Enter {whole} if that is right, or choose the decimal separator of the column."
         raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
-    if "." not in values and _LONG_FRACTION(text) and decimal != ",":
+    is_chosen = decimal == "," and not options.is_decimal_assumed
+    if "." not in values and _LONG_FRACTION(text) and not is_chosen:
         raise CellError("not_a_number", "The value has a comma at an unusual place.")
     return value
 

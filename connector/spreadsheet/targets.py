@@ -316,7 +316,7 @@ class CellOptions:
         day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
         whole_numbers: True if numbers typed in a text column are correct.
         values: Replacements of cell texts. An empty replacement skips the field.
-        is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
+        is_decimal_assumed: True if the country determined the decimal separator, not the user.
             Then three digits after it are not read as a fraction: 45.000 is not 45.
     """
 
@@ -328,7 +328,7 @@ class CellOptions:
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"
-    is_decimal_inferred: bool = False
+    is_decimal_assumed: bool = False
 
 
 AS_WRITTEN = CellOptions()

@@ -75,7 +75,7 @@ def read_file(
         check_rows(table.rows(), columns, target, landing or InMemoryLanding(), meanings=meanings)
     )
     questions = [each.code for each in (*table.questions, *meanings.questions)]
-    notices = (*table.notices, *meanings.inferred, *describe_remarks(rows))
+    notices = (*table.notices, *meanings.notices, *describe_remarks(rows))
     return Read(rows, notices, questions)
 
 
@@ -290,7 +290,7 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("values", [{}, {"45,000": "45000"}])
-def test_a_cell_that_the_user_answered_asks_no_question(values: dict[str, str]) -> None:
+def test_a_number_that_may_be_a_fraction_needs_an_answer(values: dict[str, str]) -> None:
     options = CellOptions(region="FR", values=values)
     saved = SavedMap("candidates", {"Salary": ("expected_salary", options)})
     table, target = make_table({**CANDIDATE, "Salary": "45,000"}), make_target()
@@ -298,7 +298,7 @@ def test_a_cell_that_the_user_answered_asks_no_question(values: dict[str, str]) 
     meanings = ColumnMeanings(table.rows, columns.columns)
     (row,) = check_rows(table.rows(), columns, target, InMemoryLanding(), meanings=meanings)
 
-    assert (not values) == bool(meanings.questions) == (row.outcome == "invalid")
+    assert (not values) == (["ambiguous_number"] == [each.code for each in row.problems])
     assert not values or (row.task is not None and row.task.fields["expected_salary"] == 45_000)
 
 

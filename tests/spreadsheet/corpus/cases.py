@@ -115,9 +115,10 @@ def _number_files() -> Iterator[SampleFile]:
     yield column_file(
         "pounds", pay, key, ("£45,000", pound), ("£ 45000", pound), ("GBP 45,000.00", pound)
     )
-    yield column_file("euros", pay, key, ("45.000 €", euro), ("45.000,00 EUR", euro))
+    comma = {"answer": {"decimal": "comma"}}
+    yield column_file("euros", pay, key, ("45.000 €", euro), ("45.000,00 EUR", euro), **comma)
     yield column_file(
-        "comma", pay, key, ("45000,50", 45000.5), ("45.000", 45000), ("1.250,5", 1250.5)
+        "comma", pay, key, ("45000,50", 45000.5), ("45.000", 45000), ("1.250,5", 1250.5), **comma
     )
     yield column_file(
         "dot", pay, key, ("45000.50", 45000.5), ("45,000", 45000), ("1,250.5", 1250.5)
@@ -252,7 +253,8 @@ def _empty_value_files() -> Iterator[SampleFile]:
 def _date_files() -> Iterator[SampleFile]:
     born, key = "Date of birth", "date_of_birth"
     yield column_file("dmy", born, key, ("25/12/1985", "1985-12-25"), ("03/04/1985", "1985-04-03"))
-    yield column_file("mdy", born, key, ("12/25/1985", "1985-12-25"), ("03/04/1985", "1985-03-04"))
+    mdy = (("12/25/1985", "1985-12-25"), ("03/04/1985", "1985-03-04"))
+    yield column_file("mdy", born, key, *mdy, answer={"date_format": "mdy"})
     yield column_file("dots", born, key, ("25.12.1985", "1985-12-25"), ("3.4.1985", "1985-04-03"))
     unsure = (("03/04/1985", "1985-04-03"), ("05/06/1990", "1990-06-05"))
     yield column_file("unsure", born, key, *unsure, answer={"date_format": "dmy"})

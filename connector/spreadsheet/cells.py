@@ -179,7 +179,7 @@ def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.is_phone:
         return _reader_from_text(texts.phone_reader(options.region), True, options)
     typed = texts.typed_text(column.keeps_digits, options.whole_numbers)
-    return CellReader(texts.read_code if column.keeps_digits else texts.read_text, typed)
+    return CellReader(texts.read_exact_text if column.keeps_digits else texts.read_text, typed)
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:

@@ -56,9 +56,6 @@ _NUMBER = re.compile(
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 _LONG_FRACTION = re.compile(r"[0-9]+[.,][0-9]{4,}").fullmatch
 _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
-_ADDITION = re.compile(
-    r"([^+]*\d[^+]*?)\s*(?:\+\s*\w|(?:plus|basic|base)\b).*", re.IGNORECASE
-).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +126,13 @@ def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of a number in text. It returns an `Amount` if the cell has a currency."""
 
     def read(text: str) -> Any:
-        found, more = number_meanings(text), None
-        if found is None and not (column.is_whole or column.is_percentage):
-            more = _ADDITION(text)
-            found = number_meanings(more[1]) if more else None
+        found = number_meanings(text)
         if found is None:
             raise _not_a_number_error(text)
-        value = _choose_value(more[1] if more else text, found, options)
+        value = _choose_value(text, found, options)
         if found.period not in (None, column.period):
             value = _as_days(text, value, found.period, column)
         checked = _check(value, found.unit, column)
-        if more:
-            return with_note(checked, "addition", f"Only {more[1]} is imported of the value.")
         return with_note(checked, "days_counted") if found.period == "month" else checked
 
     return read

@@ -502,37 +502,22 @@ def _split_whole_name(checked: CheckedRow) -> None:
 def _split_name(name: str) -> tuple[str, str] | None:
     """Return first and last name of a whole name; None for one word or an unclear name.
 
-    A comma follows the last name, and capitals are the last name. Otherwise it is the last word,
-    with particles before it. Titles and degrees are removed.
+    The last name is before a comma, or the last word with the particles before it. Names with a
+    title, a degree or a part in capitals are unclear.
     """
-    if _IS_UNCLEAR(name):
+    names = name.replace(",", " , ").split()
+    plain = {*map(normalized_heading, names)}
+    has_letters = all(each == "," or any(map(str.isalpha, each)) for each in names)
+    if _IS_UNCLEAR(name) or not has_letters or plain & (words.TITLES | words.DEGREES):
         return None
-    parts = [_words_without_titles(part) for part in name.split(",")]
-    parts = [
-        part for part in parts if part and not {*map(normalized_heading, part)} <= words.DEGREES
-    ]
-    if any(not any(map(str.isalpha, word)) for part in parts for word in part):
-        return None
-    if len(parts) != 1:
-        return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
-    (names,) = parts
-    if normalized_heading(names[-1]) in words.DEGREES:
-        return None
+    if "," in names:
+        last, _, first = name.partition(",")
+        parts = " ".join(first.split()), " ".join(last.split())
+        return parts if all(parts) and "," not in first else None
     capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in names]
-    split_at = len(names) - 1
-    if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
-        split_at = capitals.index(False)
-        return " ".join(names[split_at:]), " ".join(names[:split_at])
-    while split_at > 1 and (
-        normalized_heading(names[split_at - 1]) in words.PARTICLES
-        or (capitals[split_at - 1] and capitals[-1])
-    ):
-        split_at -= 1
-    return (" ".join(names[:split_at]), " ".join(names[split_at:])) if split_at > 0 else None
-
-
-def _words_without_titles(part: str) -> list[str]:
-    names = part.split()
-    while names and normalized_heading(names[0]) in words.TITLES:
-        del names[0]
-    return names
+    if any(capitals) and not (len(names) == 2 and all(capitals)):
+        return None
+    at = len(names) - 1
+    while at > 1 and normalized_heading(names[at - 1]) in words.PARTICLES:
+        at -= 1
+    return (" ".join(names[:at]), " ".join(names[at:])) if at > 0 else None

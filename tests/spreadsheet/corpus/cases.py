@@ -145,7 +145,6 @@ def _email_and_link_files() -> Iterator[SampleFile]:
         "<ann@people.example>",
         " ann@people.example ",
         "ann@people.example, ",
-        "ann@people.example<mailto:ann@people.example>",
     )
     for n, cell in enumerate(emails):
         rows = [HEAD, (*person_cells(0)[:2], cell, "permanent")]
@@ -304,14 +303,11 @@ def _encoding_files() -> Iterator[SampleFile]:
     dos = {"encoding": "cp850", "answer": {"encoding": "cp850"}}
     yield unchanged_column("dos", town, "city", "Zürich", "Köln", **dos)
     broken = [each.encode().decode("cp1252") for each in ("Zürich", "Köln", "São Paulo")]
-    repaired = ("Zürich", "Köln", "São Paulo")
-    yield column_file("mojibake", town, "city", *zip(broken, repaired, strict=True))
+    yield column_file("mojibake", town, "city", *((each, None) for each in broken))
     yield column_file(
         "invisible", town, "city", ("Le\u200beds", "Leeds"), ("New\u00a0York", "New York")
     )
     yield column_file("turned", "Notes", "notes", ("paid \u202e0001", None))
-    yield column_file("cut code", "Post code", "postal_code", ("x" * 255, None))
-    yield column_file("cut", "Notes", "notes", ("x" * 255, None), ("Speaks Welsh and…", None))
     yield unchanged_column("semicolon", town, "city", "Leeds, UK", "York", delimiter=";")
     yield unchanged_column("pipe", town, "city", "Leeds; UK", "York, UK", delimiter="|")
     yield unchanged_column("lines", "Notes", "notes", "Two\nlines", 'He said "yes"', "=1+1")
@@ -520,10 +516,10 @@ def _number_format_files() -> Iterator[SampleFile]:
 
 def _person_name_files() -> Iterator[SampleFile]:
     pairs: tuple[tuple[str, tuple[str, str] | None], ...] = (
-        ("Dr. Ann Lee", ("Ann", "Lee")),
-        ("LEE Ann", ("Ann", "LEE")),
-        ("Ann Lee, PhD", ("Ann", "Lee")),
-        ("Frau Zoe Berg", ("Zoe", "Berg")),
+        ("Lee, Ann", ("Ann", "Lee")),
+        ("ANN LEE", ("ANN", "LEE")),
+        ("LEE Ann", None),
+        ("Frau Zoe Berg", None),
         ("Ann & Bob Lee", None),
         ("Ann Lee (Smith)", None),
         ("Ann Lee - Nurse", None),
@@ -537,8 +533,8 @@ def _person_name_files() -> Iterator[SampleFile]:
     yield SampleFile("whole odd.csv", encode_csv([("Name", *HEAD[2:]), *rows]), sent)
     mails: tuple[tuple[str, str | None], ...] = (
         ("Sean O'Brien <sean.o'brien@people.example>", "sean.o'brien@people.example"),
-        ("'ann@people.example", "ann@people.example"),
-        ("e-mail: zoe@people.example", "zoe@people.example"),
+        ("'ann@people.example", None),
+        ("e-mail: zoe@people.example", None),
         ('="tom@people.example"', "tom@people.example"),
         ("ann lee@people.example", None),
         ("ann@people.example 07700 900123", None),
@@ -549,8 +545,8 @@ def _person_name_files() -> Iterator[SampleFile]:
     sent = [None if m is None else person_record(n, email=m) for n, (_, m) in enumerate(mails)]
     yield SampleFile("emails odd.csv", encode_csv([HEAD, *by_mail]), sent)
     phones = (
-        ("+44 7700 900123 (mobile)", "+44 7700 900123"),
-        ("M: 07700 900123", "+447700900123"),
+        ("+44 7700 900123 (mobile)", None),
+        ("M: 07700 900123", None),
         ("(+44) 7700 900123", "(+44) 7700 900123"),
         ("0000000000", None),
     )
@@ -568,7 +564,7 @@ def _damaged_letter_files() -> Iterator[SampleFile]:
     town = "Town"
     for codec in ("cp1250", "cp437", "cp1251", "mac-roman"):
         broken = "Zürich".encode().decode(codec)
-        yield column_file(f"mojibake {codec}", town, "city", (broken, "Zürich"))
+        yield column_file(f"mojibake {codec}", town, "city", (broken, None))
     codes = (("Fish &amp; chips", "Fish & chips"), ("M&uuml;ller", "Müller"), ("AT&T", "AT&T"))
     yield column_file("codes", "Notes", "notes", *codes)
     lost = ("Z?rich", "Z\ufffdrich", "£ódŸ", "L\u0435eds")

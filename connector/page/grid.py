@@ -36,7 +36,6 @@ _QUESTIONS: Mapping[str, str] = {
     "day_hours": "Some days have no time. When does such a day begin and end?",
     "headings": "The headings look like data, and the first row is not imported as a record.",
     "merged_cells": "Merged cells give their value to all of their rows. Check these rows.",
-    "second_table": "A second table below the first one is not imported.",
     "mixed_dates": "A spreadsheet program may have swapped day and month in a column of dates."
     " Compare some dates with their source.",
 }

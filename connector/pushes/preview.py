@@ -314,10 +314,7 @@ def _rare_garbage_collection() -> Iterator[None]:
 
 
 def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
-    """Yield a question for each doubt about the file as a whole.
-
-    Unlikely headings, merged cells, and a second table.
-    """
+    """Yield a question for unlikely headings and for merged cells."""
     filling = {each.heading for each in columns.columns}
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
@@ -331,13 +328,6 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             "merged_cells",
             f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
             "Unmerge the cells if only the first row has the value. Otherwise add "
-            "--accept-warnings.",
-        )
-    if (second := table.second_table_row) is not None:
-        yield FileQuestion(
-            "second_table",
-            f"row {second} seems to be the first row of another table, which is not imported",
-            "Move the second table to its own file. To import only the first table, add "
             "--accept-warnings.",
         )
 

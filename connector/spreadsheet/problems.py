@@ -128,6 +128,8 @@ WARNINGS: Mapping[str, str] = _TEXTS["warnings"]
 REMARKS: Mapping[str, str] = _TEXTS["remarks"]
 """By code: changes of cells that are reported once for a column, and hold no row back."""
 
+_TEXT_OF_CODE = {**PROBLEMS, **WARNINGS, **REMARKS}
+
 COLUMN_MISSING = "column_missing"
 """Code of rows that cannot create a record because the file lacks a column; reported once."""
 
@@ -166,18 +168,14 @@ def problem_of(
 
 def message_of(code: str) -> str | None:
     """Return the general text of a code; None for an unknown code."""
-    text = _text_of_code(code)
+    text = _TEXT_OF_CODE.get(code)
     return f"{text.partition(': ')[0]}." if text else None
 
 
 def fix_of(code: str) -> str | None:
     """Return the general action for a code; None for an unknown code."""
-    fix = (_text_of_code(code) or "").partition(": ")[2]
+    fix = _TEXT_OF_CODE.get(code, "").partition(": ")[2]
     return f"{fix[0].upper()}{fix[1:]}" if fix else None
-
-
-def _text_of_code(code: str) -> str | None:
-    return PROBLEMS.get(code) or WARNINGS.get(code) or REMARKS.get(code)
 
 
 # -- Results of reading a cell ---------------------------------------------------------------------
@@ -226,9 +224,8 @@ class FileQuestion:
 
     Attributes:
         stops: True if the file cannot be imported before the question is answered.
-        received: Example cell.
-        choices: Words for the answers, each with the resulting value of the example; for values
-            that need an answer, each column with its values.
+        choices: Answers, each with an example; for values that need an answer, each column with
+            its values.
     """
 
     code: str
@@ -236,7 +233,6 @@ class FileQuestion:
     repair: str
     stops: bool = True
     column: str | None = None
-    received: str | None = None
     choices: tuple[tuple[str, str], ...] = ()
 
 
@@ -250,13 +246,7 @@ _CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage
 
 def text_of(cell: Cell) -> str:
     """Return the cell as text: a date in ISO format, a boolean as TRUE or FALSE."""
-    match cell:
-        case bool():
-            return str(cell).upper()
-        case datetime():
-            return cell.isoformat(sep=" ")
-    # An amount includes its unit.
-    return str(cell)
+    return str(cell).upper() if isinstance(cell, bool) else str(cell)
 
 
 def visible_text(cell: Cell) -> str:

@@ -96,12 +96,10 @@ class ColumnMeanings:
         """Add the question when days without a time begin and end, once for the file."""
         if any(each.code == "day_hours" for each in self.questions):
             return
-        seen, heading = visible_text(cell), column.heading
+        heading, seen = column.heading, visible_text(cell)
         message = f"column {heading!r} has days without a time, for example {seen!r}"
         fix = "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30."
-        self.questions.append(
-            FileQuestion("day_hours", message, fix, stops=False, column=heading, received=seen)
-        )
+        self.questions.append(FileQuestion("day_hours", message, fix, stops=False, column=heading))
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
         """Yield a question for each column in which a program may have swapped day and month.
@@ -130,7 +128,6 @@ class ColumnMeanings:
                     "Compare the dates with their source. If they are right, run again with"
                     " --accept-warnings.",
                     column=column.heading,
-                    received=day.isoformat(),
                 )
 
     def column_currency(self, column: MappedColumn) -> str | None:

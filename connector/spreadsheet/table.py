@@ -63,7 +63,6 @@ class Spreadsheet:
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
-        second_table_row: Number of the row at which another table begins, which is not read.
     """
 
     path: Path
@@ -78,7 +77,6 @@ class Spreadsheet:
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
-    second_table_row: int | None = None
 
     def rows(self) -> Iterator[SheetRow]:
         """Yield every row below the headings, in order, including blank ones."""
@@ -208,7 +206,7 @@ def _build_table(
     ]
     if is_text:
         _mark_split_rows(rows)
-    notices, second_table = [*decoded.notices], None
+    notices = [*decoded.notices]
     if found.first_row > 1:
         read = f"row {found.index + 1}"
         if found.depth > 1:
@@ -216,7 +214,7 @@ def _build_table(
         shown = ", ".join(headings[:_HEADINGS_SHOWN])
         notices.append(f"The headings are read from {read}: {shown} (change with --header-row).")
     if not is_report:
-        rows, second_table, left_out = mark_rows_outside(headings, rows)
+        rows, left_out = mark_rows_outside(path, headings, rows)
         notices += left_out
     return Spreadsheet(
         path=path,
@@ -231,7 +229,6 @@ def _build_table(
         delimiter=sheet.delimiter,
         questions=decoded.questions,
         notices=tuple(notices),
-        second_table_row=second_table,
     )
 
 

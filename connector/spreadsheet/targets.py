@@ -35,8 +35,7 @@ class Lookups(Protocol):
     ) -> Sequence[tuple[str, ...]]:
         """Return, for each tuple of values, the ids of live records whose `fields` equal them.
 
-        If there are very many, only some are returned. Values are as in a request body; texts are
-        compared by `comparison_text`. `parent` is the slug or id of a content type.
+        Texts are compared by `comparison_text`. `parent` is the slug or id of a content type.
         """
 
     def list_texts(self, resource: str, fields: Sequence[str]) -> Sequence[tuple[str, ...]]:

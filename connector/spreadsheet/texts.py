@@ -101,9 +101,6 @@ def phone_reader(region: str | None) -> ReadText:
         except phonenumbers.NumberParseException:
             raise CellError("phone_format") from None
         reason = phonenumbers.is_possible_number_with_reason(number)
-        if reason == phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY:
-            # Without the area code, it is no number of the country.
-            return with_note(tidy, "odd_phone")
         if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
             raise CellError("phone_format")
         found: str | ValueWithNotes = tidy
@@ -354,12 +351,9 @@ def _is_broken(letters: str) -> bool:
 # restores it.
 #
 # A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, even if it is
-# quoted in the csv. Some treat the full-width forms of these signs like the signs, some drop blanks
-# before them, and a tab, a line break or a NUL at the start can have the same effect. All of these
-# are called *hazards* here. An apostrophe before a hazard makes the cell text.
-#
-# Marking and unmarking are inverse for every cell: a cell is marked if it is a hazard after any
-# number of apostrophes, including zero, and unmarked if it is a hazard after at least one.
+# quoted in the csv. Some drop blanks before the sign. An apostrophe makes such a *hazard* a text.
+# Marking and unmarking are inverse: a cell is marked if it is a hazard after any number of
+# apostrophes, including zero, and unmarked if it is a hazard after at least one.
 
 
 NOT_CALCULATED = "(not calculated) "

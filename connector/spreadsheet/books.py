@@ -142,7 +142,6 @@ def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
 
 
 def _find_name(path: Path, names: Iterable[str], wanted: str) -> str:
-    """Return the only name that is the wanted one, or differs only in letter case or blanks."""
     similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
     if wanted in similar:
         return wanted
@@ -365,7 +364,6 @@ def _show_number(number: float, number_format: str) -> Cell | None:
 
 
 def _fill_mask(number: int, mask: str) -> str:
-    """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
     count = mask.count("0")
     digits = str(number).zfill(count)
     rest = iter(digits[len(digits) - count :])

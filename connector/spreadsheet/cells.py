@@ -132,7 +132,6 @@ def _read_name(read: ReadText, text: str) -> Any:
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
-    """Return the reader of cells for the kind of the column's field."""
     match column.field.kind:
         case Kind.NUMBER | Kind.INTEGER:
             read = number_reader(column, options)
@@ -234,7 +233,6 @@ _COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3}){0,5}").fullmatch
 
 
 def _choice_key(text: str) -> str:
-    """Return the text without letter case; blanks, hyphens and underscores are equal."""
     return _BETWEEN.sub("_", text.strip().casefold())
 
 

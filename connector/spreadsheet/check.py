@@ -151,7 +151,6 @@ class _RowChecker:
         then: Mapping[str, Any] | None = None,
         base: Mapping[str, Any] | None = None,
     ) -> Row:
-        """Return the row for the journal."""
         parent, record_id = self._target.parent, row.record_id
         bodies = [_as_body(each) if parent else each for each in (values, base or {})]
         return Row(
@@ -169,7 +168,6 @@ class _RowChecker:
     # -- duplicates -------------------------------------------------------------------------------
 
     def _claim_keys(self, row: CheckedRow, keys: Sequence[str]) -> None:
-        """Claim the keys for this row, and add a problem for a key that an earlier row has."""
         number = row.row.number
         owners = [self._claims.setdefault(key, number) for key in keys]
         first = next((owner for owner in reversed(owners) if owner != number), None)
@@ -353,7 +351,6 @@ class _Rules:
         values: Mapping[str, Any],
         landed: Mapping[str, Any],
     ) -> None:
-        """Add a problem if the rule's field has a value without its condition."""
         key, on = rule.field, rule.on
         if values.get(key) is None or on in row.failed_keys:
             return
@@ -365,7 +362,6 @@ class _Rules:
 
 
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
-    """Return True if the input accepts this value, or all values of a list."""
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
     if isinstance(value, list):

@@ -129,7 +129,6 @@ def _meanings(found: re.Match[str], pairs: Mapping[str, tuple[int, int]]) -> Dat
 
 
 def _parse_time(text: str) -> time | None:
-    """Return the time of a text such as 9:30 pm; None for other texts."""
     found = _TIME(text.strip())
     if found is None:
         return None
@@ -193,7 +192,6 @@ def _with_century(day: date, *, is_birth: bool) -> date:
 
 
 def _read_iso_day(text: str) -> date | None:
-    """Return the day of an ISO date; None for other texts. Raises `CellError`."""
     if _ISO_DATE(text) is None:
         return None
     try:

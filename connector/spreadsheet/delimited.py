@@ -113,7 +113,6 @@ def _decode_old(content: bytes) -> Decoded:
 
 
 def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
-    """Return the question which encoding is right, with words that differ between the encodings."""
     columns = sorted(zip(*readings.values(), strict=True), key=lambda words: len({*words}) == 1)
     samples = zip(*columns[:_SAMPLES_MAX], strict=True)
     choices = tuple((codec, ", ".join(each)) for codec, each in zip(readings, samples, strict=True))

@@ -244,7 +244,6 @@ def name_columns(path: Path, first_row: Sequence[str], filled_count: int = 0) ->
 
 
 def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
-    """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
         appearance, position = appearance_key(cell), f"(column {get_column_letter(index + 1)})"
@@ -310,7 +309,6 @@ def _is_total(cells: Sequence[Cell], width: int) -> bool:
 
 
 def _repeats(cells: Sequence[Cell], looks: tuple[str, ...]) -> bool:
-    """Return True if the cells look like the headings of the table."""
     if appearance_key(str(cells[0])) != looks[0]:
         return False
     found = tuple(appearance_key(str(each)) for each in cells)
@@ -318,6 +316,5 @@ def _repeats(cells: Sequence[Cell], looks: tuple[str, ...]) -> bool:
 
 
 def _begins_another_table(texts: Sequence[str]) -> bool:
-    """Return True if more than half of the texts are known headings."""
     known = _count_known(texts)
     return known >= _KNOWN_MIN and known * 2 > len(texts)

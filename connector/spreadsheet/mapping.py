@@ -184,7 +184,6 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
 
 
 def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tuple[str, ...]:
-    """Return the fields that creating a record needs and that are not in `filled_keys`."""
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.field.create.required)
@@ -202,8 +201,6 @@ _normalized_name = lru_cache(maxsize=2_048)(normalized_heading)
 
 
 class _HeadingMatcher:
-    """Matcher of headings with target columns, by names and aliases."""
-
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
         labels = [(_normalized_name(each), c) for c in target.columns for each in c.labels]
@@ -254,12 +251,10 @@ class _HeadingMatcher:
         return found or (None, "alias")
 
     def _whole_name(self) -> TargetColumn:
-        """Return a target column for a first and a last name in one cell."""
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=(), labels=())
 
 
 def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
-    """Return the target column of that name. Raises `UnknownName`, which names the place."""
     for column in target.columns:
         if column.name == name or (column.is_content and column.key == name):
             return column

@@ -221,7 +221,6 @@ def _check(value: float, unit: str, column: TargetColumn) -> Any:
 
 
 def _not_a_number_error(text: str) -> CellError:
-    """Return the error for a text that is too long, scientific, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return CellError("too_large")
     return CellError("scientific" if _SCIENTIFIC(text) else "not_a_number")

@@ -23,8 +23,7 @@ from connector.state.row import Problem
 class Amount:
     """Number with the unit that its cell shows: `%`, a currency code, or a currency sign.
 
-    `value` is the number that belongs to the unit: 17.5 for 17.5 %. `shown` is the visible text if
-    it is less precise, such as 18% for 17.5 %.
+    `value` is 17.5 for 17.5 %. `shown` is the visible text if it is less precise, such as 18%.
     """
 
     value: float
@@ -41,10 +40,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class PartlyVisibleCell:
-    """Cell whose number format shows less than the cell contains.
-
-    `shown` is the visible text: 30-Dec for a date with a year, or an empty text.
-    """
+    """Cell whose number format shows less than the cell contains: 30-Dec, or nothing."""
 
     value: str | int | float | date
     shown: str
@@ -72,8 +68,7 @@ class SheetRow:
     """Row of a table.
 
     Attributes:
-        number: Row number as a spreadsheet program shows it: the headings are row 1, and blank rows
-            count.
+        number: Row number as a spreadsheet program shows it.
         cells: One cell per heading, or more if the row is too wide.
         problems: Problems with the shape of the row.
         flaws: Reasons why cells have no value, by column index.
@@ -100,10 +95,7 @@ class SheetRow:
 
     @property
     def is_left_out(self) -> bool:
-        """Return True if the row is blank or does not belong to the table.
-
-        In a report, a row of another shape is blank and has a problem.
-        """
+        """Return True if the row is blank without a problem, or does not belong to the table."""
         return self.is_outside or (not self.problems and is_blank(self.cells))
 
 
@@ -157,10 +149,7 @@ def problem_of(
     fix: str | None = None,
     found: str | None = None,
 ) -> Problem:
-    """Return the problem of that code, with the texts of the catalogue by default.
-
-    "the value" in a message represents the received cell (`Problem.text`).
-    """
+    """Return the problem of that code, with the texts of the catalogue by default."""
     seen = None if received is None else visible_text(received)
     message, fix = message or message_of(code) or code, fix or fix_of(code)
     return Problem(code, message, column, seen, allowed, fix, found=found)
@@ -189,10 +178,7 @@ ReadTyped = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueWithNotes:
-    """Value that was read from a cell, with warnings for the user.
-
-    `notes` are codes of warnings, each with a message if it differs from the general one.
-    """
+    """Value that was read from a cell, with codes of warnings and perhaps a message for each."""
 
     value: Any
     notes: tuple[tuple[str, str | None], ...]

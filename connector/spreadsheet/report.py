@@ -86,22 +86,13 @@ def _proposal(problem: Problem) -> str:
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:
-    """Return row numbers, as in "rows 2, 5, 9 and 4 more"."""
     noun = "row" if len(numbers) + more == 1 else "rows"
     return f"{noun} {', '.join(map(str, numbers))}{f' and {more:,} more' if more else ''}"
 
 
 @dataclass(slots=True)
 class Summary:
-    """Counts of a file's rows by outcome.
-
-    Attributes:
-        codes: Number of problems by code.
-        rows_with_problems: Number of rows with problems.
-        rows_with_warnings: Number of rows that are sent with warnings.
-        problems: Groups of problems, by code and column.
-        warnings: Groups of warnings, by code and column.
-    """
+    """Counts of a file's rows by outcome, of their problems by code, and groups of problems."""
 
     counts: Counter[Outcome] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
@@ -124,7 +115,7 @@ class Summary:
         return self.counts.total()
 
     def add(self, result: Row) -> None:
-        """Count a row by its outcome, and its problems; new groups are only added up to a limit."""
+        """Count a row by its outcome, and its problems."""
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
         warnings = () if result.outcome in UNSENT else result.warnings

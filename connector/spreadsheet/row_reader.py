@@ -347,7 +347,6 @@ class RowReader:
         return checked
 
     def _complete(self, checked: CheckedRow, amounts: Mapping[str, Amount]) -> None:
-        """Read what several cells of the row mean together."""
         values = checked.values
         for key in values.keys() & (amounts.keys() | self._column_currencies.keys()):
             self._fill_currency(checked, key, amounts.get(key))
@@ -433,7 +432,6 @@ class RowReader:
                 checked.values[key] = value.value if isinstance(value, ValueWithNotes) else value
 
     def _add_shape_problems(self, checked: CheckedRow) -> None:
-        """Add the problems of the row's shape, except those in a column without a field."""
         keys = {column.heading: key for key, column in self._by_key.items()}
         for problem in checked.row.problems:
             if problem.column is None or problem.column in keys:
@@ -483,7 +481,6 @@ _CAPITALS_MIN = 3
 
 
 def _split_whole_name(checked: CheckedRow) -> None:
-    """Replace a whole name by first and last name; add a problem if it is unclear."""
     whole = checked.values.pop(WHOLE_NAME)
     parts = _split_name(whole)
     if parts is None:

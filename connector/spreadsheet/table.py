@@ -185,7 +185,6 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
 def _build_table(
     path: Path, content: bytes, sheet: Sheet, decoded: delimited.Decoded
 ) -> Spreadsheet:
-    """Return the table in a decoded text or in a workbook's sheet."""
     found, below, is_text = sheet.headings, sheet.below, sheet.delimiter is not None
     if len(below) > ROWS_MAX:
         raise too_many_rows_error(str(path))
@@ -233,7 +232,6 @@ def _build_table(
 
 
 def _filled_width(cells: Sequence[Cell]) -> int:
-    """Return the number of cells up to the last one that is not empty."""
     return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
 
 

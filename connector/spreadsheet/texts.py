@@ -163,7 +163,6 @@ def _refuse_shortened_number(text: str) -> None:
 
 
 def _refuse_invisible_characters(text: str) -> None:
-    """Raise `CellError` for zero-width, directional and control characters."""
     if text.isprintable():
         return
     hidden = ", ".join(map(character_name, dict.fromkeys(c for c in text if not c.isprintable())))
@@ -328,7 +327,6 @@ def clean_text(
 
 
 def _has_stray_quote(text: str) -> bool:
-    """Return True if a short text has a quote without its partner, or one within a word."""
     if '"' not in text or len(text) > _QUOTED_CHARACTERS_MAX:
         return False
     bare = _INCHES.sub("", text)

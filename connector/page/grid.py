@@ -110,7 +110,7 @@ def columns(imports: Imports, each: Import, opened: Opened) -> dict[str, Any]:
                 "examples": examples[index],
                 "field": column.target.name if column else "-" if heading in found.ignored else "",
                 "reason": unmapped.reason if unmapped else "",
-                "suggestions": [name for name, _ in unmapped.suggestions] if unmapped else [],
+                "suggestions": list(unmapped.suggestions) if unmapped else [],
                 "policy": options.policy,
                 "by_value": bool(column and _is_by_value(column.target)),
             }

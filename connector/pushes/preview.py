@@ -254,7 +254,7 @@ def preview(
         quota = quota_status(database, settings, datetime.now(UTC))
     summary = Summary.of(rows)
     lost = ask_about_lost_columns(table, columns)
-    asked = (*table.questions, *lost, *meanings.questions, *ask_for_values(summary))
+    asked = (*table.questions, *lost, *ask_for_hours(summary), *ask_for_values(summary))
     doubts = (*meanings.mixed_dates(), *ask_about_file(table, columns))
     asked = (*asked, *(each for each in doubts if not push_file.accepts(each.code)))
     notices = (*table.notices, *filter(None, [notice]), *meanings.notices)
@@ -329,6 +329,20 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             f"merged cells cover several rows, which all get the value: {', '.join(covered)}",
             "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
+        )
+
+
+def ask_for_hours(summary: Summary) -> Iterator[FileQuestion]:
+    """Yield the question when days without a time begin and end, once for the file."""
+    found = [each for (code, _), each in summary.problems.items() if code == "time_missing"]
+    for group in found[:1]:
+        problem = group.problem
+        yield FileQuestion(
+            "day_hours",
+            f"column {problem.column!r} has days without a time, for example {problem.received!r}",
+            "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30.",
+            stops=False,
+            column=problem.column,
         )
 
 

@@ -24,7 +24,7 @@ from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from connector.errors import SheetUnknown, SpreadsheetError
-from connector.spreadsheet.headings import Sheet, appearance_key, find_headings, has_report_headings
+from connector.spreadsheet.headings import Sheet, find_headings, has_report_headings
 from connector.spreadsheet.numbers import as_typed, is_too_large, unit_of
 from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell
 
@@ -79,7 +79,7 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 
 
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
-    """Return the wanted sheet, ignoring letter case; else the only visible one with a table.
+    """Return the wanted sheet, or the only visible one with a table.
 
     Raises `SheetUnknown` for several, `SpreadsheetError`, or another `SpreadsheetError`, for
     example for a workbook without any cell.
@@ -93,7 +93,10 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
             if wanted is None:
                 found = {n: load() for n, (is_visible, load) in sheets.items() if is_visible}
                 return _only_table(path, found)
-            return sheets[_find_name(path, sheets, wanted)][1]()
+            if wanted not in sheets:
+                action = f"Use one of: {', '.join(map(repr, sheets))}."
+                raise SheetUnknown(f"{path} has no sheet {wanted!r}", action=action, names=sheets)
+            return sheets[wanted][1]()
     except (SpreadsheetError, MemoryError):
         raise
     except Exception as error:  # the libraries raise arbitrary errors for damaged files
@@ -125,30 +128,18 @@ def _check_archive(path: Path, content: bytes) -> None:
 
 def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
     """Return the only sheet with rows, or the only one whose first rows have known headings."""
-    filled = [each for each in sheets.values() if each.rows]
-    if not filled:
-        raise SpreadsheetError(f"{path} has no visible sheet with rows", code="no_rows")
-    if len(filled) == 1:
-        return filled[0]
     headings = {name: find_headings(each.rows) for name, each in sheets.items() if each.rows}
+    if not headings:
+        raise SpreadsheetError(f"{path} has no visible sheet with rows", code="no_rows")
     reports = [n for n, each in headings.items() if has_report_headings(each.headings)]
     known = reports or [n for n, each in headings.items() if each.known_count >= 2]
+    known = known if len(headings) > 1 else [*headings]
     if len(known) == 1:
         return sheets[known[0]]
     shown = (f"{n!r} ({', '.join(filter(None, h.headings[:4]))})" for n, h in headings.items())
     action = f"Choose one with --sheet: {'; '.join(shown)}."
-    message = f"{path} has {len(filled)} sheets with rows"
+    message = f"{path} has {len(headings)} sheets with rows"
     raise SheetUnknown(message, action=action, names=headings)
-
-
-def _find_name(path: Path, names: Iterable[str], wanted: str) -> str:
-    similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
-    if wanted in similar:
-        return wanted
-    if len(similar) != 1:
-        action = f"Use one of: {', '.join(map(repr, names))}."
-        raise SheetUnknown(f"{path} has no sheet {wanted!r}", action=action, names=names)
-    return similar[0]
 
 
 _Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]
@@ -289,11 +280,7 @@ _DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
 
 @lru_cache(maxsize=1_000)
 def _sections(number_format: str) -> tuple[tuple[str, str, str], ...]:
-    """Return the sections of a format: for positive numbers, negative ones, zero and text.
-
-    Each has its codes, its text or unit, and the whole section. A condition stays in the codes, so
-    that no number fits them.
-    """
+    """Return codes, text or unit, and whole of each section: positive, negative, zero, and text."""
     parts = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format)
     return tuple(
         (

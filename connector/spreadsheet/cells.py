@@ -253,9 +253,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
             return str(value)
         if (band := _band_of(text, accepted)) is not None:
             return with_note(band, "band_chosen", f"The number is imported as {band}.")
-        closest = closest_value(text, accepted)
-        fix = f"Did you mean {closest}? Enter it, or another allowed value." if closest else None
-        raise CellError("unknown_value", allowed=allowed, fix=fix)
+        raise CellError("unknown_value", allowed=allowed)
 
     def typed(cell: Any) -> str | ValueWithNotes:
         if isinstance(cell, date):
@@ -274,13 +272,6 @@ def _band_of(text: str, values: Sequence[str]) -> str | None:
     # 1000 is in 501-1000 as well as in 1000+: the narrower one is meant.
     fitting = (v for v, band in bands if band and int(band[1]) <= count <= int(band[2] or count))
     return next(fitting, None)
-
-
-def closest_value(text: str, accepted: Sequence[str]) -> str | None:
-    """Return the only value of which the text is a misspelling; None for other texts."""
-    word = words.normalized_words(text)
-    near = [value for value in accepted if words.is_typing_error(word, value.replace("_", " "))]
-    return near[0] if len(near) == 1 else None
 
 
 def _read_bool(text: str) -> bool:

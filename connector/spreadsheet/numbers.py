@@ -161,18 +161,11 @@ def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int
 
 def _as_days(text: str, value: float, period: str | None, column: TargetColumn) -> int | float:
     """Return weeks and months in days. Raises `CellError` for other time units."""
-    is_count = column.is_whole and not _IS_RATE(text)
-    if column.period == "day" and is_count and period in _DAYS:
+    if column.period == "day" and column.is_whole and not _IS_RATE(text) and period in _DAYS:
         return value * _DAYS[period]
-    if column.period is None:
-        message, fix = f"The value has a period ({period}).", "Enter the number alone."
-    elif is_count:
-        message = f"The value is in {period}s, but this column is in {column.period}s."
-        fix = f"Enter the number of {column.period}s."
-    else:
-        message = f"The value is per {period}, but this column is per {column.period}."
-        fix = f"Enter the amount per {column.period}."
-    raise CellError("other_period", message, fix=fix)
+    needed = f"per {column.period}" if column.period else "without a period"
+    message = f"The value has the period {period}, but this column has numbers {needed}."
+    raise CellError("other_period", message)
 
 
 def typed_number(column: TargetColumn) -> ReadTyped:

@@ -30,7 +30,6 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     problem_of,
     text_of,
-    visible_text,
     with_note,
 )
 from connector.spreadsheet.targets import Decimal, PushTarget
@@ -74,7 +73,6 @@ class ColumnMeanings:
 
     Attributes:
         notices: Sentences on the columns whose dates are read as in the country.
-        questions: Questions on columns that the user has to answer.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class ColumnMeanings:
     ) -> None:
         self._columns = columns
         self.notices: list[str] = []
-        self.questions: list[FileQuestion] = []
         kinds = (*_DATES, *_NUMBERS)
         # Different cells by column, in the order of the file.
         self._cells = {e.index: dict[Cell, None]() for e in columns if e.target.field.kind in kinds}
@@ -91,15 +88,6 @@ class ColumnMeanings:
                 if index < len(row.cells):
                     cell = row.cells[index]
                     cells[cell.strip() if isinstance(cell, str) else cell] = None
-
-    def ask_for_hours(self, column: MappedColumn, cell: Cell) -> None:
-        """Add the question when days without a time begin and end, once for the file."""
-        if any(each.code == "day_hours" for each in self.questions):
-            return
-        heading, seen = column.heading, visible_text(cell)
-        message = f"column {heading!r} has days without a time, for example {seen!r}"
-        fix = "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30."
-        self.questions.append(FileQuestion("day_hours", message, fix, stops=False, column=heading))
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
         """Yield a question for each column in which a program may have swapped day and month.
@@ -335,8 +323,6 @@ class RowReader:
             try:
                 value = read(cells[index])
             except CellError as error:
-                if error.code == "time_missing" and self._meanings is not None:
-                    self._meanings.ask_for_hours(column, cells[index])
                 checked.fail(key, received=cells[index], **error.details)
                 continue
             if value.__class__ in _PLAIN:

@@ -95,8 +95,7 @@ def open_table(
 
     Args:
         path: File to open.
-        sheet: Sheet of a workbook, ignoring letter case. Default: the only visible sheet with a
-            table.
+        sheet: Sheet of a workbook. Default: the only visible sheet with a table.
         encoding: Encoding of a text. Default: detected in the whole file.
         delimiter: Delimiter of a text, as a character or a name. Default: detected.
         header_row: Row of the headings, numbered as in spreadsheet programs. Default: detected.

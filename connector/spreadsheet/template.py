@@ -38,23 +38,16 @@ class TemplateColumn:
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     """Write the template, as csv or xlsx by its name. The file appears when it is complete.
 
-    Raises `SpreadsheetError` if headings are not distinct or look like a formula (only keys of
-    content fields can), and the errors of `open_new_file`.
+    Raises `SpreadsheetError` if headings are equal or look like a formula, which only keys of
+    content fields can, and the errors of `open_new_file`.
     """
     headings = [column.heading for column in columns]
-    for each in headings:
-        if is_hazard(each) or UNSAFE.search(each):
-            raise SpreadsheetError(
-                f"{path}: a spreadsheet program or a terminal would run the heading as a command: "
-                f"{each!r}",
-                action=(
-                    "Rename the key of this field in the content type, then pull content_types."
-                ),
-                code="headings_refused",
-            )
-    if headings != list(name_columns(path, headings)):
+    is_unsafe = any(is_hazard(each) or UNSAFE.search(each) for each in headings)
+    if is_unsafe or headings != list(name_columns(path, headings)):
+        shown = ", ".join(map(repr, headings))
         raise SpreadsheetError(
-            f"{path}: two columns have the same heading: {', '.join(headings)}",
+            f"{path}: two headings are equal, or a program would run one as a command: {shown}",
+            action="Rename the keys of these fields in the content type, then pull content_types.",
             code="headings_refused",
         )
     with open_new_file(path, "a template") as file:

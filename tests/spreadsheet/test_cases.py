@@ -14,7 +14,6 @@ from openpyxl import Workbook
 
 from connector.errors import SpreadsheetError
 from connector.pushes.preview import ask_about_lost_columns
-from connector.spreadsheet.cells import closest_value
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap, with_options
@@ -74,7 +73,7 @@ def read_file(
     rows = list(
         check_rows(table.rows(), columns, target, landing or InMemoryLanding(), meanings=meanings)
     )
-    questions = [each.code for each in (*table.questions, *meanings.questions)]
+    questions = [each.code for each in table.questions]
     notices = (*table.notices, *meanings.notices, *describe_remarks(rows))
     return Read(rows, notices, questions)
 
@@ -261,7 +260,7 @@ def read_placement(folder: Path, *cells: str, **options: Any) -> Read:
 def test_a_placement_is_found_by_names_and_days_get_their_hours(tmp_path: Path) -> None:
     cells = ("D'Angelo, Ada", "zenith holdings plc", "01/09/2026", "30/11/2026", "\u00a3450/day")
     asked = read_placement(tmp_path, *cells)
-    assert (["day_hours"], "invalid") == (asked.questions, asked.rows[0].outcome)
+    assert ["time_missing", "time_missing"] == asked.codes()[:2]
     read = read_placement(tmp_path, *cells, day_hours="09:00-17:30")
     assert {
         "booking_type": "contract",
@@ -340,15 +339,6 @@ def test_no_field_is_suggested_for_a_heading_that_turns_or_narrows_it(
 ) -> None:
     (left,) = map_headings([heading], make_target(resource)).unmapped
     assert () == left.suggestions
-
-
-@pytest.mark.parametrize(
-    "text", ["Selected", "Not placed", "Unpublished", "Looking", "Not actively looking", "Unfilled"]
-)
-def test_no_value_is_suggested_for_another_word(text: str) -> None:
-    values = ("placed", "rejected", "published", "filled", "actively_looking", "not_looking")
-    assert None is closest_value(text, values)
-    assert "rejected" == closest_value("Rejcted", values)
 
 
 def test_a_file_that_is_no_workbook_is_refused_with_the_next_step(tmp_path: Path) -> None:

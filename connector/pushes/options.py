@@ -24,7 +24,7 @@ NO_MAP = "none"
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-KINDS = (*WARNINGS, "hidden_columns", "headings", "merged_cells", "second_table", "mixed_dates")
+KINDS = (*WARNINGS, "headings", "merged_cells", "mixed_dates")
 """Kinds of warnings that can be accepted: those of rows, and those of the file."""
 
 

@@ -110,7 +110,7 @@ def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]
     if not unknown:
         return
     each = unknown[0]
-    perhaps = "".join(f" Perhaps it is {name} ({why})." for name, why in each.suggestions[:1])
+    perhaps = "".join(f" Perhaps it is {name}." for name in each.suggestions[:1])
     others = ""
     if len(unknown) > 1:
         others = f" (also unknown: {', '.join(other.heading for other in unknown[1:])})"

@@ -1,15 +1,9 @@
 """Rate limiter: when the next request may leave within the minute's limit.
 
-The server counts requests in windows of a minute and shows the count in three headers (API 8.3).
-Two numbers bound the requests that may leave now:
-
--   the lowest `Remaining` of the current window, less the requests that it may not include: those
-    in flight, and requests that ended without a `Remaining`;
--   `Limit` less our own requests of the last 60 seconds.
-
-For a sole client neither number is ever more than what is really left, in a fixed window as in a
-sliding one, so the larger one counts. If another client uses the key too, the second number is too
-large. So once a response shows more requests than ours, only the first one counts for some minutes.
+The server counts the requests of all clients of the key in windows of a minute, and shows the
+count in three headers (API 8.3). The requests that may leave now are the lowest `Remaining` of the
+current window, less the requests that it may not include: those in flight, and requests that ended
+without a `Remaining`. So a sole client sees no 429.
 
 A window is over at `Reset` less `Date`, both of the server's clock, and at most a minute after the
 response. Then one request leaves alone, the probe; its response shows what the new window holds.
@@ -24,21 +18,17 @@ Pure: the caller's monotonic clock and random number are arguments.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 
 WINDOW_SECONDS = 60.0  # Of the limit "per minute" (API 8.2).
 RESOLUTION_SECONDS = 1.0  # `Reset` and `Date` may be cut to whole seconds.
-MINUTE_SECONDS = WINDOW_SECONDS + 0.05  # The server's minute may be a little longer than ours.
 RESET_SECONDS_MAX = 120.0  # A later reset is not the minute's. No wait is longer either.
 TIMESTAMP_MIN = 1e9  # A smaller `Reset` is, as some servers send it, in seconds from now.
-SHARED_SECONDS = 300.0  # How long another client is expected after its last sign.
 BACKOFF_SECONDS_MIN = 15.0  # First wait after a 429 without a reset. It doubles, up to a window.
 JITTER_SECONDS_MAX = 3.0  # So that several processes do not return together after a 429.
 WAIT_SECONDS_MIN = 0.001  # So that a caller's clock moves on.
 UNCOUNTED_MAX = 10_000  # Only a server that sends no figures has more ends without figures.
-OWN_SECONDS = 180.0  # A minute, and as long as a response may take.
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +122,6 @@ class RateLimiter:
         self._in_flight = 0
         # Ends of requests that the lowest figure may not include.
         self._uncounted: deque[float] = deque(maxlen=UNCOUNTED_MAX)
-        # Ends of our requests, in order: each was counted before that, if at all.
-        self._own: list[float] = []
-        self._first_response_at = math.inf
-        self._shared_until = -math.inf
         # Since a 429: when requests may leave again, and how often it came.
         self._blocked_until = self._refused_at = -math.inf
         self._refusals = 0
@@ -163,7 +149,7 @@ class RateLimiter:
     ) -> None:
         """Record an answer other than a 429; `server_now` is its `Date` as a Unix time."""
         sent_at, window = ticket.sent_at, self._window
-        self._record_end(now, ticket)
+        self._release_ticket(now, ticket)
         if sent_at >= self._refused_at:
             self._refusals = 0
         if sent_at < window.opened_at:
@@ -180,7 +166,6 @@ class RateLimiter:
             self._uncounted.popleft()
         ends_at, reset = _end_of_window(now, sent_at, rate, server_now)
         window.update(max(0, rate.remaining), self.limit, ends_at, reset)
-        self._detect_other_clients(now, sent_at, rate.remaining)
 
     def record_refusal(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
@@ -200,16 +185,13 @@ class RateLimiter:
         elif sent_at < window.opened_at:
             return  # Refused in an earlier window, which says nothing about this one.
         else:
-            if self.limit is not None:
-                # Ours alone stay below the limit, so another client used the rest.
-                self._shared_until = now + SHARED_SECONDS
             self._back_off(now, sent_at, seconds, jitter)
         window.is_known, window.remaining, window.reset = True, 0, None
         window.ends_at = self._blocked_until
 
     def record_lost(self, now: float, ticket: Ticket) -> None:
         """Record the end of a request without a response, which the server may have counted."""
-        self._record_end(now, ticket)
+        self._release_ticket(now, ticket)
         self._uncounted.append(now)
 
     def record_unsent(self, now: float, ticket: Ticket) -> None:
@@ -229,17 +211,7 @@ class RateLimiter:
             wait = min(BACKOFF_SECONDS_MIN * 2.0 ** min(doublings, 2), WINDOW_SECONDS)
         if seconds is not None:
             wait = max(wait, seconds + RESOLUTION_SECONDS)
-        elif wait and self._own_count(now):
-            wait = max(wait, self._freed_at(now) - now)
         self._blocked_until = max(self._blocked_until, now + wait + jitter * JITTER_SECONDS_MAX)
-
-    def _record_end(self, now: float, ticket: Ticket) -> None:
-        """Record the end of a request that the server may have counted."""
-        self._own.append(now)
-        if self._own[0] < now - 2 * OWN_SECONDS:
-            # Many are removed together, so that it costs little on average.
-            del self._own[: bisect_right(self._own, now - OWN_SECONDS)]
-        self._release_ticket(now, ticket)
 
     def _release_ticket(self, now: float, ticket: Ticket) -> None:
         """Subtract the request from those in flight."""
@@ -249,56 +221,20 @@ class RateLimiter:
         if ticket.sent_at >= self._window.opened_at:
             self._window.is_probe_out = False
 
-    def _own_count(self, now: float) -> int:
-        """Return the number of our requests that ended in the minute before `now`."""
-        return len(self._own) - bisect_right(self._own, now - MINUTE_SECONDS)
-
-    def _freed_at(self, now: float, count: int = 1) -> float:
-        """Return the time when `count` own requests are older than a minute."""
-        ours = self._own_count(now)
-        if not ours:
-            return now + MINUTE_SECONDS
-        return self._own[len(self._own) - ours + min(max(1, count), ours) - 1] + MINUTE_SECONDS
-
-    def _detect_other_clients(self, now: float, sent_at: float, remaining: int) -> None:
-        """Assume another client for some minutes if the server counted more requests than ours."""
-        self._first_response_at = min(self._first_response_at, now)
-        # A process before this one may have sent requests of the first minute.
-        if self.limit is None or sent_at < self._first_response_at + WINDOW_SECONDS:
-            return
-        # Whatever of ours was under way when the figure was made may be included in it.
-        if self.limit - remaining > self._own_count(sent_at) + self._in_flight:
-            self._shared_until = now + SHARED_SECONDS
-
-    def _left_by_headers(self) -> int:
+    def _left(self) -> int:
         """Return the lowest `Remaining`, less requests that it may not include."""
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
     def _required_wait(self, now: float) -> Wait | None:
         """Return the wait before the next request; None if it may be sent now."""
-        window, left = self._window, float(self._left_by_headers())
-        room_at = math.inf  # When our own count permits one more request.
-        is_unsafe = left < 0  # Requests of the window before may have used what the reset added.
-        if self.limit is not None:
-            by_count = self.limit - self._own_count(now) - self._in_flight
-            room_at = self._freed_at(now, 1 + self._reserve - by_count)
-            is_unsure = now < max(self._first_response_at + WINDOW_SECONDS, self._shared_until)
-            if window.is_silent:
-                left = by_count
-            elif not is_unsure:
-                left = max(left, by_count)
-            elif window.is_known:
-                room_at = math.inf
-        elif window.is_silent:
+        window, left = self._window, self._left()
+        if window.is_silent or left - self._reserve >= 1:
             return None
-        if left - self._reserve >= 1:
-            return None
-        if window.is_known or window.is_silent:
-            return _create_wait(min(window.ends_at, room_at) - now)
-        if window.is_probe_out or (is_unsafe and self._in_flight):
-            return Wait(None)
-        return _create_wait(room_at - now) if is_unsafe and now < room_at < math.inf else None
+        if window.is_known:
+            return _create_wait(window.ends_at - now)
+        # Requests of the window before may have used what the reset added.
+        return Wait(None) if window.is_probe_out or left < 0 < self._in_flight else None
 
 
 def _create_wait(seconds: float) -> Wait:

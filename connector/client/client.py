@@ -128,7 +128,6 @@ class Client:
         base_url: Address before `/api/v1`.
         api_key: Bearer token.
         connections: Maximum number of requests at the same time.
-        reserve: Requests of each minute that are left for people.
         limits: Deadlines, attempts and sizes.
         observer: Is called before and after each attempt and wait.
         meter: Counts every attempt.
@@ -150,7 +149,6 @@ class Client:
         api_key: str | SecretStr,
         *,
         connections: int = 4,
-        reserve: int = 0,
         limits: Limits | None = None,
         observer: Observer | None = None,
         meter: RequestMeter | None = None,
@@ -170,7 +168,7 @@ class Client:
             secret = SecretStr(parse_key(secret.get_secret_value()))
         except ValueError as error:
             raise SettingsError(f"the API key {error}") from None
-        self.limiter = RateLimiter(reserve=reserve)
+        self.limiter = RateLimiter()
         self.limits = limits or Limits()
         self._session = HttpSession(
             self.base_url,

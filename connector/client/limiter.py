@@ -107,17 +107,12 @@ class RateLimiter:
     The end of each ticket is reported exactly once: to `record_response`, `record_refusal`,
     `record_lost` (also a cancelled request) or `record_unsent`.
 
-    Args:
-        reserve: Requests of each window that are left for other users of the key, except by the
-            probe.
-
     Attributes:
         limit: Requests per minute by the last response that showed it; None before that.
     """
 
-    def __init__(self, *, reserve: int = 0) -> None:
+    def __init__(self) -> None:
         self.limit: int | None = None
-        self._reserve = reserve
         self._window = _Window(opened_at=-math.inf)
         self._in_flight = 0
         # Ends of requests that the lowest figure may not include.
@@ -229,7 +224,7 @@ class RateLimiter:
     def _required_wait(self, now: float) -> Wait | None:
         """Return the wait before the next request; None if it may be sent now."""
         window, left = self._window, self._left()
-        if window.is_silent or left - self._reserve >= 1:
+        if window.is_silent or left >= 1:
             return None
         if window.is_known:
             return _create_wait(window.ends_at - now)

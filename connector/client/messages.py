@@ -197,7 +197,7 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise Misused(
             f"a value cannot be sent as JSON: {error}",
-            action="Send text, finite numbers, dates, datetimes with a time zone, booleans or null.",
+            action="Send text, numbers, dates, datetimes with a time zone, booleans or null.",
         ) from None
 
 

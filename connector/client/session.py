@@ -268,7 +268,7 @@ def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | No
                 code = _CERTIFICATE_CODES.get(number, "certificate_untrusted")
                 return (
                     code,
-                    f"the certificate of {host} is not accepted: {reason.rstrip('.')}; {clock}",
+                    f"the certificate of {host} is refused: {reason.rstrip('.')}; {clock}",
                 )
             case ssl.SSLError():
                 return "no_tls", f"{host} does not answer with TLS"

@@ -182,7 +182,6 @@ async def open_run(
                 observer=tally,
                 meter=quota,
                 connections=settings.connections,
-                reserve=settings.reserve_requests,
                 **connection.client_options(),
             )
             async with client:

@@ -151,14 +151,3 @@ def test_a_window_ends_by_the_servers_clock(
     assert isinstance(wait, Wait)
     assert pytest.approx(seconds) == wait.seconds
     assert isinstance(limiter.acquire(1 + seconds + 0.001), Ticket)
-
-
-@pytest.mark.parametrize(("reserve", "sent"), [(0, 9), (4, 5), (1000, 0)])
-def test_a_reserve_is_left_for_others_but_the_probe_leaves(reserve: int, sent: int) -> None:
-    limiter = RateLimiter(reserve=reserve)
-    ticket = limiter.acquire(0)
-    assert isinstance(ticket, Ticket)
-    limiter.record_response(1, ticket, RateHeaders(10, 9, NOW + 50), NOW + 1)
-
-    assert sent == sum(isinstance(limiter.acquire(1), Ticket) for _ in range(10))
-    assert isinstance(limiter.acquire(52), Ticket)

@@ -28,7 +28,7 @@ from connector.errors import (
 )
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
-from connector.pushes.row import Accepted, Answer, Lost, Unsent, answer_from_error
+from connector.pushes.row import Accepted, Answer, Lost, PushStopped, Unsent, answer_from_error
 from connector.state.journal import Journal
 from connector.state.row import Row, RowKey
 from connector.warehouse.queries import find_by_slug_or_id
@@ -63,10 +63,6 @@ QUEUED_AS = "pushed"
 Shown = FoundDetail | DeletionProof | None
 
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
-
-
-class PushStopped(Exception):
-    """The row cannot continue in this run. It keeps its state in the journal."""
 
 
 class Postponed(Exception):

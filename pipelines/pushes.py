@@ -18,10 +18,9 @@ from pydantic import Field
 from connector.catalog import CATALOG
 from connector.errors import ConnectorError
 from connector.pushes.inbox import DeliveryResult, deliver
-from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.preview import PushFile
+from connector.pushes.options import PUSH_OPTIONS, PushFile, PushOptions
 from connector.pushes.query import file_from_query
-from connector.pushes.report import ORDER, PushRunOptions
+from connector.pushes.report import ORDER
 from connector.spreadsheet.problems import PROBLEMS
 from pipelines.accounts import (
     ACCOUNT_TAG,
@@ -64,8 +63,8 @@ class RowConfig(dg.Config):
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
     mode: Literal["create", "update", "upsert", "convert"] = _push_option_field("mode", ...)
     match: list[str] = _push_option_field("match", [])
-    apply: bool = Field(default=False, description="Send the rows. Default: preview only.")
-    mapping_file: str | None = _push_option_field("mapping_file")
+    apply: bool = _push_option_field("apply", False)  # a default, and no switch
+    mapping: str | None = _push_option_field("mapping")
     ignore: list[str] = _push_option_field("ignore", [])
     content_type: str | None = _push_option_field("content_type")
     region: str | None = _push_option_field("region")
@@ -77,34 +76,19 @@ class RowConfig(dg.Config):
     overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
     resend: bool = _push_option_field("resend", False)  # a default, and no switch
     pull: bool = Field(default=True, description="Pull before applying.")
-    output: str | None = Field(
-        default=None, description="Path of the report. Default: next to the pushed file."
-    )
-    report: Literal["problems", "all"] = Field(
-        default="problems",
-        description="Rows in the report of a preview: only rows with problems, or all.",
-    )
+    output: str | None = _push_option_field("output")
+    report: Literal["problems", "all"] = _push_option_field("report", "problems")
     max_requests: int | None = Field(
         default=None, description="Maximum number of API requests, including retries."
     )
 
     def options(self, folder: Path) -> PushOptions:
-        """Return the options for reading the file; file names are relative to `folder`."""
+        """Return the options of the push; the mapping file is relative to `folder`."""
         given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
         given |= {name: tuple(given[name]) for name in ("match", "ignore", "set_values", "accept")}
-        given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
-        return PushOptions(**given)
-
-    def run_options(self, options: PushOptions) -> PushRunOptions:
-        """Return the options for sending the rows."""
-        output = Path(self.output) if self.output is not None else None
-        return PushRunOptions(
-            applies=self.apply,
-            pulls=self.pull,
-            output=output,
-            report_rows=self.report,
-            policy=options.policy(),
-        )
+        given["mapping"] = None if self.mapping is None else folder / self.mapping
+        given["output"] = None if self.output is None else Path(self.output)
+        return PushOptions(**given, pull=self.pull, max_requests=self.max_requests)
 
 
 class PushConfig(RowConfig):
@@ -265,12 +249,7 @@ def _push(
     name = account_of(context)
     digest = config.inbox_digest if isinstance(config, PushConfig) else None
     pushing = deliver(
-        account.settings(name),
-        file,
-        config.run_options(config.options(account.folder)),
-        digest=digest,
-        budget=config.max_requests,
-        watch=account.watch or ProgressLog(context.log),
+        account.settings(name), file, digest=digest, watch=account.watch or ProgressLog(context.log)
     )
     done = run(pushing)
     metadata = push_metadata(done)

@@ -86,7 +86,8 @@ class ContentWarehouse:
         """Return for each content view the columns that show fields of its type."""
         found = self.query(
             "SELECT table_name, list(column_name ORDER BY column_index)[8:] "
-            "FROM duckdb_columns() WHERE schema_name = 'marts' GROUP BY 1 ORDER BY 1"
+            "FROM duckdb_columns() WHERE table_name LIKE 'content_%' AND schema_name = 'marts' "
+            "GROUP BY 1 ORDER BY 1"
         )
         return dict(found)
 

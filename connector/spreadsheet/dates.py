@@ -235,9 +235,6 @@ def typed_reader(read: ReadText) -> ReadTyped:
                 return with_note(read(hidden_year.isoformat()), "partly_shown")
             case date():
                 return read(cell.isoformat())
-            case time() if cell == time():
-                message = "The cell contains 0, which Excel shows as 00/01/1900."
-                raise CellError("date_format", message, fix="Clear the cell, or enter a date.")
         raise CellError("date_format", fix="Format the column as a date and enter the value again.")
 
     return read_typed

@@ -283,7 +283,7 @@ def mark_rows_outside(
         texts = [text for cell in row.cells if (text := str(cell).strip())]
         is_outside = False
         if texts:
-            is_total = begins_totals(texts[0]) and _is_total(row.cells, len(looks))
+            is_total = bool(begins_totals(texts[0])) and _is_total(row.cells, len(looks))
             is_footer = is_below_totals and len(texts) == 1 and len(looks) > _KNOWN_MIN
             is_outside = is_total or is_footer or _repeats(row.cells, looks)
             if is_outside:

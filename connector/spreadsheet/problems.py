@@ -227,8 +227,6 @@ class FileQuestion:
 RECEIVED_CHARACTERS_MAX = 80
 """Maximum number of characters of a cell in a problem."""
 
-_CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage return"}
-
 
 def text_of(cell: Cell) -> str:
     """Return the cell as text: a date in ISO format, a boolean as TRUE or FALSE."""
@@ -247,5 +245,5 @@ def visible_text(cell: Cell) -> str:
 
 def character_name(character: str) -> str:
     """Return the name and number of an invisible character."""
-    name = unicodedata.name(character, "").lower() or _CONTROLS.get(character, "control character")
+    name = unicodedata.name(character, "control character").lower()
     return f"{name} (U+{ord(character):04X})"

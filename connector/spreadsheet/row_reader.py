@@ -192,15 +192,12 @@ class CheckedRow:
 
     Attributes:
         values: JSON values by the keys of target columns; null empties a field.
-        problems: Problems that prevent sending the row.
         warnings: Problems that do not prevent sending the row after the user has confirmed.
-        remarks: Harmless changes of cells.
         failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
         natural_key: Natural key of a row that creates a record.
         record_id: Id of the record, if it exists, and `landed` its loaded state.
         outcome: Outcome of a row that is not sent; None if the row is to be sent.
-        task: The row for the journal. A row whose record exists has the task that it would have
-            had, to detect an earlier push of the same row.
+        task: The row for the journal, also if its record exists: it may be pushed again.
     """
 
     row: SheetRow

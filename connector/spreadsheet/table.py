@@ -134,16 +134,12 @@ _NO_TABLES = (b"<", b"%pdf", b"{\\rtf", b"\x89png", b"\xff\xd8\xff", b"begin:vca
 
 def _read_file(path: Path) -> bytes:
     """Return the content of a regular file with the suffix of a table."""
-    suffix = path.suffix.lower()
-    message, action = "", None
+    found, message, action = path.suffix.lower() or path.name, "", "Check the name and the folder."
     try:
-        if not path.exists():
-            message, action = f"{path} does not exist", "Check the name and the folder."
-        elif not path.is_file():
+        if not path.is_file():
             # Other files are not opened: a pipe would block forever.
-            message = f"{path} is not a regular file with a table"
-        elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-            found = suffix or path.name
+            message = f"{path} is not a regular file" if path.exists() else f"{path} does not exist"
+        elif found not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
             message = f"{path}: a table is a csv, tsv, txt, xlsx or xls, not {found!r}"
             action = _EXPORT
         elif path.stat().st_size > _BYTES_MAX:

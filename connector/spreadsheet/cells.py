@@ -203,11 +203,7 @@ def _read_several(read_one: ReadText, text: str) -> list[str]:
 def _mapping_reader(
     reader: CellReader, visible: CellReader, values: Mapping[str, str]
 ) -> CellReader:
-    """Return a reader that first replaces texts by `values`, regardless of letter case.
-
-    Replacements are read by `reader`, and other cells by `visible`, which may read a word as an
-    empty value.
-    """
+    """Return a reader that first replaces texts by `values`; `visible` reads other cells."""
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
 

@@ -44,9 +44,7 @@ def check_rows(
 ) -> Iterator[CheckedRow]:
     """Check every row that is not blank, in the order of the file.
 
-    `meanings` decide ambiguous cells; without them an ambiguous cell is a problem.
-
-    Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
+    Without `meanings` an ambiguous cell is a problem. Raises `WarehouseError`.
     """
     checker, rows = _RowChecker(target, columns, lookups, meanings), iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
@@ -267,10 +265,9 @@ class _Rules:
     def apply(
         self, row: CheckedRow, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the values for the operation, and the values for an update after a create.
+        """Return values for the operation, and for an update after a create; may add problems.
 
-        Adds a problem to the row for each value that the operation refuses or requires. `landed`
-        is the current record, for conditions on fields that an update does not contain.
+        `landed` is the current record, for conditions on fields that an update does not contain.
         """
         values, afterwards = dict(row.values), dict[str, Any]()
         for column, accepts in self._special:

@@ -1,7 +1,7 @@
 """Mapping of columns to fields, by name or by a decision of the user.
 
-No column is guessed. A heading that is a misspelling of a field, or that fits several, is suggested
-with a reason, and a column without a field is reported and ignored.
+No column is guessed. A heading that is a misspelling of a field, or that fits several, is
+suggested. A column without a field is reported and ignored.
 """
 
 from __future__ import annotations
@@ -263,10 +263,7 @@ def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
 def _saved_decisions(
     saved: SavedMap, headings: Sequence[str], by_normalized: Mapping[str, str]
 ) -> dict[str, tuple[str, CellOptions]]:
-    """Return the saved field and options by heading of the file.
-
-    Raises `UnknownName` for a column that the file lacks, and `Misused` for two decisions on one.
-    """
+    """Return the saved field and options by heading. Raises `UnknownName` or `Misused`."""
     decided: dict[str, tuple[str, CellOptions]] = {}
     for name, decision in saved.columns.items():
         heading = name if name in headings else by_normalized.get(normalized_heading(name))
@@ -292,10 +289,7 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
 def _parse_mapped_text(
     text: str, column: TargetColumn, target: PushTarget, description: str
 ) -> Any:
-    """Return the JSON value of a text in a mapping; None for a blank text.
-
-    Raises `Misused` with the `description` of the text.
-    """
+    """Return the JSON value of a text in a mapping; None if it is blank. Raises `Misused`."""
     if not text.strip():
         return None
     try:
@@ -311,10 +305,7 @@ def _parse_mapped_text(
 def _constant_values(
     saved: SavedMap, columns: Sequence[MappedColumn], target: PushTarget
 ) -> tuple[tuple[TargetColumn, str, Any], ...]:
-    """Return the constants as (target column, text, JSON value).
-
-    Raises `Misused` for an invalid value, or for a field that a column also fills.
-    """
+    """Return the constants as (target column, text, JSON value). Raises `Misused`."""
     filled = {each.target.key: f"the column {each.heading!r}" for each in columns}
     constants = []
     for name, text in saved.constants.items():

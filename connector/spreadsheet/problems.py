@@ -184,6 +184,11 @@ class ValueWithNotes:
     notes: tuple[tuple[str, str | None], ...]
 
 
+def with_notes(value: Any, notes: Sequence[tuple[str, str | None]]) -> Any:
+    """Return the value with these warnings, or alone if there are none."""
+    return ValueWithNotes(value, tuple(notes)) if notes else value
+
+
 def with_note(value: Any, code: str, message: str | None = None) -> ValueWithNotes:
     """Return the value with one more warning, which is put first."""
     if isinstance(value, ValueWithNotes):

@@ -215,10 +215,7 @@ class RecordFinder:
         return blank is None
 
     def _find_id(self, row: CheckedRow) -> None:
-        """Set the id of the record that the row's fields identify.
-
-        A row without a record is a create in mode upsert; otherwise it has a problem.
-        """
+        """Set the id of the record that the row's fields identify, or create or refuse the row."""
         if self.by == ("id",):
             row.record_id = row.values.pop("id")
             return

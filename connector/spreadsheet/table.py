@@ -231,10 +231,7 @@ def _filled_width(cells: Sequence[Cell]) -> int:
 
 
 def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give each row below the headings the value of cells that are merged over several rows.
-
-    Yields the ranges that were filled, with their headings.
-    """
+    """Give each row the value of cells merged over several rows, and yield their ranges."""
     for first, last, left, right in sheet.merged_ranges:
         is_below = sheet.headings.first_row <= first < last <= len(sheet.rows)
         value = sheet.rows[first][left] if is_below and left < len(sheet.rows[first]) else ""
@@ -248,10 +245,7 @@ def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[
 
 
 def _mark_split_rows(rows: list[SheetRow]) -> None:
-    """Mark rows next to a line with a single cell: a line break may have split a row in two lines.
-
-    If the break is in the first or the last cell, one of the lines has all cells of a row.
-    """
+    """Mark rows next to a line with a single cell: a line break may have split a row."""
     for index, row in enumerate(rows):
         if 0 < row.missing_cells == len(row.cells) - 1 and not row.is_left_out:
             for near in (index - 1, index + 1):
@@ -265,11 +259,9 @@ def _mark_split_rows(rows: list[SheetRow]) -> None:
 def _build_row(
     sheet: Sheet, index: int, headings: tuple[str, ...], count: int, max_width: int
 ) -> SheetRow:
-    """Return the row of the sheet at this index, with problems of its shape.
+    """Return the row at this index with problems of its shape; the table has `count` columns.
 
-    The table has `count` columns, with those of a report. Cells after them must be empty, and up to
-    `max_width` they are dropped. After a wrong quote the cells may belong to other columns, so the
-    row has one problem.
+    Cells after them must be empty, and up to `max_width` they are dropped.
     """
     cells, number, damage = sheet.rows[index], index + 1, sheet.damages.get(index)
     flaws, is_hidden = sheet.flaws.get(index, _NO_FLAWS), index in sheet.hidden_rows

@@ -73,10 +73,7 @@ def write_report_workbook(
 
 
 def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> Any:
-    """Return a cell with this value, which is never a formula.
-
-    `styles` are attributes of the cell, such as its `font`; None keeps the default.
-    """
+    """Return a cell with this value, which is never a formula; None keeps a style's default."""
     cell = WriteOnlyCell(sheet, write_by_number(value) if isinstance(value, str) else value)
     if isinstance(value, str):
         # The library makes a formula of a text that begins with =, and an error of #N/A.

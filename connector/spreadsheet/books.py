@@ -176,7 +176,6 @@ def _xlsx_sheets(content: bytes) -> _Sheets:
 
 
 def _read_xlsx(source: Any) -> Sheet:
-    """Return the sheet with its hidden rows and merged cells, which openpyxl ignores here."""
     sheet, book = Sheet(source.title), source.parent
     form_of = lru_cache(maxsize=None)(
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"

@@ -190,12 +190,10 @@ def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) 
 
 
 def _read_reference(text: str) -> str:
-    """Return the text that names a record: its id, its name, its email address or its code."""
     return texts.FORMATS["email"](text) if "@" in text else texts.read_exact_text(text)
 
 
 def _read_several(read_one: ReadText, text: str) -> list[str]:
-    """Return a list: one value per line, or separated by semicolons."""
     parts = [part.strip() for part in re.split(r"[;\n]", text)]
     return list(dict.fromkeys(read_one(part) for part in parts if part))
 

@@ -52,8 +52,6 @@ def check_rows(
 
 
 class _RowChecker:
-    """Checker of one file's rows, which remembers the keys of earlier rows to find duplicates."""
-
     def __init__(
         self,
         target: PushTarget,
@@ -94,7 +92,6 @@ class _RowChecker:
         return rows
 
     def _check_create(self, row: CheckedRow) -> None:
-        """Check the values of a new record, and that no other row or record has its key."""
         values, afterwards = self._create.apply(row, {})
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in row.problems):
@@ -206,7 +203,6 @@ class _RowChecker:
             self._claim_keys(row, [_claim(key)])
 
     def _add_existing(self, row: CheckedRow, key: Mapping[str, Any], ids: Sequence[str]) -> None:
-        """Add the problem that loaded records with these `ids` have the row's natural key."""
         singular = self._target.resource.singular
         names = " and ".join(map(self._columns.display_name, key))
         named = f"{with_article(singular).capitalize()} with this {names}"

@@ -279,7 +279,6 @@ def parse_hours(text: str) -> tuple[time, time] | Literal["all-day"]:
 
 
 def _time_of_day(day: date, given: str | None, *, is_end: bool) -> time:
-    """Return the time at which a day without one begins or ends, as the user chose."""
     if given is None:
         raise CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
     hours = parse_hours(given)

@@ -88,13 +88,15 @@ def _known_headings() -> frozenset[str]:
     return frozenset(found)
 
 
-def is_known_heading(heading: str) -> bool:
-    """Return True if a resource has a field with this heading."""
-    return normalized_heading(heading) in _known_headings()
-
-
 def _count_known(cells: Iterable[str]) -> int:
-    return len({normalized_heading(each) for each in cells if is_known_heading(each)} - {""})
+    return len(
+        {
+            normalized_heading(each)
+            for each in cells
+            if normalized_heading(each) in _known_headings()
+        }
+        - {""}
+    )
 
 
 # -- Heading row -----------------------------------------------------------------------------------
@@ -166,9 +168,7 @@ def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows 
         texts = [each for each in (group, name) if each]
         # A title above a column that has its own name is redundant.
         choices = [" ".join(texts), " ".join(reversed(texts)), name]
-        joined.append(
-            next((each for each in choices if each and is_known_heading(each)), choices[0])
-        )
+        joined.append(next((each for each in choices if each and _count_known([each])), choices[0]))
     return HeadingRows(tuple(joined), index, 2, _count_known(joined))
 
 

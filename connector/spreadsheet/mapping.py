@@ -234,7 +234,6 @@ class _HeadingMatcher:
         return _column_named(self._target, name, f"the column {heading!r}"), "given"
 
     def find(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, or None, and how it was found."""
         plain = normalized_heading(_REMARK.sub("", heading))
         if plain in self._exported:
             name = normalized_heading(self._exported[plain] or "")
@@ -277,7 +276,6 @@ def _saved_decisions(
 
 
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
-    """Raise `Misused` if the policy or a replaced value does not suit the column's field."""
     if options.policy == "fill" and column.field.write_only:
         message = f"the policy of {column.name} is 'fill', but the API never returns that field"
         raise Misused(message, action="Use 'overwrite', or ignore the column.")

@@ -134,7 +134,6 @@ def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
 
 
 def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int | float:
-    """Return the number that the text means with the decimal separator of the column."""
     values, first, decimal = found.values, next(iter(found.values.values())), options.decimal
     value = values.get(decimal, first) if decimal else first
     if decimal and decimal not in values and not options.is_decimal_assumed:

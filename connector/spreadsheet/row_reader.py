@@ -248,13 +248,11 @@ def describe_remarks(rows: Iterable[CheckedRow]) -> Iterator[str]:
     for found in by_code.values():
         columns = dict.fromkeys(each.column or "" for each in found)
         noun = "Column" if len(columns) == 1 else "Columns"
-        where = f"{noun} {', '.join(map(repr, columns))}" if columns.keys() != {""} else "All"
-        yield f"{where}, {count_noun(len(found), 'cell')}: {found[0].text}"
+        cells = count_noun(len(found), "cell")
+        yield f"{noun} {', '.join(map(repr, columns))}, {cells}: {found[0].text}"
 
 
 _CELLS_REMEMBERED = 1_000
-"""Maximum number of cached cells of one column: the number of rows in a batch."""
-
 _CLEARED = object()
 """Value of a cell that empties its field."""
 

@@ -54,13 +54,10 @@ class Spreadsheet:
     """Table of an opened file.
 
     Attributes:
-        headings: Headings of the input. A report (`is_report`) has the headings of its table.
+        headings: Headings of the input, also if the file is a report.
         digest: SHA-256 of the file, in hexadecimal digits.
         sheet: Name of a workbook's sheet.
-        merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
-            the heading of their first column.
-        delimiter: Delimiter of a text (one character).
-        heading_rows: Rows that contain the headings, and their position.
+        merged_ranges: Ranges of merged cells over several rows, with their headings.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
     """

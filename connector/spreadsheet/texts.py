@@ -168,7 +168,6 @@ def _refuse_invisible_characters(text: str) -> None:
 
 
 def _read_url(text: str) -> str | ValueWithNotes:
-    """Return a web address; `www.` gets https:// and a note."""
     _refuse_invisible_characters(text)
     if _URL(text) is not None:
         return text

@@ -36,10 +36,8 @@ TRUTHS: Mapping[str, bool] = {
 """Words for True and False."""
 
 MONTHS: Mapping[str, int] = {word: int(number) for word, number in _by_word("months").items()}
-"""Number of a month by its name or abbreviation."""
-
 WEEKDAYS: Mapping[str, int] = {word: int(number) for word, number in _by_word("weekdays").items()}
-"""Number of a day of the week, Monday first. A word with two meanings has the later one."""
+"""Number of a month, and of a day of the week, Monday first, by name or abbreviation."""
 
 CHOICES: Mapping[str, str] = _by_word("choices")
 """Value of the API by another word for it."""

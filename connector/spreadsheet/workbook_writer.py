@@ -151,7 +151,6 @@ def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) 
 
 
 def _heading_cell(sheet: Any, column: TemplateColumn) -> Any:
-    """Return the heading of a column, with its rule as a comment and a color if it is required."""
     parts = ["Required." if column.is_required else "Optional.", column.rule]
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")

@@ -24,6 +24,7 @@ from connector.state.journal import Journal
 from connector.state.row import Problem, Row
 from connector.warehouse.lookups import WarehouseLookups
 
+FILE_MEGABYTES_MAX = 50  # A file of 50,000 rows is smaller.
 EXAMPLES, _EXAMPLE_ROWS, _BATCHES_SHOWN, _RECORDS_MAX = 3, 200, 50, 500
 _OPTION = re.compile(r" \([^()]*--[a-z][^()]*\)")
 _CHOICES_AMONG = ("record_ambiguous", "reference_ambiguous")
@@ -354,7 +355,7 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "account": settings.account or "",
         "platform": settings.base_url,
         "user": user,
-        "megabytes": settings.import_file_mb,
+        "megabytes": FILE_MEGABYTES_MAX,
         "record_url": settings.record_url,
         "resources": {
             name: {

@@ -73,7 +73,7 @@ def write_export(folder: Path, *emails: str) -> Path:
 
 def preview_export(folder: Path, path: Path, mapping: Path | None = None) -> Preview:
     """Preview the file; the column without a field is ignored."""
-    options = PushOptions("create", mapping_file=mapping, ignore=("Cand Ref",))
+    options = PushOptions("create", mapping=mapping, ignore=("Cand Ref",))
     settings = settings_at("http://127.0.0.1:9", folder, "unused-key")
     return preview(settings, options.push_file("candidates", path))
 

@@ -41,10 +41,7 @@ _Read = Cell | Flaw
 
 
 def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, _Read]]) -> None:
-    """Add the filled cells of a row to the sheet, each with its column.
-
-    Raises `SpreadsheetError` if a cell occurs twice, or for a table that is too large.
-    """
+    """Add the filled cells of a row. Raises `SpreadsheetError` for one twice or too far."""
     row: list[Cell] = []
     for column, value in cells:
         if isinstance(value, Flaw):
@@ -81,8 +78,7 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
     """Return the wanted sheet, or the only visible one with a table.
 
-    Raises `SheetUnknown` for several, `SpreadsheetError`, or another `SpreadsheetError`, for
-    example for a workbook without any cell.
+    Raises `SheetUnknown` for several, and `SpreadsheetError`.
     """
     read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets}[kind]
     try:
@@ -180,7 +176,6 @@ def _xlsx_sheets(content: bytes) -> _Sheets:
 
 
 def _read_xlsx(source: Any) -> Sheet:
-    """Return the sheet with its hidden rows and merged cells, which openpyxl ignores here."""
     sheet, book = Sheet(source.title), source.parent
     form_of = lru_cache(maxsize=None)(
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
@@ -295,8 +290,7 @@ def _sections(number_format: str) -> tuple[tuple[str, str, str], ...]:
 def show_cell(value: Any, number_format: str) -> _Read:
     """Return the value as its number format shows it, or a flaw if the format shows anything else.
 
-    A number that is shown rounded, a hidden value, and a date without its year keep their value and
-    are marked.
+    A rounded number, a hidden value, and a date without its year keep their value and are marked.
     """
     if isinstance(value, float) and isinstance(value := as_typed(value), str):
         return value

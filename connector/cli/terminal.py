@@ -35,9 +35,6 @@ _LOGGER = logging.getLogger(__name__)
 _WIDTH = 100
 _STDERR = 2
 
-_PRIORITIES = {"error": "<3>", "warning": "<4>"}
-"""Beginnings of lines for systemd's journal, which shows errors with `journalctl -p err`."""
-
 
 class ProgressBar:
     """Progress bar of one command; shows nothing if `bars` is None.
@@ -126,7 +123,6 @@ class Terminal:
         self.name_places: Callable[[str], str] = str
         self._environ, self._out, self._err = environ, out, err
         self.has_watcher = self._is_interactive(err) and not is_quiet
-        self._priorities = _PRIORITIES if _is_journal(err, environ) else {}
 
     def _is_interactive(self, stream: TextIO) -> bool:
         """Return True for a terminal with control sequences and Unicode, which rich needs."""
@@ -179,33 +175,20 @@ class Terminal:
             self._write(self._out, "".join(f"{line}\n" for line in lines))
 
     def _draw_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
-        """Draw the table, divided into several tables if it is wider than the terminal.
-
-        Each part repeats the first column. No cell is cut.
-        """
+        """Draw the table with few lines and no frame, which leaves the most room for cells."""
         from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-        from rich.cells import cell_len  # noqa: PLC0415
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        console, part, parts = self._console(self._out), [0], list[list[int]]()
-        # A column is as wide as its widest cell, with a blank on each side.
-        widths = [max(map(cell_len, each)) + 3 for each in zip(columns, *cells, strict=True)]
-        for number in range(1, len(columns)):
-            if len(part) > 1 and sum(widths[n] for n in (*part, number)) > console.width:
-                parts.append(part)
-                part = [0]
-            part.append(number)
-        for numbers in (*parts, part):
-            # Few lines and no frame, which leaves the most room for cells.
-            table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-            for n in numbers:
-                is_figures = bool(cells) and all(_is_number(row[n]) for row in cells)
-                justify: Any = "right" if is_figures else "left"
-                table.add_column(Text(columns[n]), justify=justify, overflow="fold")
-            for row in cells:
-                table.add_row(*(Text(row[n]) for n in numbers))
-            console.print(table)
+        table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        for n, column in enumerate(columns):
+            is_figures = bool(cells) and all(_is_number(row[n]) for row in cells)
+            table.add_column(
+                Text(column), justify="right" if is_figures else "left", overflow="fold"
+            )
+        for row in cells:
+            table.add_row(*map(Text, row))
+        self._console(self._out).print(table)
 
     # -- Standard error ----------------------------------------------------------------------------
 
@@ -231,12 +214,9 @@ class Terminal:
         """Print a line from standard error of an account's process, with the account's name."""
         if self.form == "json" and not line.startswith("{"):
             self._write_json_line("error", line, {"account": account})
-        elif self.form == "json":
-            priority = self._priorities.get(json.loads(line)["level"], "")
-            self._write(self._err, f"{priority}{line}\n")
         else:
-            priority = self._priorities.get(line.partition(":")[0].lower(), "")
-            self._write(self._err, f"{priority}{account}: {escape_control_characters(line)}\n")
+            prefix = "" if self.form == "json" else f"{account}: "
+            self._write(self._err, f"{prefix}{escape_control_characters(line)}\n")
 
     def print_log_record(
         self, level: str, logger: str, text: str, trace: str, fields: Mapping[str, object]
@@ -270,8 +250,7 @@ class Terminal:
             self._write_json_line("error", str(error), values)
         else:
             self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
-            priority = self._priorities.get("error", "")
-            self._write(self._err, f"{priority}  {escape_control_characters(action)}\n")
+            self._write(self._err, f"  {escape_control_characters(action)}\n")
         return error.exit_status
 
     def print_errors(
@@ -311,13 +290,12 @@ class Terminal:
     ) -> None:
         """Write a log line as JSON on standard error, with the account, the run and `more`."""
         line = json_log_line(level, logger, text, {**self.fields, **more}, datetime.now(UTC))
-        self._write(self._err, f"{self._priorities.get(level, '')}{line}\n")
+        self._write(self._err, f"{line}\n")
 
     def _write_styled_line(self, prefix: str, style: str, text: str) -> None:
         """Write "PREFIX TEXT" on standard error, with a coloured prefix on a terminal."""
         if not self.has_watcher:
-            priority = self._priorities.get(prefix.removesuffix(":").lower(), "")
-            self._write(self._err, f"{priority}{prefix} {escape_control_characters(text)}\n")
+            self._write(self._err, f"{prefix} {escape_control_characters(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
@@ -370,15 +348,6 @@ def discard_output(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
-
-
-def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return True if the stream goes to systemd's journal, which names it in `JOURNAL_STREAM`."""
-    try:
-        found = os.fstat(stream.fileno())
-    except OSError:  # a stream in memory
-        return False
-    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def _json_default(value: Any) -> object:

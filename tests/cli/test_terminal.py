@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import re
 import shlex
 import subprocess
 import sys
@@ -137,21 +136,6 @@ def test_a_table_on_a_terminal_is_drawn_in_colour_unless_no_color_is_set() -> No
     assert "Warning: careful.\na\n1\n" == dumb
 
 
-@pytest.mark.parametrize("width", [40, 80])
-def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> None:
-    columns = ["resource", *(f"column {n} of many" for n in range(9))]
-    row = ["candidates", *(f"cell-{n}-{'x' * n}" for n in range(9))]
-    with open_pseudo_terminal() as (stream, reader):
-        environ = {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
-        Terminal(stream, stream, environ).print_table(columns, [row])
-        screen = re.sub(r"\x1b\[[0-9;]*m", "", read_screen(reader))
-
-    lines = screen.splitlines()
-    assert max(map(len, lines)) <= width
-    assert all(each in screen for each in (*columns, *row))
-    assert sum("candidates" in line for line in lines) == sum("resource" in line for line in lines)
-
-
 def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
     streams = CapturedTerminal()
     with streams.terminal.progress("jobs", 2) as meter:
@@ -205,26 +189,6 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
     assert first.startswith("Error: 'job\\x1b[2J")
     assert first.endswith("is not a resource. [unknown_name]")
     assert "  Use one of: jobs, leads." == second
-
-
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_errors_have_their_priority_in_the_journal_of_systemd(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "journal"
-    with path.open("w", encoding="utf-8") as journal:
-        there = os.fstat(journal.fileno())
-        environ = {"JOURNAL_STREAM": f"{there.st_dev}:{there.st_ino}", "CONNECTOR_LOG": form}
-        terminal = Terminal(io.StringIO(), journal, environ)
-        terminal.print_failure(ConnectorError("it failed"))
-        terminal.warn("careful")
-        terminal.say("done")
-        child = '{"level": "error"}' if form == "json" else "Error: it failed"
-        terminal.print_child_line("acme", child)
-    lines = path.read_text(encoding="utf-8").splitlines()
-
-    errors = 1 if form == "json" else 2
-    assert [*["<3>"] * errors, "<4>", "", "<3>"] == [
-        line[:3] if line.startswith("<") else "" for line in lines
-    ]
 
 
 def test_a_stream_with_a_small_encoding_prints_codes_of_other_characters() -> None:

@@ -250,7 +250,7 @@ class Unreachable(TryAgain):
         ),
         "name_not_resolved": "Check the host name in CONNECTOR_BASE_URL, and the name server.",
         "no_tls": "Check the port in CONNECTOR_BASE_URL: https needs a port with TLS.",
-        "connection_refused": "Check the host and the port in CONNECTOR_BASE_URL, and the firewall.",
+        "connection_refused": "Check host and port in CONNECTOR_BASE_URL, and the firewall.",
         "proxy_refused": "Check CONNECTOR_PROXY, and if the proxy permits this host.",
     }
 

@@ -130,9 +130,13 @@ def test_a_write_is_not_repeated_after_an_error_that_does_not_prove_it_unsent(
         attempts.append(request)
         raise error
 
+    async def act() -> None:
+        async with make_client("http://127.0.0.1:1") as client:
+            await WRITES[call](client)
+
     monkeypatch.setattr(HttpSession, "exchange", fail)
     with pytest.raises(type(error)):
-        asyncio.run(WRITES[call](make_client("http://127.0.0.1:1")))
+        asyncio.run(act())
     assert 1 == len(attempts)
 
 

@@ -44,18 +44,14 @@ class ConnectorError(Exception):
             " that does not help, send the id and the reason to the platform's support. The table"
             " sync.queue lists all unread records."
         ),
-        "record_forbidden": (
-            "Ask the platform's support why the key may read the list, but not this record."
-        ),
+        "record_forbidden": "Ask the platform's support why the key may not read this record.",
         **dict.fromkeys(
             ("deletions_refused", "deletions_held"),
             "Check one of these records on the platform. If they were deleted on purpose, run"
             " 'connector pull --accept-deletes'. If not, check that CONNECTOR_BASE_URL and"
             " CONNECTOR_API_KEY belong to this account, and the scopes of the key.",
         ),
-        "backup": (
-            "Check that the folder exists, and that this user can write to it. Nothing was changed."
-        ),
+        "backup": "Check that the folder exists, and that this user can write to it.",
         "backup_damaged": (
             "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
         ),
@@ -237,13 +233,8 @@ class Unreachable(TryAgain):
 
     action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
     codes: ClassVar = {
-        "certificate_expired": (
-            "Ask the administrator of the server to renew the certificate. Also check this"
-            " machine's clock."
-        ),
-        "certificate_of_another_host": (
-            "Check CONNECTOR_BASE_URL: use the host name for which the certificate was issued."
-        ),
+        "certificate_expired": "Ask for a new certificate. Also check this machine's clock.",
+        "certificate_of_another_host": "Check CONNECTOR_BASE_URL: use the certificate's host.",
         "certificate_untrusted": (
             "Check CONNECTOR_BASE_URL. If the server uses a private certificate authority, set"
             " CONNECTOR_CA_FILE to its certificate file."
@@ -288,9 +279,7 @@ class NotTheApi(ConnectorError):
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
         # Redirects are not followed, because the key must not be sent to another address.
-        "redirected": (
-            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
-        ),
+        "redirected": "If the target is correct, set CONNECTOR_BASE_URL to it, without '/api/v1'.",
         "answer_broken": (
             "Run the command again later: earlier answers of this address were readable. If that"
             " does not help, send the request and the reason to the platform's support."
@@ -330,9 +319,7 @@ class Stopped(ConnectorError):
     exit_status = STOPPED
     codes: ClassVar = {
         "budget_spent": action,
-        "quota_spent": (
-            "Run the same command again in the next billing cycle. Loaded records are kept."
-        ),
+        "quota_spent": "Run the same command again in the next billing cycle.",
     }
 
 
@@ -361,19 +348,12 @@ class WarehouseError(ConnectorError):
             " files again, because their rows may be created twice.",
         ),
         "folder_mixed": f"{_RESTORE}copy the file that belongs to this account back to the folder.",
-        "damaged_log": (
-            "Move this log to another folder, then run 'connector pull': it reads the lost records"
-            " again."
-        ),
+        "damaged_log": "Move this log to another folder, then run 'connector pull'.",
         "no_file_locks": "Set CONNECTOR_DATA_DIR to a folder on a local disk.",
         "disk_full": "Free space on this disk, then run the command again. No data is lost.",
         "purge_undone": "Run 'connector pull', then 'connector person purge --apply'.",
-        "warehouse_busy": (
-            "Wait until the other process ends. To query data, open recruitment.duckdb instead."
-        ),
-        "nothing_published": (
-            "Run 'connector pull', which publishes the file, then run this command again."
-        ),
+        "warehouse_busy": "Wait until the other process ends. To query, open recruitment.duckdb.",
+        "nothing_published": "Run 'connector pull', then run this command again.",
         "marts_missing": (
             "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run"
             " 'connector publish'."
@@ -413,7 +393,7 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": ("Correct the named line of the csv file, then run 'connector publish'.")
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'."
     }
 
     def __init__(
@@ -476,9 +456,7 @@ class SpreadsheetError(ConnectorError):
         "password_protected": "Save the workbook without a password, and use that file.",
         "unsafe_workbook": "Copy the table as values to a new workbook or csv, and use that file.",
         "damaged_spreadsheet": "Open it in a spreadsheet program and save it again.",
-        "delimiter_unknown": (
-            "Give the column separator with --delimiter: comma, semicolon, tab or pipe."
-        ),
+        "delimiter_unknown": "Give --delimiter as comma, semicolon, tab or pipe.",
         "encoding_unknown": "Save the file as csv in UTF-8, or give its encoding with --encoding.",
         "headings_refused": "Give each column its own name in the first row, and save the file.",
         "no_rows": "Add rows below the column names, and save the file.",
@@ -493,11 +471,9 @@ class SheetUnknown(SpreadsheetError):
 
     action = "Choose the sheet with --sheet."
 
-    def __init__(
-        self, message: str, *, action: str | None = None, names: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, message: str, *, names: Iterable[str] = (), **options: Any) -> None:
         self.names = tuple(names)
-        super().__init__(message, action=action)
+        super().__init__(message, **options)
 
 
 class SpreadsheetChanged(SpreadsheetError):
@@ -509,9 +485,7 @@ class SpreadsheetChanged(SpreadsheetError):
 class ReportRefused(SpreadsheetError):
     """Internal error: a row of a report has no outcome, or several outcomes."""
 
-    action = (
-        "Run 'connector resolve' to list rows whose result is unknown, and report this message."
-    )
+    action = "Run 'connector resolve' to list unconfirmed rows, and report this message."
     exit_status = FAILED
 
 

@@ -180,8 +180,8 @@ class NotFound(Refused):
     """
 
     action = (
-        "If every request fails like this, check CONNECTOR_BASE_URL: it is the part of the address"
-        " before '/api/v1'. If not, check the id."
+        "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'. If other"
+        " requests succeed, check the id."
     )
 
     def __init__(

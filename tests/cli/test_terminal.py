@@ -191,6 +191,26 @@ def test_an_error_is_printed_with_its_cause_and_action() -> None:
     assert "  Use one of: jobs, leads." == second
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_errors_have_their_priority_in_the_journal_of_systemd(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "journal"
+    with path.open("w", encoding="utf-8") as journal:
+        there = os.fstat(journal.fileno())
+        environ = {"JOURNAL_STREAM": f"{there.st_dev}:{there.st_ino}", "CONNECTOR_LOG": form}
+        terminal = Terminal(io.StringIO(), journal, environ)
+        terminal.print_failure(ConnectorError("it failed"))
+        terminal.warn("careful")
+        terminal.say("done")
+        child = '{"level": "error"}' if form == "json" else "Error: it failed"
+        terminal.print_child_line("acme", child)
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    errors = 1 if form == "json" else 2
+    assert [*["<3>"] * errors, "<4>", "", "<3>"] == [
+        line[:3] if line.startswith("<") else "" for line in lines
+    ]
+
+
 def test_a_stream_with_a_small_encoding_prints_codes_of_other_characters() -> None:
     streams, told = (
         CapturedTerminal(encoding="ascii"),

@@ -137,8 +137,8 @@ class Api(Protocol):
     def times(self) -> tuple[datetime, datetime]:
         """Return the time of our own clock, and the estimated time of the server's."""
 
-    def check_can_write(self) -> None:
-        """Raise an error if the run sends no more writes."""
+    def check_can_send(self) -> None:
+        """Raise `PushStopped` if the run sends nothing more."""
 
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request that the journal has, once."""
@@ -271,7 +271,7 @@ class _Work:
         The caller saves an accepted or declined attempt. Raises `PushStopped` if it was not sent.
         """
         row = self.row
-        self.api.check_can_write()
+        self.api.check_can_send()
         try:
             request = _request(self.resource, row, operation, fields)
         except Misused as error:

@@ -18,15 +18,14 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
-from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError, count_noun
+from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError
 from connector.models.publish import publish
 from connector.pulls.account import RunContext, open_run
 from connector.pulls.report import Watch
 from connector.pushes.row import PushStopped, done_outcome, push_row
 from connector.pushes.session import Postponed, Session, Sleep
 from connector.settings import Settings
-from connector.state.database import Database
-from connector.state.journal import Batch, Journal, Plan
+from connector.state.journal import Batch, Plan
 from connector.state.quota import format_moment
 from connector.state.row import GOOD, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
 from connector.state.runs import latest_restore
@@ -195,45 +194,6 @@ async def resolve(
             rows += [row] if row.state in ("planned", "sent") else []
         report = await _run_batch(session, batch, rows)
         return replace(report, unpublished=await publish_results(settings))
-
-
-async def look_up_unconfirmed(
-    settings: Settings,
-    *,
-    budget: int | None = None,
-    publishes: bool = True,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    connect: Callable[..., Client] = Client,
-) -> str | None:
-    """Look up the unconfirmed rows of all batches once, and return a sentence for users.
-
-    Nothing is written to the API: rows that have to be sent wait for the next push of their file.
-    Returns None if there are no such rows. Raises `SettingsError` and `WarehouseError`.
-    """
-    if not has_unconfirmed(settings):
-        return None
-    async with open_run(settings, "settle", budget=budget, now=now, connect=connect) as context:
-        session = Session(context, None)
-        session.is_read_only = True
-        found = [row for row in session.stored.unconfirmed() if row.state == "sent"]
-        for name in dict.fromkeys(row.batch for row in found):
-            batch = session.stored.batch(name)
-            await _run_rows(session, batch, [row for row in found if row.batch == name])
-        unpublished = await publish_results(settings) if publishes else None
-    counts = Counter(row.outcome for row in found)
-    result = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    why = "; ".join(str(each) for each in (session.error, unpublished) if each is not None)
-    return (
-        f"{count_noun(len(found), 'row')} of earlier pushes unconfirmed. Result of a new search: "
-        f"{result} ('connector resolve' lists the rows that are still unconfirmed)"
-        f"{f'; {why}' if why else ''}"
-    )
-
-
-def has_unconfirmed(settings: Settings) -> bool:
-    """Return True if rows were sent whose answer is unknown, and no user has to decide."""
-    with Database(settings.folder) as database:
-        return database.exists and Journal(database).health().open is not None
 
 
 async def publish_results(settings: Settings) -> ConnectorError | None:

@@ -81,14 +81,12 @@ class Session:
 
     Attributes:
         error: Error after which nothing more may be sent.
-        is_read_only: Whether the run sends no writes.
     """
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
         self.context, self._sleep = context, sleep
         self.stored = Journal(context.database, now=context.now)
         self.error: ConnectorError | None = None
-        self.is_read_only = False
         self.progress = Progress("")
         self._unanswered = self._limited = 0
         self._has_waited = False
@@ -107,12 +105,6 @@ class Session:
     def check_can_send(self) -> None:
         """Raise `PushStopped` if no request may be sent."""
         if self.error is not None:
-            raise PushStopped
-
-    def check_can_write(self) -> None:
-        """Raise `PushStopped` if no write may be sent."""
-        self.check_can_send()
-        if self.is_read_only:
             raise PushStopped
 
     def begin_batch(self, resource: str, batch: str, rows: int) -> None:

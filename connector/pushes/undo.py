@@ -256,7 +256,7 @@ class _Undo:
     async def _send(self, row: Row, plan: UndoneRow) -> Answer | DeletionProof:
         """Delete the record, or restore its fields, and return the answer."""
         session, id, deletes = self._session, row.record_id or "", plan.outcome == "delete"
-        session.check_can_write()
+        session.check_can_send()
         client = session.context.client
         try:
             if deletes:

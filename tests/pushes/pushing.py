@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from connector.client.client import Client, Limits
-from connector.pushes.run import BatchReport, Decision, look_up_unconfirmed, resolve, send
+from connector.pushes.run import BatchReport, Decision, resolve, send
 from connector.pushes.undo import UndoReport
 from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
@@ -125,14 +125,6 @@ class Pusher:
         """Apply the user's decision to one or several unconfirmed rows of a batch."""
         return asyncio.run(
             resolve(self.settings, batch, numbers, decision, **self._add_clock_and_client({}))
-        )
-
-    def look_up_unconfirmed_rows(self) -> str | None:
-        """Look up the unconfirmed rows of all batches as a pull does. Returns a message about them,
-        if any.
-        """
-        return asyncio.run(
-            look_up_unconfirmed(self.settings, now=self.wall_time, connect=self._connect)
         )
 
     @contextmanager

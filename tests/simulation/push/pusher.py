@@ -43,10 +43,6 @@ class ProcessKilled(Exception):
     """The simulated process was killed."""
 
 
-class ReadOnly(Exception):
-    """The process sends no writes."""
-
-
 @cache
 def _empty_state() -> bytes:
     """Return the bytes of an SQLite database with the empty tables."""
@@ -91,19 +87,16 @@ class _RowProgress:
 class SimulatedPorts:
     """`Api` and `Journal` of a row: each await hands its action to the process."""
 
-    def __init__(self, process: PushProcess, *, is_read_only: bool = False) -> None:
+    def __init__(self, process: PushProcess) -> None:
         self._process, self._world = process, process.world
-        self._is_read_only = is_read_only
 
     def times(self) -> tuple[datetime, datetime]:
         """Return the connector's time, and its estimate of the server's."""
         world, now = self._world, self._world.connector_now()
         return now, world.server_now() if world.scenario.has_date else now
 
-    def check_can_write(self) -> None:
-        """Raise `ReadOnly` if the process only looks rows up."""
-        if self._is_read_only:
-            raise ReadOnly
+    def check_can_send(self) -> None:
+        """Nothing stops the run."""
 
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request."""
@@ -129,8 +122,6 @@ class SimulatedPorts:
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
         """Let time pass."""
-        if self._is_read_only:
-            raise ReadOnly
         await Perform(Wait(moment))
 
     async def save(self, row: Row, shown: Resource | None = None) -> None:
@@ -184,20 +175,6 @@ class PushProcess:
         self.journal.resume(batch)
         self._run_rows(batch)
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
-
-    def search_rows_in_doubt(self) -> None:
-        """Search once for the records of rows in doubt, except rows that need a user's decision, as
-        a pull does.
-
-        Raises:
-            ProcessKilled: The process was killed by chance.
-        """
-        ports = SimulatedPorts(self, is_read_only=True)
-        for row in self.journal.unconfirmed():
-            if row.state == "sent":
-                progress = self._start(row, ports)
-                while progress is not None and not self._run_step(progress):
-                    pass
 
     def save(self, row: Row) -> None:
         """Save a row, and run the checks of a commit."""
@@ -282,7 +259,7 @@ class PushProcess:
         running = steps.push_row(row, ports, ports, self._policy(row.batch))
         try:
             return _RowProgress(row, running, running.send(None))
-        except (StopIteration, ReadOnly):
+        except StopIteration:
             return None
 
     def _run_step(self, progress: _RowProgress) -> bool:
@@ -292,7 +269,7 @@ class PushProcess:
         self._kill_by_chance()
         try:
             progress.wanted = progress.steps.send(answer)
-        except (StopIteration, ReadOnly):
+        except StopIteration:
             return True
         return False
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
@@ -47,19 +47,8 @@ Decision = Literal["look", "resend", "drop"] | DeclaredRecord
 """Decision on an unconfirmed row: look it up again, send it again, drop it, or name its record."""
 
 
-class _Ended(Protocol):
-    """Row with its outcome."""
-
-    @property
-    def outcome(self) -> str:
-        """Outcome for users."""
-
-
-R = TypeVar("R", bound=_Ended)
-
-
 @dataclass(frozen=True, slots=True)
-class Report(Generic[R]):
+class Report:
     """Result of one run of a batch.
 
     Attributes:
@@ -70,7 +59,7 @@ class Report(Generic[R]):
     """
 
     batch: str
-    rows: Sequence[R] = field(repr=False)
+    rows: Sequence[Row] = field(repr=False)
     requests: int
     seconds: float
     error: ConnectorError | None = None
@@ -114,10 +103,6 @@ class Report(Generic[R]):
         }
 
 
-BatchReport = Report[Row]
-"""Report on a batch of a push."""
-
-
 # -- Commands --------------------------------------------------------------------------------------
 
 
@@ -133,7 +118,7 @@ async def send(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
-) -> BatchReport:
+) -> Report:
     """Send the plan's rows, and return a report with the outcome of each row.
 
     If the same file was pushed with the same policy and not finished, its batch continues. `budget`
@@ -176,7 +161,7 @@ async def resolve(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
-) -> BatchReport:
+) -> Report:
     """Carry out a decision on unconfirmed rows, publish the results, and report on their batch.
 
     A declared record is read first. Raises what `send` raises, and:
@@ -208,7 +193,7 @@ async def publish_results(settings: Settings) -> ConnectorError | None:
 # -- Batch -----------------------------------------------------------------------------------------
 
 
-async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> BatchReport:
+async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Report:
     """Send or look up the rows, record the end of the run, and report."""
     started, context = time.monotonic(), session.context
     await _run_rows(session, batch, rows)

@@ -219,9 +219,7 @@ async def _run_rows(session: Session, batch: Batch, rows: Sequence[Row]) -> None
     policies = {name: session.stored.batch(name).policy for name in {row.batch for row in rows}}
     queue = Queue(rows, session.stored.open_subjects())
     try:
-        await run_all(
-            session, queue, lambda row: push_row(row, session, session, policies[row.batch])
-        )
+        await run_all(session, queue, lambda row: push_row(row, session, policies[row.batch]))
     finally:
         await session.load_rest()
 

@@ -29,6 +29,7 @@ from connector.pushes.row import (
     Accepted,
     Answer,
     Declined,
+    PushStopped,
     altered_problems,
     answer_from_error,
     declined_problems,
@@ -39,7 +40,7 @@ from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Journal
 from connector.state.row import SHOWN_CHARACTERS_MAX, Outcome, Problem, Row, shorten
-from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail
 
 TRIES_MAX = 3
 """How often a row is read and written if its write is not answered. A retry does no harm, since a
@@ -175,9 +176,12 @@ class _Undo:
         reason = InDoubt.code
         for _ in range(TRIES_MAX):
             seen = self._expected.get(row.record_id)
-            found = seen or await self._session.read(row, row.record_id)
-            if isinstance(found, UnreadableDetail):
-                reason = found.reason
+            try:
+                found = seen or await self._session.read(row, row.record_id)
+            except PushStopped as stopped:
+                if not stopped.reason:
+                    raise
+                reason = stopped.reason
                 break
             if isinstance(found, DeletionProof) and row.operation == "create":
                 return await self._deleted(row, found, "undone")
@@ -208,7 +212,7 @@ class _Undo:
                 return await self._deleted(row, gone, "deleted")
             case Accepted(record):
                 return await self._restored(row, plan, found, record)
-            case Declined(is_missing=False) as answer:
+            case Declined() as answer if answer.status != 404:
                 problems = declined_problems(declaration(row.resource), answer, plan.fields)
                 return _undone(row, "refused", *plan.problems, *problems)
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from connector.pushes.run import Queue, block
 from connector.state.database import SCHEMA, Database
 from connector.state.journal import Journal, Plan
 from connector.state.row import Policy, Row, RowKey
-from connector.warehouse.stream import Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
 from tests.simulation.harness import Perform, Steps, TooManySteps
 from tests.simulation.push.world import PushWorld
 
@@ -85,10 +85,11 @@ class _RowProgress:
 
 
 class SimulatedPorts:
-    """`Api` and `Journal` of a row: each await hands its action to the process."""
+    """`Port` of a row: each await hands its action to the process."""
 
     def __init__(self, process: PushProcess) -> None:
         self._process, self._world = process, process.world
+        self.stored = process.journal
 
     def times(self) -> tuple[datetime, datetime]:
         """Return the connector's time, and its estimate of the server's."""
@@ -103,21 +104,21 @@ class SimulatedPorts:
         answer: Answer = await Perform(partial(self._process.send, row, request))
         return answer
 
-    async def read(self, row: Row, id: str) -> Outcome:
+    async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Read a record."""
-        found: Outcome = await Perform(partial(self._world.read_detail, id))
+        found: FoundDetail | DeletionProof
+        found = _readable(await Perform(partial(self._world.read_detail, id)))
         return found
 
-    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+    async def newest(self, row: Row, page: int) -> Page[Resource]:
         """Read a page of the list."""
-        found: Page[Resource] | UnreadableDetail
-        found = await Perform(partial(self._world.list_newest, page))
+        found: Page[Resource]
+        found = _readable(await Perform(partial(self._world.list_newest, page)))
         return found
 
-    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+    async def newest_before(self, row: Row) -> Page[Resource]:
         """Return the first page as it was before the first write."""
-        found: Page[Resource] | UnreadableDetail
-        found = await Perform(self._process.page_before_creates)
+        found: Page[Resource] = _readable(await Perform(self._process.page_before_creates))
         return found
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
@@ -128,15 +129,12 @@ class SimulatedPorts:
         """Save the row."""
         await Perform(partial(self._process.save, row))
 
-    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
-        """Return the ids of other rows' records."""
-        found: frozenset[str] = await Perform(partial(self._process.journal.taken, key, ids))
-        return found
 
-    async def rivals(self, row: Row) -> Sequence[Row]:
-        """Return other open creates."""
-        found: Sequence[Row] = await Perform(partial(self._process.journal.rivals, row))
-        return found
+def _readable(found: Any) -> Any:
+    """Return what was read. Raises `PushStopped` if it could not be read."""
+    if isinstance(found, UnreadableDetail):
+        raise steps.PushStopped
+    return found
 
 
 class PushProcess:
@@ -256,7 +254,7 @@ class PushProcess:
 
     def _start(self, row: Row, ports: SimulatedPorts) -> _RowProgress | None:
         """Start the steps of a row; None if they end at once."""
-        running = steps.push_row(row, ports, ports, self._policy(row.batch))
+        running = steps.push_row(row, ports, self._policy(row.batch))
         try:
             return _RowProgress(row, running, running.send(None))
         except StopIteration:

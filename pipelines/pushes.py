@@ -7,7 +7,6 @@ the report has the rest.
 """
 
 # Dagster reads the annotations of an op at import, so they are not postponed here.
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,7 @@ import dagster as dg
 from pydantic import Field
 
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError, TryAgain
-from connector.pulls.report import explain
+from connector.errors import ConnectorError
 from connector.pushes.inbox import DeliveryResult, deliver
 from connector.pushes.options import PUSH_OPTIONS, PushFile, PushOptions
 from connector.pushes.query import file_from_query
@@ -33,10 +31,10 @@ from pipelines.accounts import (
     Account,
     Accounts,
     account_of,
-    is_last_try,
+    run,
     to_failure,
 )
-from pipelines.landing import RETRIES, ProgressLog
+from pipelines.landing import ProgressLog
 from pipelines.models import PUBLISHED, PUBLISHING
 
 NAME = "push_spreadsheet"
@@ -171,7 +169,6 @@ def push_jobs(accounts: Accounts) -> list[dg.JobDefinition]:
         description="Check the rows of a spreadsheet and preview the changes. If `apply` is true,"
         " send them. A retry sends only the rows that were not applied.",
         out=dg.Out(dg.Nothing),
-        retry_policy=RETRIES,
     )
     def push_file(
         context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
@@ -186,7 +183,6 @@ def push_jobs(accounts: Accounts) -> list[dg.JobDefinition]:
         description="Check the rows of a query on the published file and preview the changes. If"
         " `apply` is true, send them. A query without rows sends nothing.",
         out=dg.Out(dg.Nothing),
-        retry_policy=RETRIES,
     )
     def push_query(
         context: dg.OpExecutionContext, config: QueryConfig, account: dg.ResourceParam[Account]
@@ -255,7 +251,7 @@ def _push(
     pushing = deliver(
         account.settings(name), file, digest=digest, watch=account.watch or ProgressLog(context.log)
     )
-    done = asyncio.run(pushing)
+    done = run(pushing)
     metadata = push_metadata(done)
     counts = {each: value for each, value in metadata.items() if each != "problems_table"}
     observed = [INBOX] * (digest is not None) + [API] * config.apply
@@ -264,12 +260,9 @@ def _push(
         context.log_event(dg.AssetObservation(key, metadata=counts, partition=name))
     report = done.report
     if report.outcome in ("stopped", "failed"):
-        error = report.error
-        raise dg.Failure(
-            description=explain(error) if error else "The push failed. See the log of the run.",
-            metadata=metadata,
-            allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
-        )
+        if report.error is not None:
+            raise to_failure(report.error, context, metadata)
+        raise dg.Failure("The push failed. See the log of the run.", metadata, allow_retries=False)
     for warning in _warnings(done):
         context.log.warning(warning)
     context.add_output_metadata(metadata)

@@ -217,7 +217,7 @@ def _print_column_notes(terminal: Terminal, preview: Preview) -> None:
         names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
         terminal.say(f"Recognised columns: {names}.")
     for left in () if "headings" in asked else columns.unmapped:
-        likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
+        likely = " or ".join(left.suggestions)
         hint = f" It may be the field {likely}." if likely else ""
         if likely or "columns_lost" not in asked:
             terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
@@ -277,10 +277,7 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.say(f"and {len(updates) - SHOWN_MAX:,} more rows that would change")
 
 
-_ASKED: Mapping[str, tuple[str, ...]] = {
-    "day_hours": ("time_missing",),
-    "reading": ("ambiguous_date", "ambiguous_number"),
-}
+_ASKED: Mapping[str, tuple[str, ...]] = {"day_hours": ("time_missing",)}
 """Codes of problems that the answer to a question solves."""
 
 

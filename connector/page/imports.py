@@ -56,9 +56,7 @@ _LOGGER = logging.getLogger(__name__)
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-CONSENTS = frozenset(
-    ("warnings", "mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings")
-)
+CONSENTS = frozenset(("warnings", "mixed_dates", "merged_cells", "headings"))
 """Questions that the user answers by accepting them when sending."""
 
 READING = ("sheet_unknown", "encoding_unknown", "delimiter_unknown", "headings_refused", "no_rows")

@@ -26,7 +26,7 @@ DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-KINDS = (*WARNINGS, "hidden_columns", "headings", "merged_cells", "second_table", "mixed_dates")
+KINDS = (*WARNINGS, "headings", "merged_cells", "mixed_dates")
 """Kinds of warnings that can be accepted: those of rows, and those of the file."""
 
 ReportRows = Literal["problems", "all"]

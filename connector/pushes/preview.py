@@ -185,10 +185,10 @@ def preview(
         quota = quota_status(database, settings, datetime.now(UTC))
     summary = Summary.of(rows)
     lost = ask_about_lost_columns(table, columns)
-    asked = (*table.questions, *lost, *meanings.questions, *ask_for_values(summary))
+    asked = (*table.questions, *lost, *ask_for_hours(summary), *ask_for_values(summary))
     doubts = (*meanings.mixed_dates(), *ask_about_file(table, columns))
     asked = (*asked, *(each for each in doubts if not push_file.accepts(each.code)))
-    notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
+    notices = (*table.notices, *filter(None, [notice]), *meanings.notices)
     return Preview(
         push_file,
         table,
@@ -231,19 +231,8 @@ def _end_pushed(rows: Sequence[Row], journal: Journal) -> None:
 
 
 def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
-    """Yield a question for each doubt about the file as a whole.
-
-    Hidden columns, unlikely headings, merged cells, and a second table.
-    """
+    """Yield a question for unlikely headings and for merged cells."""
     filling = {each.heading for each in columns.columns}
-    if hidden := [each for each in table.hidden_headings if each in filling]:
-        yield FileQuestion(
-            "hidden_columns",
-            f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
-            f"{', '.join(map(repr, hidden))}",
-            "Show the columns and check them. Then run again with --accept-warnings, or with"
-            f" --ignore '{hidden[0]}'.",
-        )
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",
@@ -258,12 +247,19 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
         )
-    if (second := table.second_table_row) is not None:
+
+
+def ask_for_hours(summary: Summary) -> Iterator[FileQuestion]:
+    """Yield the question when days without a time begin and end, once for the file."""
+    found = [each for (code, _), each in summary.problems.items() if code == "time_missing"]
+    for group in found[:1]:
+        problem = group.problem
         yield FileQuestion(
-            "second_table",
-            f"row {second} seems to be the first row of another table, which is not imported",
-            "Move the second table to its own file. To import only the first table, add "
-            "--accept-warnings.",
+            "day_hours",
+            f"column {problem.column!r} has days without a time, for example {problem.received!r}",
+            "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30.",
+            stops=False,
+            column=problem.column,
         )
 
 

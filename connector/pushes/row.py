@@ -29,12 +29,7 @@ from connector.catalog.field_comparison import (
     values_by_key,
 )
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
-from connector.client.messages import (
-    Request,
-    build_convert_request,
-    build_create_request,
-    build_update_request,
-)
+from connector.client.messages import Request, build_request
 from connector.errors import (
     ConnectorError,
     Forbidden,
@@ -610,13 +605,9 @@ def _request(
     resource: Declaration, row: Row, operation: Operation, fields: Mapping[str, Any]
 ) -> Request:
     """Return the request of an operation. Raises `Misused` if the values cannot be sent."""
-    match operation:
-        case "create":
-            return build_create_request(resource, fields, row.parent)
-        case "update":
-            return build_update_request(resource, row.record_id or "", fields, row.parent)
-        case "convert":
-            return build_convert_request(resource, row.record_id or "")
+    body = None if operation == "convert" else fields
+    id = None if operation == "create" else row.record_id
+    return build_request(resource, operation, id, body, parent=row.parent)
 
 
 _UNSENT = (Unauthorized, Forbidden, Unreachable, RateLimited, Stopped, Misused, WarehouseError)

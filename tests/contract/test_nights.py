@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from connector.client.client import Client
 from tests.client.peer import Peer, found
 from tests.contract.kit import Account, Forward, run, status
 from tests.support.killable_command import CommandForkServer
@@ -30,11 +32,6 @@ def problems(environ: dict[str, str]) -> list[dict[str, Any]]:
     assert all(each["title"] and each["happened"] and each["action"] for each in listed)
     assert not any(".." in each["happened"] or ".)." in each["happened"] for each in listed)
     return listed
-
-
-def codes(environ: dict[str, str]) -> list[tuple[str, str]]:
-    """Return the code and the cause of each problem."""
-    return [(each["code"], each["cause"]) for each in problems(environ)]
 
 
 def test_publications_that_are_killed_in_three_nights(account: Account) -> None:
@@ -107,24 +104,43 @@ def test_a_certificate_that_expired_or_is_of_another_host(
     assert text in problem["happened"]
 
 
-@pytest.mark.slow
-def test_six_answers_429_without_headers_are_no_problem(account: Account) -> None:
+@pytest.fixture
+def quick_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let waits for the rate limit pass at once, by the clock of the client."""
+    waited = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal waited
+        waited += seconds
+        await asyncio.sleep(0)
+
+    defaults: dict[str, Any] = Client.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "sleep", sleep)
+    monkeypatch.setitem(defaults, "clock", lambda: time.monotonic() + waited)
+
+
+@pytest.mark.usefixtures("quick_waits")
+def test_six_answers_429_without_headers_block_no_later_pull(account: Account) -> None:
     account.server.rule("GET *", status(429), times=6)
+    account.pull(status=3)
 
+    (problem,) = problems(account.environ)
+    assert ("pull_failed", "jobs-try_again") == (problem["code"], problem["cause"])
+    assert "quota" not in str(problem)
+    assert "Another program may use the same API key" in problem["action"]
     account.pull()
-
     assert [] == problems(account.environ)
 
 
-@pytest.mark.slow
-def test_429_all_night(account: Account) -> None:
+@pytest.mark.usefixtures("quick_waits")
+def test_429_all_night_is_not_called_the_monthly_quota(account: Account) -> None:
     account.server.rule("*", status(429))
-    ended = account.run("pull", "jobs")
-    assert 0 != ended.status
+    assert 0 != account.run("pull").status
 
     (problem,) = problems(account.environ)
-    assert ("quota", "refused") == (problem["code"], problem["cause"])
-    assert "may be used up, or another limit applies" in problem["happened"]
+    assert ("pull_failed", "rate_limited") == (problem["code"], problem["cause"])
+    assert "was answered 429" in problem["happened"]
+    assert "quota" not in str(problem)
 
 
 def test_a_disk_that_became_read_only(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,13 +247,12 @@ class RateLimited(TryAgain):
         " records are kept."
     )
 
-    def __init__(self, where: str, *, reset_in_seconds: float | None, is_sent: bool = True) -> None:
-        self.where, self.reset_in_seconds = where, reset_in_seconds
-        when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
+    def __init__(self, where: str, *, is_sent: bool = True) -> None:
+        self.where = where
         what = "was answered 429: the rate limit is exceeded"
         if not is_sent:
             what = "was not sent, because the wait for the rate limit is too long"
-        super().__init__(f"{where} {what}{when}")
+        super().__init__(f"{where} {what}")
 
 
 class Unreachable(TryAgain):

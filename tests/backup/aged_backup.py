@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.operations.backup import make_backup
-from connector.pushes.preview import PushFile
+from connector.pushes.options import PushFile, PushOptions
 from connector.sandbox.server import Sandbox
 from tests.support.agency import SandboxAccount
 
@@ -46,7 +46,7 @@ class BackedUpAccount(SandboxAccount):
             }
             for number, email in enumerate(emails)
         ]
-        return PushFile("candidates", self.write_csv(name, rows), mode="create")
+        return PushOptions("create").push_file("candidates", self.write_csv(name, rows))
 
     def edit_server_records(self) -> None:
         """Change two candidates and delete a job on the server."""

@@ -79,8 +79,18 @@ def test_a_backup_to_a_full_folder(account: Account) -> None:
 @pytest.mark.parametrize(
     ("certificate", "host", "cause", "text"),
     [
-        (EXPIRED, "127.0.0.1", "certificate_expired", "has expired; this machine's clock shows 20"),
-        (PEM, "localhost", "certificate_of_another_host", "is not for localhost"),
+        (
+            EXPIRED,
+            "127.0.0.1",
+            "certificate_expired",
+            "certificate has expired; this machine's clock shows 20",
+        ),
+        (
+            PEM,
+            "localhost",
+            "certificate_of_another_host",
+            "is not valid for 'localhost'; this machine's clock",
+        ),
     ],
 )
 def test_a_certificate_that_expired_or_is_of_another_host(

@@ -565,11 +565,8 @@ class _Purge:
     # -- Files -------------------------------------------------------------------------------------
 
     def _remove_files(self) -> None:
-        """Remove imported files and drafts that hold only these people, and damaged logs."""
+        """Remove imported files and drafts that hold only these people."""
         removed = list(_imports_only_about(self._folder, self._own.match))
-        for path in self._folder.glob(f"{WORK_FILE}.damaged-*"):
-            if self._all.match(path.read_bytes().decode("utf-8", "replace")):
-                removed.append(path)
         self._report.files += [str(each.relative_to(self._folder)) for each in removed]
         for path in removed if self._applies else ():
             with convert_file_errors(path):

@@ -33,7 +33,7 @@ WAIT_SECONDS = 60.0
 """Default time in seconds to wait for the holder."""
 
 _RETRY_SECONDS = 0.1
-_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
@@ -202,7 +202,7 @@ def has_locks(folder: Path) -> bool:
 
 def means_no_locks(error: OSError) -> bool:
     """Return True if the error of a lock means that the file system has no locks."""
-    return error.errno in _NO_LOCKS
+    return error.errno in NO_LOCKS
 
 
 def no_locks_error(path: Path) -> WarehouseError:

@@ -6,10 +6,11 @@ open keeps reading it, a new reader opens the new one, and a crash leaves one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import duckdb
 import pyarrow as pa
@@ -18,10 +19,10 @@ from connector.catalog.field import parse_datetime
 from connector.errors import WarehouseError
 from connector.state.database import Database
 from connector.state.database import columns as columns_of
-from connector.state.journal import Journal
-from connector.state.quota import billing_period, request_uses
+from connector.state.journal import Batch, Journal
+from connector.state.quota import RequestUse, billing_period, request_uses
 from connector.state.row import to_columns
-from connector.state.runs import Publication
+from connector.state.runs import Publication, ResourceRun, Run
 from connector.warehouse.file import (
     Connection,
     from_microseconds,
@@ -34,6 +35,7 @@ from connector.warehouse.file import (
 )
 from connector.warehouse.schema import (
     ARROW_TYPES,
+    Column,
     Table,
     as_json,
     columns,
@@ -43,59 +45,37 @@ from connector.warehouse.schema import (
 )
 from connector.warehouse.warehouse import Warehouse
 
-_RUN = "The run (`sync.runs.run_id`)."
+
+_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", date: "DATE"}
+_TYPES |= {datetime: "TIMESTAMPTZ"}
+
+
+def _columns_of(record: type) -> Iterator[Column]:
+    """Yield a column for each annotated field of a dataclass."""
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            type, comment = get_args(hint)
+            yield Column(name, _column_type(type), comment)
+
+
+def _column_type(hint: Any) -> str:
+    """Return the column type for a type of Python; structures are JSON."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return f"{_column_type(arguments[0])}[]"
+    if NoneType in arguments:
+        return _column_type(arguments[0])
+    return "VARCHAR" if origin is Literal else _TYPES.get(hint, "JSON")
+
+
+_RUN = columns({"run_id VARCHAR": "The run (`sync.runs.run_id`)."})
 _RESOURCE = "The resource, by the name of its table in `landing`."
-_CODE = "Error code if it ended early, else null."
 
 STATE_TABLES = (
-    Table("sync.runs", columns({
-        "run_id VARCHAR": "Id of the run: its start time (UTC) and random characters.",
-        "command VARCHAR": "Command of the run: `pull`, `push`, `dagster` and so on.",
-        "started_at TIMESTAMPTZ": "Start time.",
-        "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-        "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed` or `interrupted`; null "
-        "while it is running.",
-        "seconds DOUBLE": "Duration.",
-        "waited_seconds DOUBLE": "Total time that its requests waited for the rate limit.",
-        "requests BIGINT": "Number of requests, including retries.",
-        "rate_limited BIGINT": "Responses with status 429.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Error message if it ended early, else null.",
-        "budget BIGINT": "Maximum number of requests; null if there is no limit.",
-        "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is not set.",
-    }), "One row per run, with its outcome and requests."),
-    Table("sync.run_resources", columns({
-        "run_id VARCHAR": _RUN,
-        "resource VARCHAR": _RESOURCE,
-        "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed`, `skipped`, or "
-        "`not_started` if the run ended before this resource.",
-        "proven BOOLEAN": "True if the records are verified until `bookmark_after`.",
-        "requests BIGINT": "Number of requests for the resource, including retries.",
-        "lists BIGINT": "Requests that read a page of a list.",
-        "details BIGINT": "Requests that read one record.",
-        "new BIGINT": "New records.",
-        "changed BIGINT": "Changed records.",
-        "unchanged BIGINT": "Records that were read and had not changed.",
-        "deleted BIGINT": "Records that were found deleted.",
-        "live BIGINT": "Loaded records that are not deleted, after the run.",
-        "total BIGINT": "Number of records that the API's last list reported. Null if no list was "
-        "read.",
-        "pending BIGINT": "Records that must still be read.",
-        "bookmark_before TIMESTAMPTZ": "Server time until which the resource was verified before.",
-        "bookmark_after TIMESTAMPTZ": "Server time until which the resource is verified.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Reason why it is not verified, or why it ended early.",
-        "sweeps BIGINT": "Requests that searched for deleted and missing records.",
-        "scrubs BIGINT": "Requests that re-verified records.",
-        "waited_seconds DOUBLE": "Total time that requests waited for the rate limit.",
-        "rate_limited BIGINT": "Responses with status 429.",
-        "lateness_seconds DOUBLE": "Lateness: the longest time until a change becomes visible.",
-        "oldest_read_at TIMESTAMPTZ": "Time of the oldest reading among the live records.",
-        "anomalies JSON": "Number of the run's events by kind, without deletions.",
-        "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is not set.",
-    }), "One row per run and resource, with records by change and requests by kind."),
+    Table("sync.runs", (*_columns_of(Run),), str(Run.__doc__)),
+    Table("sync.run_resources", (*_RUN, *_columns_of(ResourceRun)), str(ResourceRun.__doc__)),
     Table("sync.events", columns({
-        "run_id VARCHAR": _RUN,
+        "run_id VARCHAR": "The run (`sync.runs.run_id`).",
         "seen_at TIMESTAMPTZ": "Time of the event.",
         "resource VARCHAR": _RESOURCE,
         "parent VARCHAR": "Content type of the items; null for other resources.",
@@ -103,54 +83,11 @@ STATE_TABLES = (
         "kind VARCHAR": "Kind of the event; docs/PULL.md explains each kind.",
         "detail VARCHAR": "Details, such as the name of an unknown field.",
     }), "Unusual findings of pulls, such as deletions and unknown fields or values."),
-    Table("sync.quota", columns({
+    Table("sync.quota", (*columns({
         "cycle_begins DATE": "First day of the billing cycle that the day belongs to.",
-        "day DATE": "The day, in UTC.",
-        "command VARCHAR": "Command: `pull`, `push` and so on.",
-        "kind VARCHAR": "Kind of request.",
-        "requests BIGINT": "Number of requests.",
-    }), "Requests spent with this folder's key: one row per day (UTC), command and kind."),
-    Table("sync.publications", columns({
-        "publication VARCHAR": "Id of the attempt: its start time (UTC) and random characters.",
-        "started_at TIMESTAMPTZ": "Start time.",
-        "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-        "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified (sync.bookmarks). "
-        "The models use it as the current time.",
-        "run_id VARCHAR": "Last run whose records are in the file (`sync.runs.run_id`).",
-        "outcome VARCHAR": "published, refused (a blocking check failed), failed or interrupted.",
-        "models BIGINT": "Number of models and seeds.",
-        "checks BIGINT": "Number of tests and audits.",
-        "failed_checks VARCHAR[]": "Names of the failed checks; warnings if it is published.",
-        "failed_rows BIGINT[]": "Number of rows found by each failed check.",
-        "failed_samples VARCHAR[]": "Id of one record found by each failed check, or null.",
-        "unfilled_seeds VARCHAR[]": "Seeds that are not filled in. Their checks do not count as "
-        "failed.",
-        "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
-        "personal VARCHAR": "Personal fields: keep, drop or hash.",
-        "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
-        "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Error message if it was refused or failed, else null.",
-        "bytes BIGINT": "Size of the file; null in the published file itself.",
-        "seconds DOUBLE": "Duration.",
-    }), "One row per attempt to publish. In the published file, the latest row is its own."),
-    Table("push.batches", columns({
-        "batch VARCHAR": "Id of the batch: one file with one set of options.",
-        "resource VARCHAR": _RESOURCE,
-        "mode VARCHAR": "Mode: `create`, `update`, `upsert` or `convert`.",
-        "file VARCHAR": "Name of the file, without its folder.",
-        "digest VARCHAR": "SHA-256 of the file.",
-        "policy JSON": "Options of the push.",
-        "begun_at TIMESTAMPTZ": "Time at which the push wrote its first rows to the journal.",
-        "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
-        "outcome VARCHAR": "Outcome of its last run.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Error message if it ended early, else null.",
-        "requests BIGINT": "Number of requests of all runs.",
-        "seconds DOUBLE": "Duration of all runs in seconds.",
-        "sent_by VARCHAR": "User who sent the import on the import page, else null.",
-        "undone_by VARCHAR": "User who last undid the import on the import page.",
-    }), "One row per pushed file, with its options and the outcome of its last run."),
+    }), *_columns_of(RequestUse)), str(RequestUse.__doc__)),
+    Table("sync.publications", (*_columns_of(Publication),), str(Publication.__doc__)),
+    Table("push.batches", (*_columns_of(Batch),), str(Batch.__doc__)),
     Table("push.rows", columns({
         "batch VARCHAR": "The pushed file's batch (`push.batches.batch`).",
         "number BIGINT": "Row number in the spreadsheet; the headings are row 1.",

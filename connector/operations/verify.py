@@ -21,7 +21,6 @@ from connector.pulls.report import Progress, Watch
 from connector.pulls.streams import StreamApi
 from connector.settings import Settings
 from connector.warehouse.landing import StoredRow, stored_rows
-from connector.warehouse.queries import StreamQueries
 from connector.warehouse.schema import as_json, differing_names
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, Stream
 
@@ -166,7 +165,9 @@ async def _compare_rows(
     context: RunContext, stream: Stream, found: StreamComparison, listed: Collection[str] = ()
 ) -> None:
     """Compare the loaded records that were not listed, one by one."""
-    live = await asyncio.to_thread(context.warehouse.query, stream, StreamQueries.all_live)
+    live = await asyncio.to_thread(
+        context.warehouse.query, stream, lambda rows: rows.live(None, None)
+    )
     unlisted = sorted(live.difference(listed))
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
         batch = tuple(unlisted[start : start + BATCH_RECORDS_MAX])

@@ -18,9 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -181,6 +180,12 @@ def staged(connection: Connection, table: pa.Table) -> Iterator[None]:
         connection.unregister("stage")
 
 
+def run_staged(connection: Connection, table: pa.Table, sql: str) -> list[Any]:
+    """Run a statement that reads an Arrow table under the name `stage`; return its rows."""
+    with staged(connection, table):
+        return connection.execute(sql).fetchall()
+
+
 # -- Files -----------------------------------------------------------------------------------------
 
 
@@ -292,20 +297,3 @@ def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
             name = f"process {holder[1]}" if holder else "another process"
             return WarehouseError(problem.format(path, holder=name), code=code)
     return WarehouseError(f"{path} cannot be used: {text}")
-
-
-# -- Time ------------------------------------------------------------------------------------------
-# Timestamps are exchanged with DuckDB as microseconds since 1970. This is exact, and does not need
-# the time zone package that DuckDB's own conversion requires.
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def from_microseconds(value: int | None) -> datetime | None:
-    """Return the UTC time that is this many microseconds after 1970; None for None."""
-    return None if value is None else _EPOCH + timedelta(microseconds=value)
-
-
-def to_microseconds(timestamp: datetime) -> int:
-    """Return the microseconds from 1970 to the time."""
-    return (timestamp - _EPOCH) // timedelta(microseconds=1)

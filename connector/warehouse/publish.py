@@ -6,11 +6,10 @@ open keeps reading it, a new reader opens the new one, and a crash leaves one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -25,7 +24,6 @@ from connector.state.row import to_columns
 from connector.state.runs import Publication, ResourceRun, Run
 from connector.warehouse.file import (
     Connection,
-    from_microseconds,
     open_file,
     open_read_only,
     quoted,
@@ -35,45 +33,22 @@ from connector.warehouse.file import (
 )
 from connector.warehouse.schema import (
     ARROW_TYPES,
-    Column,
     Table,
     as_json,
     columns,
     complete_tables,
     create_table,
+    record_columns,
     replace_surrogates,
 )
 from connector.warehouse.warehouse import Warehouse
-
-
-_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", date: "DATE"}
-_TYPES |= {datetime: "TIMESTAMPTZ"}
-
-
-def _columns_of(record: type) -> Iterator[Column]:
-    """Yield a column for each annotated field of a dataclass."""
-    for name, hint in get_type_hints(record, include_extras=True).items():
-        if get_origin(hint) is Annotated:
-            type, comment = get_args(hint)
-            yield Column(name, _column_type(type), comment)
-
-
-def _column_type(hint: Any) -> str:
-    """Return the column type for a type of Python; structures are JSON."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is tuple:
-        return f"{_column_type(arguments[0])}[]"
-    if NoneType in arguments:
-        return _column_type(arguments[0])
-    return "VARCHAR" if origin is Literal else _TYPES.get(hint, "JSON")
-
 
 _RUN = columns({"run_id VARCHAR": "The run (`sync.runs.run_id`)."})
 _RESOURCE = "The resource, by the name of its table in `landing`."
 
 STATE_TABLES = (
-    Table("sync.runs", (*_columns_of(Run),), str(Run.__doc__)),
-    Table("sync.run_resources", (*_RUN, *_columns_of(ResourceRun)), str(ResourceRun.__doc__)),
+    Table("sync.runs", (*record_columns(Run),), str(Run.__doc__)),
+    Table("sync.run_resources", (*_RUN, *record_columns(ResourceRun)), str(ResourceRun.__doc__)),
     Table("sync.events", columns({
         "run_id VARCHAR": "The run (`sync.runs.run_id`).",
         "seen_at TIMESTAMPTZ": "Time of the event.",
@@ -85,9 +60,9 @@ STATE_TABLES = (
     }), "Unusual findings of pulls, such as deletions and unknown fields or values."),
     Table("sync.quota", (*columns({
         "cycle_begins DATE": "First day of the billing cycle that the day belongs to.",
-    }), *_columns_of(RequestUse)), str(RequestUse.__doc__)),
-    Table("sync.publications", (*_columns_of(Publication),), str(Publication.__doc__)),
-    Table("push.batches", (*_columns_of(Batch),), str(Batch.__doc__)),
+    }), *record_columns(RequestUse)), str(RequestUse.__doc__)),
+    Table("sync.publications", (*record_columns(Publication),), str(Publication.__doc__)),
+    Table("push.batches", (*record_columns(Batch),), str(Batch.__doc__)),
     Table("push.rows", columns({
         "batch VARCHAR": "The pushed file's batch (`push.batches.batch`).",
         "number BIGINT": "Row number in the spreadsheet; the headings are row 1.",
@@ -194,24 +169,20 @@ def own_publication(path: Path) -> Publication | None:
     """
     if not path.exists():
         return None
-    selected = ", ".join(
-        f"epoch_us({each.name})" if each.type == "TIMESTAMPTZ" else each.name
-        for each in _PUBLICATIONS.columns
-    )
+    names = [each.name for each in _PUBLICATIONS.columns]
     try:
         with open_read_only(path) as connection:
             found = connection.execute(
-                f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+                f"SELECT {', '.join(names)} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
             ).fetchall()
     except (WarehouseError, duckdb.Error):
         return None
     for row in found:
-        values: dict[str, Any] = {}
-        for column, value in zip(_PUBLICATIONS.columns, row, strict=True):
-            is_time = column.type == "TIMESTAMPTZ"
-            values[column.name] = from_microseconds(value) if is_time else value
-        lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
-        return Publication(**{**values, **lists, "bytes": path.stat().st_size})
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in zip(names, row, strict=True)
+        }
+        return Publication(**{**values, "bytes": path.stat().st_size})
     return None
 
 
@@ -230,7 +201,7 @@ def data_time(connection: Connection) -> datetime | None:
     the first verification.
     """
     ((at,),) = connection.execute(
-        "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
-        "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs)))"
+        "SELECT coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
+        "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs))"
     ).fetchall()
-    return from_microseconds(at)
+    return at  # type: ignore[no-any-return]

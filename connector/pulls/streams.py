@@ -148,7 +148,7 @@ def _in_thread(
 ) -> Callable[Concatenate[StreamCopy, P], Coroutine[Any, Any, T]]:
     """Return a method that answers a query from the work file."""
 
-    async def answer(copy: StreamCopy, *args: P.args, **options: P.kwargs) -> T:
+    async def answer(copy: StreamCopy, /, *args: P.args, **options: P.kwargs) -> T:
         def ask(rows: StreamQueries) -> T:
             return query(rows, *args, **options)
 

@@ -16,11 +16,12 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Self
 
 from connector.errors import AccountBusy, WarehouseError, file_error
@@ -191,7 +192,7 @@ def has_locks(folder: Path) -> bool:
 
     DuckDB and SQLite report such a refusal as a lock that another process holds.
     """
-    with _temporary_file(folder) as file:
+    with TemporaryFile(dir=folder, buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -208,15 +209,3 @@ def means_no_locks(error: OSError) -> bool:
 def no_locks_error(path: Path) -> WarehouseError:
     """Return the error for a file or folder whose file system has no locks."""
     return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
-
-
-@contextmanager
-def _temporary_file(folder: Path) -> Iterator[int]:
-    """Yield an empty file without a name in the folder."""
-    path = folder / f".lock-test-{os.getpid()}"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        path.unlink()
-        yield file
-    finally:
-        os.close(file)

@@ -310,11 +310,11 @@ class PullRun:
     ) -> None:
         """Pull all streams of a resource, and end those whose parent is deleted."""
         scrubs = self._scrubs.get(resource.name, 0)
-        shares = _split_by_size(scrubs, {each.name: 1 for each in streams})
+        shares = _split_by_size(scrubs, {each.parent: 1 for each in streams})
         if not streams:
             tally.total = 0  # Without a parent, the API has no such record.
         for stream in streams:
-            tally.add_result(await self._pull_item_stream(stream, tally, shares[stream.name]))
+            tally.add_result(await self._pull_item_stream(stream, tally, shares[stream.parent]))
         for stream in await self._context.ended_streams(resource):
             ports = await self._ports(stream, tally)
             tally.add_result(await pulls.end_stream(*ports, self._options))

@@ -351,7 +351,7 @@ class Landing:
         """Replace the stream's bookmark. Asserts that `proven_at` does not move back."""
         before = read_bookmark(self._connection, self._stream).proven_at
         is_forward = before is None or (mark.proven_at is not None and mark.proven_at >= before)
-        assert is_forward, f"{self._stream.name}: the bookmark moved back"
+        assert is_forward, f"{self._resource} {self._parent}: the bookmark moved back"
         self._execute(f"DELETE FROM sync.bookmarks WHERE {self._is_own}")
         values = {"resource": self._resource, "parent": self._parent, "run_id": self._run_id}
         values |= asdict(mark)

@@ -24,6 +24,7 @@ from connector.state.journal import Journal
 from connector.state.row import Problem, Row
 from connector.warehouse.lookups import WarehouseLookups
 
+FILE_MEGABYTES_MAX = 50  # A file of 50,000 rows is smaller.
 EXAMPLES, _EXAMPLE_ROWS, _BATCHES_SHOWN, _RECORDS_MAX = 3, 200, 50, 500
 _OPTION = re.compile(r" \([^()]*--[a-z][^()]*\)")
 _CHOICES_AMONG = ("record_ambiguous", "reference_ambiguous")
@@ -34,10 +35,8 @@ _QUESTIONS: Mapping[str, str] = {
     " import”.",
     "encoding": "The file does not say how its letters are stored. Which words are right?",
     "day_hours": "Some days have no time. When does such a day begin and end?",
-    "hidden_columns": "Columns that are hidden in the file will be imported. Check their cells.",
     "headings": "The headings look like data, and the first row is not imported as a record.",
     "merged_cells": "Merged cells give their value to all of their rows. Check these rows.",
-    "second_table": "A second table below the first one is not imported.",
     "mixed_dates": "A spreadsheet program may have swapped day and month in a column of dates."
     " Compare some dates with their source.",
 }
@@ -112,7 +111,7 @@ def columns(imports: Imports, each: Import, opened: Opened) -> dict[str, Any]:
                 "examples": examples[index],
                 "field": column.target.name if column else "-" if heading in found.ignored else "",
                 "reason": unmapped.reason if unmapped else "",
-                "suggestions": [name for name, _ in unmapped.suggestions] if unmapped else [],
+                "suggestions": list(unmapped.suggestions) if unmapped else [],
                 "policy": options.policy,
                 "by_value": bool(column and _is_by_value(column.target)),
             }
@@ -259,12 +258,9 @@ def _flat(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _question(question: FileQuestion) -> dict[str, Any]:
     """Return a question in words of the page."""
-    text = _QUESTIONS.get(question.code)
-    if question.code == "reading":
-        text = f"Column “{question.column}”: how is “{question.received}” meant?"
     return {
         **asdict(question),
-        "message": text or _without_option(question.message),
+        "message": _QUESTIONS.get(question.code) or _without_option(question.message),
         "consent": question.code in CONSENTS,
     }
 
@@ -359,7 +355,7 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "account": settings.account or "",
         "platform": settings.base_url,
         "user": user,
-        "megabytes": settings.import_file_mb,
+        "megabytes": FILE_MEGABYTES_MAX,
         "record_url": settings.record_url,
         "resources": {
             name: {

@@ -32,9 +32,9 @@ from connector.errors import AccountBusy, ConnectorError, SpreadsheetError, conv
 from connector.page.access import PageError
 from connector.pulls.report import Progress
 from connector.pushes.mappings import load_remembered
-from connector.pushes.options import PushOptions
-from connector.pushes.preview import Preview, PushFile, preview
-from connector.pushes.report import PushRunOptions, note_preview, push
+from connector.pushes.options import PushFile, PushOptions
+from connector.pushes.preview import Preview, preview
+from connector.pushes.report import note_preview, push
 from connector.pushes.run import Decision, resolve
 from connector.pushes.undo import UndoReport, undo
 from connector.settings import Settings
@@ -56,9 +56,7 @@ _LOGGER = logging.getLogger(__name__)
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-CONSENTS = frozenset(
-    ("warnings", "mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings")
-)
+CONSENTS = frozenset(("warnings", "mixed_dates", "merged_cells", "headings"))
 """Questions that the user answers by accepting them when sending."""
 
 READING = ("sheet_unknown", "encoding_unknown", "delimiter_unknown", "headings_refused", "no_rows")
@@ -457,10 +455,11 @@ class Imports:
         """Use the mapping of the last file with the same headings, and protect long texts."""
         new.mapping = {}
         opened = self.opened(new)
-        saved, notice = load_remembered(
-            self.settings.folder, new.resource, opened.table.headings, None
+        nothing = SavedMap(new.resource)
+        new.saved, notice = load_remembered(
+            self.settings.folder, new.resource, opened.table.headings, nothing
         )
-        new.saved, new.is_remembered = saved or SavedMap(new.resource), notice is not None
+        new.is_remembered = notice is not None
         if new.mode not in ("update", "upsert"):
             return
         for each in self.columns(new, opened).columns:
@@ -478,7 +477,7 @@ class Imports:
         if known:
             made = PushOptions(new.mode, **cast("dict[str, Any]", said.file_options))
             given = made.push_file(new.resource, self.path_of(new)).saved
-            saved = with_options(saved, given.options if given else CellOptions())
+            saved = with_options(saved, given.options)
         for heading, name in said.fields.items():
             if heading not in headings:
                 raise PageError("The file has no such column.")
@@ -507,7 +506,7 @@ class Imports:
             raise PageError("This answer is not allowed.")
         made = PushOptions(new.mode, **shared).push_file(new.resource, self.path_of(new)).saved
         for name in shared:
-            own[name] = getattr(made.options if made else before, name)
+            own[name] = getattr(made.options, name)
         column = self._column(saved, opened, heading)
         return _with_column(saved, heading, column, replace(before, **own))
 
@@ -667,13 +666,17 @@ class Imports:
     async def _push(self, id: str, run: Run) -> None:
         """Push an import whose stage is "sending", and save the result."""
         each = self.load(id)
-        file = replace(self.push_file(each), accepts_warnings=True)
-        options = PushRunOptions(
-            applies=True, reports=False, sent_by=each.made_by, wait_seconds=None
-        )
-        table = await asyncio.to_thread(self.table, each, sends=True)
+        file = self.push_file(each)
+        options = replace(file.options, apply=True, accept_warnings=True)
         report = await push(
-            self.settings, file, options, watch=run.update, on_wait=run.tell, table=table
+            self.settings,
+            replace(file, options=options),
+            table=await asyncio.to_thread(self.table, each, sends=True),
+            writes_report=False,
+            sent_by=each.made_by,
+            wait_seconds=None,
+            watch=run.update,
+            on_wait=run.tell,
         )
         error = report.error
         noted = describe(error) if error is not None else None

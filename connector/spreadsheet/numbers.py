@@ -1,7 +1,6 @@
 """Numbers in cells, with currency, thousands separators, percent signs and time units.
 
-`45,000` can be two numbers. The other cells of the column (`row_reader.py`), the country or the
-user decide which one it is. It is never guessed.
+The country or the user decides between the two numbers of `45,000`. It is never guessed.
 """
 
 from __future__ import annotations
@@ -56,18 +55,11 @@ _NUMBER = re.compile(
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 _LONG_FRACTION = re.compile(r"[0-9]+[.,][0-9]{4,}").fullmatch
 _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
-_ADDITION = re.compile(
-    r"([^+]*\d[^+]*?)\s*(?:\+\s*\w|(?:plus|basic|base)\b).*", re.IGNORECASE
-).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
 class NumberMeanings:
-    """Numbers that a text can mean, by decimal separator, and its unit.
-
-    `unit` is `%`, a currency code or an ambiguous currency sign, or "". `period` is the time unit
-    that the number is for or counts, if the text has one: year, day, ...
-    """
+    """Numbers that a text can mean, by decimal separator, with unit and time unit of the text."""
 
     values: Mapping[str, int | float]
     unit: str
@@ -129,57 +121,45 @@ def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of a number in text. It returns an `Amount` if the cell has a currency."""
 
     def read(text: str) -> Any:
-        found, more = number_meanings(text), None
-        if found is None and not (column.is_whole or column.is_percentage):
-            more = _ADDITION(text)
-            found = number_meanings(more[1]) if more else None
+        found = number_meanings(text)
         if found is None:
             raise _not_a_number_error(text)
-        value = _choose_value(more[1] if more else text, found, options)
+        value = _choose_value(text, found, options)
         if found.period not in (None, column.period):
             value = _as_days(text, value, found.period, column)
         checked = _check(value, found.unit, column)
-        if more:
-            return with_note(checked, "addition", f"Only {more[1]} is imported of the value.")
         return with_note(checked, "days_counted") if found.period == "month" else checked
 
     return read
 
 
 def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int | float:
-    """Return the number that the text means with the decimal separator of the column."""
     values, first, decimal = found.values, next(iter(found.values.values())), options.decimal
     value = values.get(decimal, first) if decimal else first
-    if decimal and decimal not in values and not options.is_decimal_inferred:
+    if decimal and decimal not in values and not options.is_decimal_assumed:
         sign = "dot" if decimal == "." else "comma"
         fix = f"Use a {sign} before a fraction, as in the rest of the column."
         raise CellError("decimal_sign", fix=fix)
     # The meaning without a fraction, if there are two.
     whole = max(values.values(), key=abs)
-    is_open = decimal is None or (options.is_decimal_inferred and value != whole)
+    is_open = decimal is None or (options.is_decimal_assumed and value != whole)
     if is_open and len({*values.values()}) > 1:
         shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
         fix = f"Enter {whole} if that is right, or choose the decimal separator of the column."
         raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
-    if "." not in values and _LONG_FRACTION(text) and decimal != ",":
+    is_chosen = decimal == "," and not options.is_decimal_assumed
+    if "." not in values and _LONG_FRACTION(text) and not is_chosen:
         raise CellError("not_a_number", "The value has a comma at an unusual place.")
     return value
 
 
 def _as_days(text: str, value: float, period: str | None, column: TargetColumn) -> int | float:
     """Return weeks and months in days. Raises `CellError` for other time units."""
-    is_count = column.is_whole and not _IS_RATE(text)
-    if column.period == "day" and is_count and period in _DAYS:
+    if column.period == "day" and column.is_whole and not _IS_RATE(text) and period in _DAYS:
         return value * _DAYS[period]
-    if column.period is None:
-        message, fix = f"The value has a period ({period}).", "Enter the number alone."
-    elif is_count:
-        message = f"The value is in {period}s, but this column is in {column.period}s."
-        fix = f"Enter the number of {column.period}s."
-    else:
-        message = f"The value is per {period}, but this column is per {column.period}."
-        fix = f"Enter the amount per {column.period}."
-    raise CellError("other_period", message, fix=fix)
+    needed = f"per {column.period}" if column.period else "without a period"
+    message = f"The value has the period {period}, but this column has numbers {needed}."
+    raise CellError("other_period", message)
 
 
 def typed_number(column: TargetColumn) -> ReadTyped:
@@ -203,10 +183,7 @@ def typed_number(column: TargetColumn) -> ReadTyped:
 
 
 def _check(value: float, unit: str, column: TargetColumn) -> Any:
-    """Return the number, an `Amount` if it has a currency, or a number with a warning.
-
-    Raises `CellError` for a number or a unit that the field does not accept.
-    """
+    """Return the number, an `Amount`, or a number with a warning. Raises `CellError`."""
     if is_too_large(value):
         raise CellError("too_large")
     if value < 0 and not column.is_content:
@@ -228,7 +205,6 @@ def _check(value: float, unit: str, column: TargetColumn) -> Any:
 
 
 def _not_a_number_error(text: str) -> CellError:
-    """Return the error for a text that is too long, scientific, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return CellError("too_large")
     return CellError("scientific" if _SCIENTIFIC(text) else "not_a_number")

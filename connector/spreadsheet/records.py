@@ -107,7 +107,6 @@ class ReferenceResolver:
     def _refuse_unlisted(
         self, row: CheckedRow, key: str, _: Reference, text: str, ids: Sequence[str]
     ) -> None:
-        """Add the problem that a text is not the id or name of exactly one user or lead status."""
         noun, seed = UNLISTED[key], "people" if UNLISTED[key] == "user" else "lead_statuses"
         often = sorted(self._lookups.known_ids(key), key=lambda each: -each.records)[:_KNOWN_MAX]
         row.fail(
@@ -125,7 +124,6 @@ class ReferenceResolver:
     def _refuse(
         self, row: CheckedRow, key: str, reference: Reference, text: str, ids: Sequence[str]
     ) -> None:
-        """Add the problem that no record matches a reference, or that these `ids` match."""
         resource, by, found = reference.resource, reference.by, None
         singular, plural = _in_words(CATALOG[resource].singular), _in_words(resource)
         code = "reference_unknown"
@@ -154,7 +152,6 @@ class ReferenceResolver:
         return "; ".join(texts)
 
     def _near_names(self, resource: str, text: str) -> list[str]:
-        """Return names that differ only in a legal form, signs or one or two letters."""
         is_person = {*_PERSON} <= CATALOG[resource].fields.keys()
         fields = [_PERSON] if is_person else [(by,) for by in CATALOG[resource].found_by]
         names = dict.fromkeys(name for each in fields for name in self._ids_by(resource, *each))
@@ -207,7 +204,6 @@ class RecordFinder:
                 self._take_record(row, landed.get(row.record_id))
 
     def _has_key(self, row: CheckedRow) -> bool:
-        """Return True if the row has the fields that identify its record; else add a problem."""
         if row.row.is_misshapen:
             return False
         blank = next((key for key in self.by if row.values.get(key) is None), None)
@@ -217,10 +213,7 @@ class RecordFinder:
         return blank is None
 
     def _find_id(self, row: CheckedRow) -> None:
-        """Set the id of the record that the row's fields identify.
-
-        A row without a record is a create in mode upsert; otherwise it has a problem.
-        """
+        """Set the id of the record that the row's fields identify, or create or refuse the row."""
         if self.by == ("id",):
             row.record_id = row.values.pop("id")
             return
@@ -255,7 +248,6 @@ class RecordFinder:
         return self._lookups.find_ids(self._resource, self.by, [values], self._target.parent)
 
     def _take_record(self, row: CheckedRow, landed: LandedRecord | None) -> None:
-        """Set the loaded record of a row; add a problem if it is unknown or deleted."""
         row.landed, row.operation = landed, row.operation or "update"
         if landed is None:
             self._add_unknown(row, str(row.record_id), "id")
@@ -265,7 +257,6 @@ class RecordFinder:
             row.add("record_deleted", message, self.by[0], received=row.record_id)
 
     def _add_unknown(self, row: CheckedRow, text: str, key: str) -> None:
-        """Add the problem that the text is not the field `key` of a known record."""
         message = f"The value is not the {_in_words(key)} of a known {self._singular}."
         fix = f"Correct the value, or add the {self._singular} instead."
         row.add("record_unknown", message, key, received=text, fix=fix)

@@ -1,4 +1,4 @@
-"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows, in memory.
+"""Table in a csv, tsv, txt, xlsx or xls file: its headings and its rows, in memory.
 
 The content determines the format, not the name. This module does not interpret cells; all text is
 text. A row of another shape than the headings is a row with problems: no cell is dropped or
@@ -40,7 +40,7 @@ from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
-BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
+BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -54,17 +54,12 @@ class Spreadsheet:
     """Table of an opened file.
 
     Attributes:
-        headings: Headings of the input. A report (`is_report`) has the headings of its table.
+        headings: Headings of the input, also if the file is a report.
         digest: SHA-256 of the file, in hexadecimal digits.
         sheet: Name of a workbook's sheet.
-        merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
-            the heading of their first column.
-        hidden_headings: Headings of hidden columns.
-        delimiter: Delimiter of a text (one character).
-        heading_rows: Rows that contain the headings, and their position.
+        merged_ranges: Ranges of merged cells over several rows, with their headings.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
-        second_table_row: Number of the row at which another table begins, which is not read.
     """
 
     path: Path
@@ -74,13 +69,11 @@ class Spreadsheet:
     all_rows: Sequence[SheetRow] = field(repr=False)
     sheet: str | None = None
     merged_ranges: Mapping[str, str] = field(default_factory=dict)
-    hidden_headings: tuple[str, ...] = ()
     encoding: str | None = None
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
-    second_table_row: int | None = None
 
     def rows(self) -> Iterator[SheetRow]:
         """Yield every row below the headings, in order, including blank ones."""
@@ -95,12 +88,11 @@ def open_table(
     delimiter: str | None = None,
     header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt, xlsx, xls or ods file.
+    """Open the table in a csv, tsv, txt, xlsx or xls file.
 
     Args:
         path: File to open.
-        sheet: Sheet of a workbook, ignoring letter case. Default: the only visible sheet with a
-            table.
+        sheet: Sheet of a workbook. Default: the only visible sheet with a table.
         encoding: Encoding of a text. Default: detected in the whole file.
         delimiter: Delimiter of a text, as a character or a name. Default: detected.
         header_row: Row of the headings, numbered as in spreadsheet programs. Default: detected.
@@ -139,17 +131,14 @@ _NO_TABLES = (b"<", b"%pdf", b"{\\rtf", b"\x89png", b"\xff\xd8\xff", b"begin:vca
 
 def _read_file(path: Path) -> bytes:
     """Return the content of a regular file with the suffix of a table."""
-    suffix = path.suffix.lower()
-    message, action = "", None
+    found, message, action = path.suffix.lower() or path.name, "", "Check the name and the folder."
     try:
-        if not path.exists():
-            message, action = f"{path} does not exist", "Check the name and the folder."
-        elif not path.is_file():
+        if not path.is_file():
             # Other files are not opened: a pipe would block forever.
-            message = f"{path} is not a regular file with a table"
-        elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-            found = suffix or path.name
-            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
+            message = f"{path} is not a regular file" if path.exists() else f"{path} does not exist"
+        elif found not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
+            message = f"{path}: a table is a csv, tsv, txt, xlsx or xls, not {found!r}"
+            action = _EXPORT
         elif path.stat().st_size > _BYTES_MAX:
             too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
             raise SpreadsheetError(too_large, code="unsafe_workbook")
@@ -174,9 +163,7 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
         # The names of the members are in the directory at the end.
         if b"xl/workbook.xml" in content or b"xl\\workbook.xml" in content:
             return "xlsx"
-        if b"content.xml" in content and b"word/document.xml" not in content:
-            return "ods"
-        message = f"{path} is a zip file, but no xlsx or ods workbook"
+        message = f"{path} is a zip file, but no xlsx workbook"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
         message = f"{path} is a web page, a PDF or another document with the file name of a table"
@@ -190,7 +177,6 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
 def _build_table(
     path: Path, content: bytes, sheet: Sheet, decoded: delimited.Decoded
 ) -> Spreadsheet:
-    """Return the table in a decoded text or in a workbook's sheet."""
     found, below, is_text = sheet.headings, sheet.below, sheet.delimiter is not None
     if len(below) > ROWS_MAX:
         raise too_many_rows_error(str(path))
@@ -211,7 +197,7 @@ def _build_table(
     ]
     if is_text:
         _mark_split_rows(rows)
-    notices, second_table = [*decoded.notices], None
+    notices = [*decoded.notices]
     if found.first_row > 1:
         read = f"row {found.index + 1}"
         if found.depth > 1:
@@ -219,7 +205,7 @@ def _build_table(
         shown = ", ".join(headings[:_HEADINGS_SHOWN])
         notices.append(f"The headings are read from {read}: {shown} (change with --header-row).")
     if not is_report:
-        rows, second_table, left_out = mark_rows_outside(headings, rows)
+        rows, left_out = mark_rows_outside(path, headings, rows)
         notices += left_out
     return Spreadsheet(
         path=path,
@@ -228,27 +214,21 @@ def _build_table(
         is_report=is_report,
         all_rows=rows,
         merged_ranges=merged,
-        hidden_headings=tuple(h for i, h in enumerate(headings) if i in sheet.hidden_columns),
         heading_rows=found,
         sheet=sheet.name,
         encoding=decoded.encoding,
         delimiter=sheet.delimiter,
         questions=decoded.questions,
         notices=tuple(notices),
-        second_table_row=second_table,
     )
 
 
 def _filled_width(cells: Sequence[Cell]) -> int:
-    """Return the number of cells up to the last one that is not empty."""
     return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
 
 
 def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give each row below the headings the value of cells that are merged over several rows.
-
-    Yields the ranges that were filled, with their headings.
-    """
+    """Give each row the value of cells merged over several rows, and yield their ranges."""
     for first, last, left, right in sheet.merged_ranges:
         is_below = sheet.headings.first_row <= first < last <= len(sheet.rows)
         value = sheet.rows[first][left] if is_below and left < len(sheet.rows[first]) else ""
@@ -262,10 +242,7 @@ def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[
 
 
 def _mark_split_rows(rows: list[SheetRow]) -> None:
-    """Mark rows next to a line with a single cell: a line break may have split a row in two lines.
-
-    If the break is in the first or the last cell, one of the lines has all cells of a row.
-    """
+    """Mark rows next to a line with a single cell: a line break may have split a row."""
     for index, row in enumerate(rows):
         if 0 < row.missing_cells == len(row.cells) - 1 and not row.is_left_out:
             for near in (index - 1, index + 1):
@@ -279,11 +256,9 @@ def _mark_split_rows(rows: list[SheetRow]) -> None:
 def _build_row(
     sheet: Sheet, index: int, headings: tuple[str, ...], count: int, max_width: int
 ) -> SheetRow:
-    """Return the row of the sheet at this index, with problems of its shape.
+    """Return the row at this index with problems of its shape; the table has `count` columns.
 
-    The table has `count` columns, with those of a report. Cells after them must be empty, and up to
-    `max_width` they are dropped. After a wrong quote the cells may belong to other columns, so the
-    row has one problem.
+    Cells after them must be empty, and up to `max_width` they are dropped.
     """
     cells, number, damage = sheet.rows[index], index + 1, sheet.damages.get(index)
     flaws, is_hidden = sheet.flaws.get(index, _NO_FLAWS), index in sheet.hidden_rows

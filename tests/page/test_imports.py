@@ -6,20 +6,17 @@ import asyncio
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pytest
 
-from connector.page import imports
 from connector.pulls.run import pull
 from connector.pushes import run
-from connector.pushes.report import push
+from connector.pushes.options import PushOptions
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from connector.settings import Settings
+from connector.state.row import Policy
 from tests.page.serving import HEADINGS, OpenImport, Server, User, make_csv, serve
 from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
@@ -242,9 +239,9 @@ def test_a_sent_import_cannot_be_sent_again(sandbox: Sandbox, ann: User) -> None
 
 
 def test_rows_with_warnings_stay_back_unless_they_are_accepted(sandbox: Sandbox, ann: User) -> None:
-    odd = "Cy,Lo,cy@example.com,permanent,1911-01-01"
+    odd = "Cy,Lo,cy@example.com,permanent,Mon 1.2.1995"
     opened = ann.upload(make_csv(f"{BO},1985-01-01", odd, headings=f"{HEADINGS},Date of birth"))
-    assert ["born_later"] == [each[1] for each in opened.check()["rows"]["3"][2]]
+    assert ["weekday_differs"] == [each[1] for each in opened.check()["rows"]["3"][2]]
 
     assert {"2": "created"} == opened.send()
     opened.change(bring_back=[3])
@@ -355,11 +352,8 @@ def test_an_interrupted_push_is_continued_by_the_next_server(
 def test_an_unconfirmed_row_is_resolved_by_the_user(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def push_without_waits(settings: Settings, file: Any, options: Any, **more: Any) -> Any:
-        policy = replace(options.policy, settle_seconds=SETTLE_SECONDS)
-        return await push(settings, file, replace(options, policy=policy), **more)
-
-    monkeypatch.setattr(imports, "push", push_without_waits)
+    policy = Policy(settle_seconds=SETTLE_SECONDS)
+    monkeypatch.setattr(PushOptions, "policy", property(lambda _: policy))
     monkeypatch.setattr(run, "settle_seconds", lambda _: SETTLE_SECONDS)
     with serve(sandbox, tmp_path, connections=1) as server, User(server) as user:
         opened = user.upload(make_csv(BO, CY, "Di,My,di@example.com,permanent"))

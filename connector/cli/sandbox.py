@@ -16,7 +16,7 @@ import click
 
 from connector.catalog import CATALOG
 from connector.cli import options
-from connector.errors import ConnectorError, SettingsError, UnknownName, count_noun
+from connector.errors import ConnectorError, SettingsError, UnknownName
 from connector.sandbox.app import ALL_SCOPES
 from connector.sandbox.behaviour import SWITCHES, Behaviours
 from connector.sandbox.faults import KINDS
@@ -67,14 +67,8 @@ def _behaviour_help() -> str:
 
 
 def _serve_until_signal(sandbox: Sandbox) -> None:
-    """Serve until SIGINT or SIGTERM. SIGUSR1 makes writes visible that a behaviour delays."""
+    """Serve until SIGINT or SIGTERM."""
     stop = Event()
-
-    def release(*_: object) -> None:
-        released = count_noun(sandbox.apply_delayed_effects(), "effect")
-        click.echo(f"now visible: {released}", err=True)
-
-    signal.signal(signal.SIGUSR1, release)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with sandbox:

@@ -1,4 +1,4 @@
-"""Table in a csv, tsv, txt, xlsx or xls file: its headings and its rows, in memory.
+"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows, in memory.
 
 The content determines the format, not the name. This module does not interpret cells; all text is
 text. A row of another shape than the headings is a row with problems: no cell is dropped or
@@ -40,7 +40,7 @@ from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
-BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls")
+BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -88,7 +88,7 @@ def open_table(
     delimiter: str | None = None,
     header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt, xlsx or xls file.
+    """Open the table in a csv, tsv, txt, xlsx, xls or ods file.
 
     Args:
         path: File to open.
@@ -137,7 +137,7 @@ def _read_file(path: Path) -> bytes:
             # Other files are not opened: a pipe would block forever.
             message = f"{path} is not a regular file" if path.exists() else f"{path} does not exist"
         elif found not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-            message = f"{path}: a table is a csv, tsv, txt, xlsx or xls, not {found!r}"
+            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
             action = _EXPORT
         elif path.stat().st_size > _BYTES_MAX:
             too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
@@ -163,7 +163,9 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
         # The names of the members are in the directory at the end.
         if b"xl/workbook.xml" in content or b"xl\\workbook.xml" in content:
             return "xlsx"
-        message = f"{path} is a zip file, but no xlsx workbook"
+        if b"content.xml" in content and b"word/document.xml" not in content:
+            return "ods"
+        message = f"{path} is a zip file, but no xlsx or ods workbook"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
         message = f"{path} is a web page, a PDF or another document with the file name of a table"

@@ -506,8 +506,8 @@ class _Purge:
         return self._own.match(_text_of([*parts, problems]))
 
     def _remove_files(self) -> None:
-        """Remove imported files and drafts that hold only these people, and damaged logs."""
-        removed = [*self._folder.glob(f"{WORK_FILE}.damaged-*")]
+        """Remove imported files and drafts that hold only these people."""
+        removed = list[Path]()
         for top in (self._folder / name for name in (INBOX_FOLDER, IMPORTS_FOLDER, PUSHES_FOLDER)):
             for path in _files(top, self._folder, []) if top.is_dir() else ():
                 if _has_only(path, self._own.match):

@@ -112,7 +112,7 @@ class QueryConfig(RowConfig):
     """Options of `connector push` with `--query`."""
 
     query: str = Field(
-        description="SELECT on the published file, or the path of a .sql or .parquet file, relative"
+        description="SELECT on the published file, or the path of a .sql file, relative"
         " to the project folder."
     )
     clear_nulls: bool = Field(
@@ -189,7 +189,7 @@ def push_jobs(accounts: Accounts) -> list[dg.JobDefinition]:
     ) -> None:
         """Push the rows of the query. Raises `dagster.Failure` if the query or the push fails."""
         path = account.folder / config.query
-        is_file = path.suffix.lower() in (".sql", ".parquet")
+        is_file = path.suffix.lower() == ".sql"
         with _convert_errors(context):
             file = file_from_query(
                 account.settings(account_of(context)),

@@ -99,7 +99,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     "--query",
     metavar="SQL",
     help="Take the rows from a query of the published file instead of FILE: SQL, or the path of a"
-    " .sql or .parquet file.",
+    " .sql file.",
 )
 @click.option(
     "--clear-nulls",

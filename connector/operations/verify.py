@@ -21,7 +21,6 @@ from connector.pulls.report import Progress, Watch
 from connector.pulls.streams import StreamApi
 from connector.settings import Settings
 from connector.warehouse.landing import StoredRow, stored_rows
-from connector.warehouse.queries import StreamQueries
 from connector.warehouse.schema import as_json, differing_names
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, Stream
 
@@ -117,7 +116,9 @@ async def _compare_stream(
     """Compare a stream with the API. A stream whose parent was deleted has no list."""
     found = report.streams[stream.name] = StreamComparison()
     listed = await _compare_listed(context, stream, found) if is_listed else set[str]()
-    live = await asyncio.to_thread(context.warehouse.query, stream, StreamQueries.all_live)
+    live = await asyncio.to_thread(
+        context.warehouse.query, stream, lambda rows: rows.live(None, None)
+    )
     unlisted = sorted(live.difference(listed))
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
         await _compare_details(context, stream, unlisted[start : start + BATCH_RECORDS_MAX], found)

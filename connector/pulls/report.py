@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from connector.catalog import declaration
 from connector.errors import ConnectorError, Forbidden, TryAgain, codes_of, count_noun
 from connector.log import shorten_name
-from connector.pulls.ports import PullResult
 from connector.pulls.pull import NOT_READ, ONLY_THESE, TOO_FEW, UNSORTED
 from connector.state.quota import MonthUse
 from connector.state.runs import Event, ResourceRun
-from connector.warehouse.landing import Counts
 from connector.warehouse.queries import UnreadRecord
-from connector.warehouse.stream import Commit
 
 if TYPE_CHECKING:
     # The type only: importing this module must not load the runner of models.
@@ -53,32 +50,6 @@ class Progress:
 
 Watch = Callable[[Progress], None]
 """Callback for the progress of a run. It is called between requests and must not block."""
-
-
-class ResourceTally:
-    """Row counts and result of one resource's pull, summed over its streams."""
-
-    def __init__(self) -> None:
-        self.counts = Counts()
-        self.read = self.pending = 0
-        self.total: int | None = None
-        self.is_proven = True
-        self.reason: str | None = None
-        self.code: str | None = None
-
-    def add_commit(self, commit: Commit, counts: Counts) -> None:
-        """Add the row counts of one commit."""
-        self.counts += counts
-        self.read += len(commit.records)
-        self.pending += counts.listed + len(commit.enqueue) - len(commit.records) - len(commit.gone)
-        self.pending = max(0, self.pending)
-
-    def add_result(self, result: PullResult) -> None:
-        """Add the result of one stream."""
-        self.total = (self.total or 0) + result.total
-        self.is_proven = self.is_proven and result.is_proven
-        if self.reason is None or (self.code is None and result.code is not None):
-            self.reason, self.code = result.reason, result.code
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,6 @@ from connector.pulls.report import (
     Progress,
     PullReport,
     ResourceOutcome,
-    ResourceTally,
     RunOutcome,
     Watch,
     describe_unread,
@@ -135,6 +134,32 @@ async def pull(
         publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
         run = PullRun(context, options, wanted, settings.monthly_requests)
         return await run.run(names, publishing if publishes else None)
+
+
+class ResourceTally:
+    """Row counts and result of one resource's pull, summed over its streams."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.read = self.pending = 0
+        self.total: int | None = None
+        self.is_proven = True
+        self.reason: str | None = None
+        self.code: str | None = None
+
+    def add_commit(self, commit: Commit, counts: Counts) -> None:
+        """Add the row counts of one commit."""
+        self.counts += counts
+        self.read += len(commit.records)
+        self.pending += counts.listed + len(commit.enqueue) - len(commit.records) - len(commit.gone)
+        self.pending = max(0, self.pending)
+
+    def add_result(self, result: PullResult) -> None:
+        """Add the result of one stream."""
+        self.total = (self.total or 0) + result.total
+        self.is_proven = self.is_proven and result.is_proven
+        if self.reason is None or (self.code is None and result.code is not None):
+            self.reason, self.code = result.reason, result.code
 
 
 class PullRun:
@@ -285,11 +310,11 @@ class PullRun:
     ) -> None:
         """Pull all streams of a resource, and end those whose parent is deleted."""
         scrubs = self._scrubs.get(resource.name, 0)
-        shares = _split_by_size(scrubs, {each.name: 1 for each in streams})
+        shares = _split_by_size(scrubs, {each.parent: 1 for each in streams})
         if not streams:
             tally.total = 0  # Without a parent, the API has no such record.
         for stream in streams:
-            tally.add_result(await self._pull_item_stream(stream, tally, shares[stream.name]))
+            tally.add_result(await self._pull_item_stream(stream, tally, shares[stream.parent]))
         for stream in await self._context.ended_streams(resource):
             ports = await self._ports(stream, tally)
             tally.add_result(await pulls.end_stream(*ports, self._options))

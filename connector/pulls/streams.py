@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from connector.catalog.resource import Order, Page, Resource
 from connector.errors import (
@@ -35,12 +34,12 @@ from connector.warehouse.stream import (
     Commit,
     DeletionProof,
     FoundDetail,
-    LandedRow,
     Outcome,
     Stream,
     UnreadableDetail,
 )
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 OnCommit = Callable[[Commit, Counts], None]
@@ -144,19 +143,29 @@ class StreamApi:
         return FoundDetail(record, record.served_at or now())
 
 
+def _in_thread(
+    query: Callable[Concatenate[StreamQueries, P], T],
+) -> Callable[Concatenate[StreamCopy, P], Coroutine[Any, Any, T]]:
+    """Return a method that answers a query from the work file."""
+
+    async def answer(copy: StreamCopy, /, *args: P.args, **options: P.kwargs) -> T:
+        def ask(rows: StreamQueries) -> T:
+            return query(rows, *args, **options)
+
+        return await asyncio.to_thread(copy.context.warehouse.query, copy.stream, ask)
+
+    return answer
+
+
 class StreamCopy:
     """Rows and queue of one stream in the work file. `on_commit` receives each commit."""
 
     def __init__(self, context: RunContext, stream: Stream, on_commit: OnCommit) -> None:
-        self._context, self._stream, self._on_commit = context, stream, on_commit
-
-    async def _query(self, query: Callable[[StreamQueries], T]) -> T:
-        """Answer a query from the work file."""
-        return await asyncio.to_thread(self._context.warehouse.query, self._stream, query)
+        self.context, self.stream, self._on_commit = context, stream, on_commit
 
     async def commit(self, commit: Commit) -> None:
         """Write the commit to the work file, and its events to the state."""
-        context, stream, at = self._context, self._stream, self._context.now()
+        context, stream, at = self.context, self.stream, self.context.now()
         run_id, name = context.run.run_id, stream.resource.name
         counts, events = await asyncio.to_thread(
             context.warehouse.commit, stream, commit, run_id, at
@@ -165,34 +174,11 @@ class StreamCopy:
             context.runs.add_events(events, at, run_id=run_id, resource=name, parent=stream.parent)
         self._on_commit(commit, counts)
 
-    async def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
-        """Return the rows with these ids, by id."""
-        return await self._query(lambda rows: rows.rows_of(ids)) if ids else {}
-
-    async def differing(self, items: Collection[Resource]) -> set[str]:
-        """Return the ids of list items that differ from the loaded details."""
-        return await self._query(lambda rows: rows.differing(items)) if items else set()
-
-    async def live(self, after: datetime | None, before: datetime | None) -> frozenset[str]:
-        """Return live ids created strictly between two times (None: no bound)."""
-        return await self._query(lambda rows: rows.live(after, before))
-
-    async def updated(self, after: datetime, before: datetime) -> frozenset[str]:
-        """Return live ids, not queued, whose `updated_at` is strictly between two times."""
-        return await self._query(lambda rows: rows.updated(after, before))
-
-    async def undated(self, after: datetime) -> tuple[str, ...]:
-        """Return live ids whose detail has no `updated_at`, or one after this time."""
-        return await self._query(lambda rows: rows.undated(after))
-
-    async def oldest(self, count: int) -> tuple[str, ...]:
-        """Return the live ids whose details were read longest ago."""
-        return await self._query(lambda rows: rows.oldest(count))
-
-    async def count(self, before: datetime | None = None) -> int:
-        """Return the number of live rows, optionally of those created before a time."""
-        return await self._query(lambda rows: rows.count(before))
-
-    async def queued(self, count: int, skip: Collection[str]) -> tuple[str, ...]:
-        """Return at most `count` queued ids, newest first, except `skip`."""
-        return await self._query(lambda rows: rows.queued(count, skip))
+    rows_of = _in_thread(StreamQueries.rows_of)
+    differing = _in_thread(StreamQueries.differing)
+    live = _in_thread(StreamQueries.live)
+    updated = _in_thread(StreamQueries.updated)
+    undated = _in_thread(StreamQueries.undated)
+    oldest = _in_thread(StreamQueries.oldest)
+    count = _in_thread(StreamQueries.count)
+    queued = _in_thread(StreamQueries.queued)

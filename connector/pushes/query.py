@@ -1,6 +1,6 @@
 """Push from a query: writes the result as a csv, which is then pushed like any other file.
 
-The query only reads the published file. A Parquet file can be used instead of a query.
+The query only reads the published file.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def file_from_query(
     Args:
         settings: Settings of the account.
         resource: Resource of the rows. Columns are fields, by their names.
-        query: SQL, or the path of a .sql or .parquet file.
+        query: SQL, or the path of a .sql file.
         options: Options of the push.
         clears_nulls: A null empties its field. By default it leaves the field unchanged.
 
@@ -82,13 +82,13 @@ def file_from_query(
     asked = replace(options, decimal="dot").push_file(resource, Path())
     null = (options.clear or "") if clears_nulls else ""
     try:
-        with open_query(Warehouse(settings.folder).published, query) as result:
+        with open_query(Warehouse(settings.folder).published, query, null) as (names, found):
             # A row of nulls would be a blank line, which a push leaves out.
-            rows = _reject_hashes(settings, result.names, filter(any, result.rows(null)))
+            rows = _reject_hashes(settings, names, filter(any, found))
             first = next(rows, None)
             if first is None:
                 return None
-            path = _write_csv(settings, resource, chain([result.names, first], rows))
+            path = _write_csv(settings, resource, chain([names, first], rows))
     except ConnectorError as error:
         # A message of the parser quotes the query, which may contain the key.
         error.args = (mask_secrets(str(error), settings.secrets()),)

@@ -258,8 +258,9 @@ def to_column(value: Any) -> Any:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open the file, and create it with all of its tables if it is missing."""
     # SQLite gives the files next to it the mode of the file itself.
-    with suppress(FileExistsError):
-        create_private_file(path).close()
+    if not path.exists():
+        with suppress(FileExistsError):
+            create_private_file(path).close()
     connection = _open(path)
     try:
         if not _has_tables(connection, path):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from connector.errors import UnknownName
 from connector.state.database import Database, columns, to_column
@@ -34,32 +34,24 @@ _VALUES_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Stored batch: one file that was pushed with one policy.
+    """One row per pushed file, with its options and the outcome of its last run."""
 
-    Attributes:
-        digest: SHA-256 of the file, in hexadecimal.
-        known_ids: Ids that were loaded shortly before, so that no row has created them.
-        outcome: Outcome of the last run, with `error_code` and `message`; None until it has ended.
-        requests: Requests of all runs; `seconds` likewise.
-        sent_by: User of the import page; `undone_by` likewise.
-    """
-
-    batch: str
-    resource: str
-    mode: Mode
-    file: str
-    digest: str
-    policy: Policy
+    batch: Annotated[str, "Id of the batch: one file with one set of options."]
+    resource: Annotated[str, "The resource, by the name of its table in `landing`."]
+    mode: Annotated[Mode, "Mode: `create`, `update`, `upsert` or `convert`."]
+    file: Annotated[str, "Name of the file, without its folder."]
+    digest: Annotated[str, "SHA-256 of the file."]
+    policy: Annotated[Policy, "Options of the push."]
     known_ids: frozenset[str]
-    begun_at: datetime
-    ended_at: datetime | None = None
-    outcome: str | None = None
-    error_code: str | None = None
-    message: str | None = None
-    requests: int = 0
-    seconds: float = 0.0
-    sent_by: str | None = None
-    undone_by: str | None = None
+    begun_at: Annotated[datetime, "Time at which the push wrote its first rows to the journal."]
+    ended_at: Annotated[datetime | None, "End of its last run; null while it is running."] = None
+    outcome: Annotated[str | None, "Outcome of its last run."] = None
+    error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
+    message: Annotated[str | None, "Error message if it ended early, else null."] = None
+    requests: Annotated[int, "Number of requests of all runs."] = 0
+    seconds: Annotated[float, "Duration of all runs in seconds."] = 0.0
+    sent_by: Annotated[str | None, "User who sent the import on the import page, else null."] = None
+    undone_by: Annotated[str | None, "User who last undid the import on the import page."] = None
 
 
 @dataclass(frozen=True, slots=True)

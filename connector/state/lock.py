@@ -16,11 +16,12 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Self
 
 from connector.errors import AccountBusy, WarehouseError, file_error
@@ -33,7 +34,7 @@ WAIT_SECONDS = 60.0
 """Default time in seconds to wait for the holder."""
 
 _RETRY_SECONDS = 0.1
-_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
@@ -191,7 +192,7 @@ def has_locks(folder: Path) -> bool:
 
     DuckDB and SQLite report such a refusal as a lock that another process holds.
     """
-    with _temporary_file(folder) as file:
+    with TemporaryFile(dir=folder, buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -202,21 +203,9 @@ def has_locks(folder: Path) -> bool:
 
 def means_no_locks(error: OSError) -> bool:
     """Return True if the error of a lock means that the file system has no locks."""
-    return error.errno in _NO_LOCKS
+    return error.errno in NO_LOCKS
 
 
 def no_locks_error(path: Path) -> WarehouseError:
     """Return the error for a file or folder whose file system has no locks."""
     return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
-
-
-@contextmanager
-def _temporary_file(folder: Path) -> Iterator[int]:
-    """Yield an empty file without a name in the folder."""
-    path = folder / f".lock-test-{os.getpid()}"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        path.unlink()
-        yield file
-    finally:
-        os.close(file)

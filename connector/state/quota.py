@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from statistics import median
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from connector.errors import Stopped, quota_spent
 from connector.settings import Settings
@@ -52,12 +52,12 @@ class BillingPeriod:
 
 @dataclass(frozen=True, slots=True)
 class RequestUse:
-    """Number of requests on one day (UTC), by command and operation."""
+    """Requests spent with this folder's key: one row per day (UTC), command and kind."""
 
-    day: date
-    command: str
-    kind: str
-    requests: int
+    day: Annotated[date, "The day, in UTC."]
+    command: Annotated[str, "Command: `pull`, `push` and so on."]
+    kind: Annotated[str, "Kind of request."]
+    requests: Annotated[int, "Number of requests."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from connector.catalog import CATALOG
 from connector.state.database import Database, columns
@@ -26,102 +26,108 @@ RUNS_READ, PUBLICATIONS_READ = 100, 10
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Record of one execution of a command. One without an outcome runs, or was killed."""
+    """One row per run, with its outcome and requests."""
 
-    run_id: str
-    command: str
-    started_at: datetime
-    ended_at: datetime | None = None
-    outcome: str | None = None
-    seconds: float | None = None
-    waited_seconds: float | None = None
-    requests: int | None = None
-    rate_limited: int | None = None
-    error_code: str | None = None
-    message: str | None = None
-    budget: int | None = None
-    month_share: float | None = None
+    run_id: Annotated[str, "Id of the run: its start time (UTC) and random characters."]
+    command: Annotated[str, "Command of the run: `pull`, `push`, `dagster` and so on."]
+    started_at: Annotated[datetime, "Start time."]
+    ended_at: Annotated[datetime | None, "End time; null while it is running."] = None
+    outcome: Annotated[
+        str | None,
+        "Outcome: `done`, `partial`, `stopped`, `failed` or `interrupted`; null while it is "
+        "running.",
+    ] = None
+    seconds: Annotated[float | None, "Duration."] = None
+    waited_seconds: Annotated[float | None, "Seconds of waiting for the rate limit."] = None
+    requests: Annotated[int | None, "Number of requests, including retries."] = None
+    rate_limited: Annotated[int | None, "Responses with status 429."] = None
+    error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
+    message: Annotated[str | None, "Error message if it ended early, else null."] = None
+    budget: Annotated[int | None, "Maximum number of requests; null for no limit."] = None
+    month_share: Annotated[float | None, "Share of `monthly_requests`; null if not set."] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRun:
-    """Result of one run for one resource: requests by kind, and rows by result.
+    """One row per run and resource, with records by change and requests by kind."""
 
-    Attributes:
-        proven: True if the local copy is verified up to `bookmark_after`.
-        message: Reason why it is not verified.
-        sweeps: Number of requests that searched for deletions.
-        scrubs: Number of requests that verified unchanged records.
-        lateness_seconds: Assumed delay before a write becomes visible.
-        oldest_read_at: Time of the least recently read detail of a live row.
-        anomalies: Number of events by kind, except deletions.
-        month_share: Share of the monthly quota; None if the quota is unknown.
-    """
-
-    resource: str
-    outcome: str
-    proven: bool
-    requests: int
-    lists: int
-    details: int
-    new: int
-    changed: int
-    unchanged: int
-    deleted: int
-    live: int
-    total: int | None
-    pending: int
-    bookmark_before: datetime | None
-    bookmark_after: datetime | None
-    error_code: str | None = None
-    message: str | None = None
-    sweeps: int = 0
-    scrubs: int = 0
-    waited_seconds: float = 0.0
-    rate_limited: int = 0
-    lateness_seconds: float | None = None
-    oldest_read_at: datetime | None = None
-    anomalies: Mapping[str, int] = field(default_factory=dict)
-    month_share: float | None = None
+    resource: Annotated[str, "The resource, by the name of its table in `landing`."]
+    outcome: Annotated[
+        str,
+        "Outcome: `done`, `partial`, `stopped`, `failed`, `skipped`, or `not_started` if the "
+        "run ended before this resource.",
+    ]
+    proven: Annotated[bool, "True if the records are verified until `bookmark_after`."]
+    requests: Annotated[int, "Number of requests for the resource, including retries."]
+    lists: Annotated[int, "Requests that read a page of a list."]
+    details: Annotated[int, "Requests that read one record."]
+    new: Annotated[int, "New records."]
+    changed: Annotated[int, "Changed records."]
+    unchanged: Annotated[int, "Records that were read and had not changed."]
+    deleted: Annotated[int, "Records that were found deleted."]
+    live: Annotated[int, "Loaded records that are not deleted, after the run."]
+    total: Annotated[int | None, "Total of the last list; null if none was read."]
+    pending: Annotated[int, "Records that must still be read."]
+    bookmark_before: Annotated[datetime | None, "Server time until which it was verified before."]
+    bookmark_after: Annotated[datetime | None, "Server time until which it is verified."]
+    error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
+    message: Annotated[str | None, "Reason why it is not verified or ended early."] = None
+    sweeps: Annotated[int, "Requests that searched for deleted and missing records."] = 0
+    scrubs: Annotated[int, "Requests that re-verified records."] = 0
+    waited_seconds: Annotated[float, "Seconds of waiting for the rate limit."] = 0.0
+    rate_limited: Annotated[int, "Responses with status 429."] = 0
+    lateness_seconds: Annotated[float | None, "Longest time until a change is visible."] = None
+    oldest_read_at: Annotated[datetime | None, "Time of the oldest reading of a live record."] = (
+        None
+    )
+    anomalies: Annotated[Mapping[str, int], "Events by kind, without deletions."] = field(
+        default_factory=dict
+    )
+    month_share: Annotated[float | None, "Share of `monthly_requests`; null if not set."] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Attempt to publish. `outcome` is None while it is running.
+    """One row per attempt to publish. In the published file, the latest row is its own."""
 
-    Attributes:
-        publication: Id of the attempt.
-        true_of: Time up to which the data is verified.
-        failed_checks: Names of failed checks; in a published file, only warnings.
-        failed_rows: Number of wrong rows of each failed check.
-        failed_samples: Id of one wrong row of each failed check.
-        unfilled_seeds: Seeds that the user has not started to fill in.
-        unfilled_rows: Number of values that each of these seeds lacks.
-        personal: Setting `publish_personal`.
-        left_out: Setting `publish_without`.
-        bytes: Size of the file; None within the file itself.
-    """
-
-    publication: str
-    started_at: datetime
-    run_id: str | None = None
-    ended_at: datetime | None = None
-    true_of: datetime | None = None
-    outcome: str | None = None
-    models: int = 0
-    checks: int = 0
-    failed_checks: tuple[str, ...] = ()
-    failed_rows: tuple[int, ...] = ()
-    failed_samples: tuple[str | None, ...] = ()
-    unfilled_seeds: tuple[str, ...] = ()
-    unfilled_rows: tuple[int, ...] = ()
-    personal: str = "keep"
-    left_out: tuple[str, ...] = ()
-    time_zone: str | None = None
-    error_code: str | None = None
-    message: str | None = None
-    bytes: int | None = None
-    seconds: float | None = None
+    publication: Annotated[str, "Id of the attempt: its start time (UTC) and random characters."]
+    started_at: Annotated[datetime, "Start time."]
+    run_id: Annotated[
+        str | None, "Last run whose records are in the file (`sync.runs.run_id`)."
+    ] = None
+    ended_at: Annotated[datetime | None, "End time; null while it is running."] = None
+    true_of: Annotated[
+        datetime | None,
+        "Latest time up to which a resource is verified (sync.bookmarks). The models use it "
+        "as the current time.",
+    ] = None
+    outcome: Annotated[
+        str | None, "published, refused (a blocking check failed), failed or interrupted."
+    ] = None
+    models: Annotated[int, "Number of models and seeds."] = 0
+    checks: Annotated[int, "Number of tests and audits."] = 0
+    failed_checks: Annotated[
+        tuple[str, ...], "Names of the failed checks; warnings if it is published."
+    ] = ()
+    failed_rows: Annotated[tuple[int, ...], "Number of rows found by each failed check."] = ()
+    failed_samples: Annotated[
+        tuple[str | None, ...], "Id of one record found by each failed check, or null."
+    ] = ()
+    unfilled_seeds: Annotated[
+        tuple[str, ...], "Seeds that are not filled in. Their checks do not count as failed."
+    ] = ()
+    unfilled_rows: Annotated[
+        tuple[int, ...], "Number of values that each of these seeds lacks."
+    ] = ()
+    personal: Annotated[str, "Personal fields: keep, drop or hash."] = "keep"
+    left_out: Annotated[tuple[str, ...], "Schemas and columns that are left out of the file."] = ()
+    time_zone: Annotated[str | None, "Time zone of the account, used for days in the models."] = (
+        None
+    )
+    error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
+    message: Annotated[str | None, "Error message if it was refused or failed, else null."] = None
+    bytes: Annotated[int | None, "Size of the file; null in the published file itself."] = None
+    seconds: Annotated[float | None, "Duration."] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,19 @@ import re
 import shutil
 import stat
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import ConnectorError, WarehouseError, file_error
-from connector.log import compact_timestamp
-from connector.state.lock import WAIT_SECONDS, no_locks_error
+from connector.state.lock import NO_LOCKS, no_locks_error
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -43,13 +39,6 @@ SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
 
 MEMORY_MAX = "160MB"
 """Memory limit of DuckDB; larger data spills to a folder next to the file."""
-
-KEEP_METADATA = "SET GLOBAL experimental_metadata_reuse"
-"""Setting that keeps the metadata of unchanged parts at checkpoints. It is on during a run, because
-otherwise checkpoints of a large file would mostly write metadata. The last checkpoint writes all.
-"""
-
-_RETRY_SECONDS = 0.05
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": STORAGE_VERSION,
@@ -67,7 +56,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "experimental_metadata_reuse": "false",
 }
 
-LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+_LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 """Suffixes of files that DuckDB creates next to a file. A leftover log is applied to a new file."""
 
 
@@ -94,20 +83,17 @@ _instances: defaultdict[Path, _Instance] = defaultdict(_Instance)
 
 
 @contextmanager
-def open_file(
-    path: Path, *, memory: str = MEMORY_MAX, wait_seconds: float = WAIT_SECONDS
-) -> Iterator[Connection]:
+def open_file(path: Path, *, memory: str = MEMORY_MAX) -> Iterator[Connection]:
     """Open a connection to a DuckDB file, in UTC, and create the file if it is missing.
 
-    No other process can open the file at the same time. Threads share one instance of DuckDB, with
-    the `memory` limit of the first one. Raises a `WarehouseError`: after `wait_seconds`, it names
-    the process that has the file open.
+    Threads share one instance of DuckDB, with the `memory` limit of the first one. Raises a
+    `WarehouseError`, which names the process if another one has the file open.
     """
     shared, name = _instances[path.absolute()], quoted(path.name.partition(".")[0])
     with convert_errors(path):
         with shared.lock:
             if shared.duckdb is None:
-                shared.duckdb = _attach(path, name, memory, time.monotonic() + wait_seconds)
+                shared.duckdb = _attach(path, name, memory)
             connection = shared.duckdb.cursor()
             shared.users += 1
         try:
@@ -125,28 +111,17 @@ def open_file(
                     instance.close()
 
 
-def _attach(path: Path, name: str, memory: str, until: float) -> Connection:
+def _attach(path: Path, name: str, memory: str) -> Connection:
     """Return a new DuckDB instance with the file attached. Raises errors of DuckDB."""
     is_new = not path.exists()
     # Otherwise DuckDB would spill to the current directory of the process.
     config = _CONFIG | {"memory_limit": memory, "temp_directory": f"{path.absolute()}.tmp"}
     instance = duckdb.connect(":memory:", config=config)
-    attach = (
-        f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
-        f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-    )
     try:
-        while True:
-            try:
-                instance.execute(attach)
-                break
-            except duckdb.Error as error:
-                if not _means_file_in_use(str(error)):
-                    raise
-                if time.monotonic() >= until:
-                    # If another part of this process has the file open, the error has another type.
-                    raise duckdb.IOException(str(error)) from error
-            time.sleep(_RETRY_SECONDS)
+        instance.execute(
+            f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
+            f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+        )
         if is_new:
             path.chmod(FILE_MODE)
     except BaseException:
@@ -203,6 +178,12 @@ def staged(connection: Connection, table: pa.Table) -> Iterator[None]:
         yield
     finally:
         connection.unregister("stage")
+
+
+def run_staged(connection: Connection, table: pa.Table, sql: str) -> list[Any]:
+    """Run a statement that reads an Arrow table under the name `stage`; return its rows."""
+    with staged(connection, table):
+        return connection.execute(sql).fetchall()
 
 
 # -- Files -----------------------------------------------------------------------------------------
@@ -266,20 +247,9 @@ def _copy_permissions(source: Path, target: Path) -> None:
 def remove_file(path: Path) -> None:
     """Delete a DuckDB file and the files next to it, if they exist."""
     with convert_errors(path):
-        for ending in ("", *LOG_ENDINGS):
+        for ending in ("", *_LOG_ENDINGS):
             path.with_name(path.name + ending).unlink(missing_ok=True)
         shutil.rmtree(path.with_name(path.name + ".tmp"), ignore_errors=True)
-
-
-def move_logs(path: Path) -> None:
-    """Rename the logs of a missing file: DuckDB would apply them to the file that replaces it."""
-    stamp = compact_timestamp(datetime.now(UTC))
-    with convert_errors(path):
-        for ending in LOG_ENDINGS:
-            found = path.with_name(path.name + ending)
-            names = (f"{path.name}.damaged-{stamp}-{number}{ending}" for number in count(1))
-            if found.exists():
-                found.rename(next(new for n in names if not (new := path.with_name(n)).exists()))
 
 
 # -- Errors ----------------------------------------------------------------------------------------
@@ -301,64 +271,29 @@ def convert_errors(path: Path, action: str | None = None) -> Iterator[None]:
         raise file_error(path, error, action) from error
 
 
-def _means_file_in_use(message: str) -> bool:
-    """Return True if DuckDB's message means that another process or thread has the file open."""
-    is_locked = "Could not set lock" in message and not _means_no_locks(message)
-    return is_locked or "Unique file handle conflict" in message
+_ERRORS = (
+    (("no space left", "file too large", "disk full"), "the disk is full: {} cannot be written",
+     "disk_full"),
+    (("replaying wal", "corrupt wal"), "the log {}.wal is damaged", "damaged_log"),
+    (("could not set lock",), "{} is used by {holder}", "warehouse_busy"),
+    (("not a valid duckdb", "serialization"),
+     "{} is not a DuckDB database that this version can read", "not_a_warehouse"),
+    (("could not read enough bytes", "corrupt"), "{} is incomplete or damaged", "not_a_warehouse"),
+)  # fmt: skip
+"""Message and code of an error, by a text in DuckDB's message."""
 
-
-def _means_no_locks(message: str) -> bool:
-    """Return True if DuckDB's message means that the file system has no locks."""
-    lowered = message.lower()
-    return any(each in lowered for each in _LOCKLESS)
-
-
-_LOCKLESS = (
-    "locks are not supported",
-    *(os.strerror(each).lower() for each in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)),
-)
+_NO_LOCKS = ("locks are not supported", *(os.strerror(each).lower() for each in NO_LOCKS))
 
 
 def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
     """Return the `WarehouseError` for a message of DuckDB."""
-    text = message.split("\n", maxsplit=1)[0]
-    lowered = text.lower()
-    if any(each in lowered for each in ("no space left", "file too large", "disk full")):
-        return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
-    if "replaying wal" in lowered or "corrupt wal" in lowered:
-        return WarehouseError(f"the log {path}.wal is damaged", code="damaged_log")
-    if "could not set lock" in lowered or _means_file_in_use(text):
-        return _to_lock_error(path, text)
-    if any(each in lowered for each in ("not a valid duckdb", "serialization")):
-        return WarehouseError(
-            f"{path} is not a DuckDB database that this version can read", code="not_a_warehouse"
-        )
-    if "could not read enough bytes" in lowered or "corrupt" in lowered:
-        return WarehouseError(f"{path} is incomplete or damaged", code="not_a_warehouse")
-    return WarehouseError(f"{path} cannot be used: {text}")
-
-
-def _to_lock_error(path: Path, text: str) -> WarehouseError:
-    """Return the error for DuckDB's message that the file is locked or cannot be locked."""
-    if _means_no_locks(text):
+    text = message.partition("\n")[0]
+    # DuckDB reports a file system without locks as a lock that another process holds.
+    if any(each in message.lower() for each in _NO_LOCKS):
         return no_locks_error(path)
-    holder = re.search(r"PID (\d+)", text)
-    name = f"process {holder.group(1)}" if holder else "another process"
-    return WarehouseError(f"{path} is used by {name}", code="warehouse_busy")
-
-
-# -- Time ------------------------------------------------------------------------------------------
-# Timestamps are exchanged with DuckDB as microseconds since 1970. This is exact, and does not need
-# the time zone package that DuckDB's own conversion requires.
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def from_microseconds(value: int | None) -> datetime | None:
-    """Return the UTC time that is this many microseconds after 1970; None for None."""
-    return None if value is None else _EPOCH + timedelta(microseconds=value)
-
-
-def to_microseconds(timestamp: datetime) -> int:
-    """Return the microseconds from 1970 to the time."""
-    return (timestamp - _EPOCH) // timedelta(microseconds=1)
+    for marks, problem, code in _ERRORS:
+        if any(mark in text.lower() for mark in marks):
+            holder = re.search(r"PID (\d+)", text)
+            name = f"process {holder[1]}" if holder else "another process"
+            return WarehouseError(problem.format(path, holder=name), code=code)
+    return WarehouseError(f"{path} cannot be used: {text}")

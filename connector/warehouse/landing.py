@@ -23,7 +23,7 @@ import pyarrow as pa
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.state.runs import Event
-from connector.warehouse.file import Connection, from_microseconds, literal, quoted, staged
+from connector.warehouse.file import Connection, literal, quoted, run_staged, staged
 from connector.warehouse.schema import (
     PARTS_COLUMNS,
     PARTS_TABLE,
@@ -106,18 +106,16 @@ def stored_rows(
     if not ids:
         return {}
     table = f"landing.{quoted(resource)}"
-    with staged(connection, ids_table(ids)):
-        # The ids are filtered first, so that other rows' records are not read.
-        rows = connection.execute(
-            "SELECT id, rowid, _record::VARCHAR, epoch_us(updated_at), epoch_us(_hydrated_at), "
-            f"epoch_us(_deleted_at) FROM {table} WHERE rowid IN "
-            f"(SELECT rowid FROM {table} WHERE id IN (SELECT id FROM stage))"
-        ).fetchall()
+    # The ids are filtered first, so that other rows' records are not read.
+    rows = run_staged(
+        connection,
+        ids_table(ids),
+        "SELECT id, rowid, _record::VARCHAR, updated_at, _hydrated_at, _deleted_at "
+        f"FROM {table} WHERE rowid IN "
+        f"(SELECT rowid FROM {table} WHERE id IN (SELECT id FROM stage))",
+    )
     assert len({id for id, *_ in rows}) == len(rows), f"{table} has an id twice"
-    return {
-        id: StoredRow(rowid, text, *map(from_microseconds, times))
-        for id, rowid, text, *times in rows
-    }
+    return {id: StoredRow(*values) for id, *values in rows}
 
 
 def next_version(
@@ -201,7 +199,11 @@ class Landing:
         for id, each in changed.items():
             rows.add(each.record, self._own(each.served_at) | {"_record": texts[id]})
         table = rows.table()
-        self._delete_rows([stored[id].rowid for id in changed if id in stored])
+        places = pa.array([stored[id].rowid for id in changed if id in stored], pa.int64())
+        self._run(
+            pa.table({"place": places}),
+            f"DELETE FROM {self._landing} WHERE rowid IN (SELECT place FROM stage)",
+        )
         self._insert(self._landing, table)
         self._add_versions(changed, stored, table)
         self._replace_parts(changed)
@@ -234,10 +236,10 @@ class Landing:
             for id, each in changed.items():
                 for part in declared.parse(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, self._own(each.served_at) | {"_content_type_id": id})
-            with staged(self._connection, ids_table(changed)):
-                self._execute(
-                    f"DELETE FROM {name} WHERE _content_type_id IN (SELECT id FROM stage)"
-                )
+            self._run(
+                ids_table(changed),
+                f"DELETE FROM {name} WHERE _content_type_id IN (SELECT id FROM stage)",
+            )
             self._insert(name, rows.table())
 
     # -- History -----------------------------------------------------------------------------------
@@ -268,18 +270,15 @@ class Landing:
 
     def _last_versions(self, ids: Iterable[str]) -> dict[str, tuple[Version, datetime | None]]:
         """Return the last version of each record, and its end if it was deleted."""
-        with staged(self._connection, ids_table(ids)):
-            rows = self._connection.execute(
-                "SELECT id, max(_version), epoch_us(max(_valid_from)), CASE WHEN "
-                "count(*) = count(_valid_to) THEN epoch_us(max(_valid_to)) END "
-                f"FROM {self._history} WHERE id IN (SELECT id FROM stage) GROUP BY id"
-            ).fetchall()
-        found = {}
-        for id, number, begun, ended in rows:
-            valid_from = from_microseconds(begun)
-            assert valid_from is not None
-            found[id] = Version(number, valid_from, None, None), from_microseconds(ended)
-        return found
+        rows = self._run(
+            ids_table(ids),
+            "SELECT id, max(_version), max(_valid_from), CASE WHEN count(*) = count(_valid_to) "
+            f"THEN max(_valid_to) END FROM {self._history} WHERE id IN (SELECT id FROM stage) "
+            "GROUP BY id",
+        )
+        return {
+            id: (Version(number, begun, None, None), ended) for id, number, begun, ended in rows
+        }
 
     def _end_versions(self, ends: Mapping[str, datetime]) -> None:
         """End the open versions of these records, at the earliest when they began."""
@@ -287,11 +286,11 @@ class Landing:
             return
         # The rows are written again because they are spread over the table: an update needs half a
         # megabyte of memory for each row and column until the transaction ends.
-        with staged(self._connection, ids_table(ends, at=timestamps(ends.values()))):
-            self._execute(
-                "CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at "
-                f"FROM {self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL"
-            )
+        self._run(
+            ids_table(ends, at=timestamps(ends.values())),
+            "CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at "
+            f"FROM {self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL",
+        )
         self._execute(
             f"INSERT INTO {self._history} SELECT open.* REPLACE "
             "(greatest(ended.at, _valid_from) AS _valid_to) "
@@ -307,13 +306,13 @@ class Landing:
         if not reasons:
             return
         reason = pa.array(reasons.values(), pa.string())
-        with staged(self._connection, ids_table(reasons, reason=reason)):
-            self._execute(
-                "INSERT INTO sync.queue BY NAME "
-                f"SELECT {literal(self._resource)} AS resource, {literal(self._parent)} AS parent, "
-                f"id, reason, stored.created_at FROM stage LEFT JOIN {self._landing} AS stored "
-                f"USING (id) ANTI JOIN (FROM sync.queue WHERE {self._is_own}) USING (id)"
-            )
+        self._run(
+            ids_table(reasons, reason=reason),
+            "INSERT INTO sync.queue BY NAME "
+            f"SELECT {literal(self._resource)} AS resource, {literal(self._parent)} AS parent, "
+            f"id, reason, stored.created_at FROM stage LEFT JOIN {self._landing} AS stored "
+            f"USING (id) ANTI JOIN (FROM sync.queue WHERE {self._is_own}) USING (id)",
+        )
 
     def _note_unread(self, unread: Mapping[str, UnreadableDetail]) -> None:
         """Set the error of queued ids, and count the runs in which they could not be read."""
@@ -333,32 +332,29 @@ class Landing:
 
     def _dequeue(self, ids: Iterable[str]) -> None:
         """Remove ids from the queue."""
-        with staged(self._connection, ids_table(ids)):
-            self._execute(
-                f"DELETE FROM sync.queue WHERE {self._is_own} AND id IN (SELECT id FROM stage)"
-            )
+        self._run(
+            ids_table(ids),
+            f"DELETE FROM sync.queue WHERE {self._is_own} AND id IN (SELECT id FROM stage)",
+        )
 
     def _forget(self, ids: tuple[str, ...]) -> None:
         """Remove rows that were only listed, and their places in the queue."""
         if ids:
             self._dequeue(ids)
-            with staged(self._connection, ids_table(ids)):
-                self._execute(
-                    f"DELETE FROM {self._landing} WHERE id IN (SELECT id FROM stage) "
-                    "AND _hydrated_at IS NULL"
-                )
+            self._run(
+                ids_table(ids),
+                f"DELETE FROM {self._landing} WHERE id IN (SELECT id FROM stage) "
+                "AND _hydrated_at IS NULL",
+            )
 
     def _write_bookmark(self, mark: Bookmark) -> None:
         """Replace the stream's bookmark. Asserts that `proven_at` does not move back."""
         before = read_bookmark(self._connection, self._stream).proven_at
         is_forward = before is None or (mark.proven_at is not None and mark.proven_at >= before)
-        assert is_forward, f"{self._stream.name}: the bookmark moved back"
+        assert is_forward, f"{self._resource} {self._parent}: the bookmark moved back"
         self._execute(f"DELETE FROM sync.bookmarks WHERE {self._is_own}")
         values = {"resource": self._resource, "parent": self._parent, "run_id": self._run_id}
-        values |= {
-            name: each.isoformat() if isinstance(each, datetime) else each
-            for name, each in asdict(mark).items()
-        }
+        values |= asdict(mark)
         marks = ", ".join(f"${name}" for name in values)
         self._execute(f"INSERT INTO sync.bookmarks ({', '.join(values)}) VALUES ({marks})", values)
 
@@ -367,30 +363,23 @@ class Landing:
     def _execute(self, sql: str, values: Mapping[str, Any] | None = None) -> None:
         self._connection.execute(sql, values)
 
+    def _run(self, stage: pa.Table, sql: str) -> list[Any]:
+        return run_staged(self._connection, stage, sql)
+
     def _insert(self, name: str, table: pa.Table) -> None:
         """Insert the rows into a table."""
         if len(table):
-            with staged(self._connection, table):
-                self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
-
-    def _delete_rows(self, rowids: list[int]) -> None:
-        """Delete landing rows."""
-        if rowids:
-            with staged(self._connection, pa.table({"place": pa.array(rowids, pa.int64())})):
-                self._execute(
-                    f"DELETE FROM {self._landing} WHERE rowid IN (SELECT place FROM stage)"
-                )
+            self._run(table, f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
     def _touch(self, times: Mapping[int, datetime], column: str) -> None:
         """Set a time of landing rows, by row id."""
         if times:
             places = pa.array(times, pa.int64())
-            table = pa.table({"place": places, "at": timestamps(times.values())})
-            with staged(self._connection, table):
-                self._execute(
-                    f"UPDATE {self._landing} AS stored SET {column} = stage.at FROM stage "
-                    "WHERE stored.rowid = stage.place"
-                )
+            self._run(
+                pa.table({"place": places, "at": timestamps(times.values())}),
+                f"UPDATE {self._landing} AS stored SET {column} = stage.at FROM stage "
+                "WHERE stored.rowid = stage.place",
+            )
 
     def _own(self, read_at: datetime | None) -> dict[str, Any]:
         """Return the values of the columns that the connector adds to a row."""
@@ -404,19 +393,13 @@ class Landing:
 def read_bookmark(connection: Connection, stream: Stream) -> Bookmark:
     """Return the stream's bookmark; a new one if the stream was never pulled."""
     names = list(Bookmark.__dataclass_fields__)
-    is_time = [name.endswith("_at") or name == "closed_floor" for name in names]
-    selected = (
-        f"epoch_us({name})" if time else name for name, time in zip(names, is_time, strict=True)
-    )
     rows = connection.execute(
-        f"SELECT {', '.join(selected)} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
+        f"SELECT {', '.join(names)} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
     ).fetchall()
-    for row in rows:
-        pairs = zip(names, is_time, row, strict=True)
-        values: dict[str, Any] = {n: from_microseconds(v) if t else v for n, t, v in pairs}
-        return Bookmark(**values)
-    return Bookmark()
+    values = dict(zip(names, rows[0], strict=True)) if rows else {}
+    # A column that a newer version has added is null.
+    return Bookmark(**{name: value for name, value in values.items() if value is not None})
 
 
 def _anomalies(rows: RowBatch) -> tuple[Event, ...]:

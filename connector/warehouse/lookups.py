@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind, parse_datetime
 from connector.log import compact_timestamp
 from connector.state.row import KnownId, LandedRecord
-from connector.warehouse.file import Connection, literal, quoted, staged, to_microseconds
+from connector.warehouse.file import Connection, literal, quoted, staged
 from connector.warehouse.queries import verified_at
 from connector.warehouse.schema import PARTS_TABLE, ids_table
 from connector.warehouse.warehouse import Warehouse
@@ -190,10 +190,13 @@ class WarehouseLookups:
         return tuple(ContentTypeField(json.loads(record)) for (record,) in rows)
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def _moment(value: Any) -> str:
     """Return the microseconds since 1970 of a timestamp or of its text, as text."""
     timestamp = parse_datetime(value) if isinstance(value, str) else value
-    return str(to_microseconds(timestamp.astimezone(UTC)))
+    return str((timestamp - _EPOCH) // timedelta(microseconds=1))
 
 
 def _read_seed(path: Path) -> dict[str, str]:

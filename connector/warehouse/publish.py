@@ -18,13 +18,12 @@ from connector.catalog.field import parse_datetime
 from connector.errors import WarehouseError
 from connector.state.database import Database
 from connector.state.database import columns as columns_of
-from connector.state.journal import Journal
-from connector.state.quota import billing_period, request_uses
+from connector.state.journal import Batch, Journal
+from connector.state.quota import RequestUse, billing_period, request_uses
 from connector.state.row import to_columns
-from connector.state.runs import Publication
+from connector.state.runs import Publication, ResourceRun, Run
 from connector.warehouse.file import (
     Connection,
-    from_microseconds,
     open_file,
     open_read_only,
     quoted,
@@ -39,63 +38,19 @@ from connector.warehouse.schema import (
     columns,
     complete_tables,
     create_table,
+    record_columns,
     replace_surrogates,
 )
 from connector.warehouse.warehouse import Warehouse
 
-_RUN = "The run (`sync.runs.run_id`)."
+_RUN = columns({"run_id VARCHAR": "The run (`sync.runs.run_id`)."})
 _RESOURCE = "The resource, by the name of its table in `landing`."
-_CODE = "Error code if it ended early, else null."
 
 STATE_TABLES = (
-    Table("sync.runs", columns({
-        "run_id VARCHAR": "Id of the run: its start time (UTC) and random characters.",
-        "command VARCHAR": "Command of the run: `pull`, `push`, `dagster` and so on.",
-        "started_at TIMESTAMPTZ": "Start time.",
-        "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-        "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed` or `interrupted`; null "
-        "while it is running.",
-        "seconds DOUBLE": "Duration.",
-        "waited_seconds DOUBLE": "Total time that its requests waited for the rate limit.",
-        "requests BIGINT": "Number of requests, including retries.",
-        "rate_limited BIGINT": "Responses with status 429.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Error message if it ended early, else null.",
-        "budget BIGINT": "Maximum number of requests; null if there is no limit.",
-        "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is not set.",
-    }), "One row per run, with its outcome and requests."),
-    Table("sync.run_resources", columns({
-        "run_id VARCHAR": _RUN,
-        "resource VARCHAR": _RESOURCE,
-        "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed`, `skipped`, or "
-        "`not_started` if the run ended before this resource.",
-        "proven BOOLEAN": "True if the records are verified until `bookmark_after`.",
-        "requests BIGINT": "Number of requests for the resource, including retries.",
-        "lists BIGINT": "Requests that read a page of a list.",
-        "details BIGINT": "Requests that read one record.",
-        "new BIGINT": "New records.",
-        "changed BIGINT": "Changed records.",
-        "unchanged BIGINT": "Records that were read and had not changed.",
-        "deleted BIGINT": "Records that were found deleted.",
-        "live BIGINT": "Loaded records that are not deleted, after the run.",
-        "total BIGINT": "Number of records that the API's last list reported. Null if no list was "
-        "read.",
-        "pending BIGINT": "Records that must still be read.",
-        "bookmark_before TIMESTAMPTZ": "Server time until which the resource was verified before.",
-        "bookmark_after TIMESTAMPTZ": "Server time until which the resource is verified.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Reason why it is not verified, or why it ended early.",
-        "sweeps BIGINT": "Requests that searched for deleted and missing records.",
-        "scrubs BIGINT": "Requests that re-verified records.",
-        "waited_seconds DOUBLE": "Total time that requests waited for the rate limit.",
-        "rate_limited BIGINT": "Responses with status 429.",
-        "lateness_seconds DOUBLE": "Lateness: the longest time until a change becomes visible.",
-        "oldest_read_at TIMESTAMPTZ": "Time of the oldest reading among the live records.",
-        "anomalies JSON": "Number of the run's events by kind, without deletions.",
-        "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is not set.",
-    }), "One row per run and resource, with records by change and requests by kind."),
+    Table("sync.runs", (*record_columns(Run),), str(Run.__doc__)),
+    Table("sync.run_resources", (*_RUN, *record_columns(ResourceRun)), str(ResourceRun.__doc__)),
     Table("sync.events", columns({
-        "run_id VARCHAR": _RUN,
+        "run_id VARCHAR": "The run (`sync.runs.run_id`).",
         "seen_at TIMESTAMPTZ": "Time of the event.",
         "resource VARCHAR": _RESOURCE,
         "parent VARCHAR": "Content type of the items; null for other resources.",
@@ -103,54 +58,11 @@ STATE_TABLES = (
         "kind VARCHAR": "Kind of the event; docs/PULL.md explains each kind.",
         "detail VARCHAR": "Details, such as the name of an unknown field.",
     }), "Unusual findings of pulls, such as deletions and unknown fields or values."),
-    Table("sync.quota", columns({
+    Table("sync.quota", (*columns({
         "cycle_begins DATE": "First day of the billing cycle that the day belongs to.",
-        "day DATE": "The day, in UTC.",
-        "command VARCHAR": "Command: `pull`, `push` and so on.",
-        "kind VARCHAR": "Kind of request.",
-        "requests BIGINT": "Number of requests.",
-    }), "Requests spent with this folder's key: one row per day (UTC), command and kind."),
-    Table("sync.publications", columns({
-        "publication VARCHAR": "Id of the attempt: its start time (UTC) and random characters.",
-        "started_at TIMESTAMPTZ": "Start time.",
-        "ended_at TIMESTAMPTZ": "End time; null while it is running.",
-        "true_of TIMESTAMPTZ": "Latest time up to which a resource is verified (sync.bookmarks). "
-        "The models use it as the current time.",
-        "run_id VARCHAR": "Last run whose records are in the file (`sync.runs.run_id`).",
-        "outcome VARCHAR": "published, refused (a blocking check failed), failed or interrupted.",
-        "models BIGINT": "Number of models and seeds.",
-        "checks BIGINT": "Number of tests and audits.",
-        "failed_checks VARCHAR[]": "Names of the failed checks; warnings if it is published.",
-        "failed_rows BIGINT[]": "Number of rows found by each failed check.",
-        "failed_samples VARCHAR[]": "Id of one record found by each failed check, or null.",
-        "unfilled_seeds VARCHAR[]": "Seeds that are not filled in. Their checks do not count as "
-        "failed.",
-        "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
-        "personal VARCHAR": "Personal fields: keep, drop or hash.",
-        "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
-        "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Error message if it was refused or failed, else null.",
-        "bytes BIGINT": "Size of the file; null in the published file itself.",
-        "seconds DOUBLE": "Duration.",
-    }), "One row per attempt to publish. In the published file, the latest row is its own."),
-    Table("push.batches", columns({
-        "batch VARCHAR": "Id of the batch: one file with one set of options.",
-        "resource VARCHAR": _RESOURCE,
-        "mode VARCHAR": "Mode: `create`, `update`, `upsert` or `convert`.",
-        "file VARCHAR": "Name of the file, without its folder.",
-        "digest VARCHAR": "SHA-256 of the file.",
-        "policy JSON": "Options of the push.",
-        "begun_at TIMESTAMPTZ": "Time at which the push wrote its first rows to the journal.",
-        "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
-        "outcome VARCHAR": "Outcome of its last run.",
-        "error_code VARCHAR": _CODE,
-        "message VARCHAR": "Error message if it ended early, else null.",
-        "requests BIGINT": "Number of requests of all runs.",
-        "seconds DOUBLE": "Duration of all runs in seconds.",
-        "sent_by VARCHAR": "User who sent the import on the import page, else null.",
-        "undone_by VARCHAR": "User who last undid the import on the import page.",
-    }), "One row per pushed file, with its options and the outcome of its last run."),
+    }), *record_columns(RequestUse)), str(RequestUse.__doc__)),
+    Table("sync.publications", (*record_columns(Publication),), str(Publication.__doc__)),
+    Table("push.batches", (*record_columns(Batch),), str(Batch.__doc__)),
     Table("push.rows", columns({
         "batch VARCHAR": "The pushed file's batch (`push.batches.batch`).",
         "number BIGINT": "Row number in the spreadsheet; the headings are row 1.",
@@ -257,24 +169,20 @@ def own_publication(path: Path) -> Publication | None:
     """
     if not path.exists():
         return None
-    selected = ", ".join(
-        f"epoch_us({each.name})" if each.type == "TIMESTAMPTZ" else each.name
-        for each in _PUBLICATIONS.columns
-    )
+    names = [each.name for each in _PUBLICATIONS.columns]
     try:
         with open_read_only(path) as connection:
             found = connection.execute(
-                f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+                f"SELECT {', '.join(names)} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
             ).fetchall()
     except (WarehouseError, duckdb.Error):
         return None
     for row in found:
-        values: dict[str, Any] = {}
-        for column, value in zip(_PUBLICATIONS.columns, row, strict=True):
-            is_time = column.type == "TIMESTAMPTZ"
-            values[column.name] = from_microseconds(value) if is_time else value
-        lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
-        return Publication(**{**values, **lists, "bytes": path.stat().st_size})
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in zip(names, row, strict=True)
+        }
+        return Publication(**{**values, "bytes": path.stat().st_size})
     return None
 
 
@@ -293,7 +201,7 @@ def data_time(connection: Connection) -> datetime | None:
     the first verification.
     """
     ((at,),) = connection.execute(
-        "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
-        "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs)))"
+        "SELECT coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
+        "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs))"
     ).fetchall()
-    return from_microseconds(at)
+    return at  # type: ignore[no-any-return]

@@ -12,14 +12,7 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Resource
-from connector.warehouse.file import (
-    Connection,
-    from_microseconds,
-    literal,
-    quoted,
-    staged,
-    to_microseconds,
-)
+from connector.warehouse.file import Connection, literal, quoted, run_staged, staged
 from connector.warehouse.landing import stored_rows
 from connector.warehouse.schema import differs_from_item, ids_table
 from connector.warehouse.stream import LandedRow, Stream
@@ -41,16 +34,14 @@ class StreamQueries:
 
     def rows_of(self, ids: Collection[str]) -> dict[str, LandedRow]:
         """Return the rows with these ids, by id."""
-        with staged(self._connection, ids_table(ids)):
-            rows = self._connection.execute(
-                "SELECT id, CASE WHEN _hydrated_at IS NOT NULL THEN epoch_us(updated_at) END, "
-                f"epoch_us(_hydrated_at), {self._is_queued}, "
-                f"_deleted_at IS NOT NULL FROM {self._name} WHERE id IN (SELECT id FROM stage)"
-            ).fetchall()
-        return {
-            id: LandedRow(from_microseconds(updated), from_microseconds(read), *flags)
-            for id, updated, read, *flags in rows
-        }
+        rows = run_staged(
+            self._connection,
+            ids_table(ids),
+            "SELECT id, CASE WHEN _hydrated_at IS NOT NULL THEN updated_at END, _hydrated_at, "
+            f"{self._is_queued}, _deleted_at IS NOT NULL FROM {self._name} "
+            "WHERE id IN (SELECT id FROM stage)",
+        )
+        return {id: LandedRow(*values) for id, *values in rows}
 
     def differing(self, items: Collection[Resource]) -> set[str]:
         """Return the ids of list items that differ from the loaded details."""
@@ -69,10 +60,6 @@ class StreamQueries:
             self._first(f"SELECT id {self._live}{_between('created_at', after, before)}")
         )
 
-    def all_live(self) -> frozenset[str]:
-        """Return all live ids."""
-        return self.live(None, None)
-
     def updated(self, after: datetime, before: datetime) -> frozenset[str]:
         """Return live ids, not queued, whose `updated_at` is strictly between two times."""
         bounds = _between("updated_at", after, before)
@@ -82,7 +69,7 @@ class StreamQueries:
         """Return live ids whose detail has no `updated_at`, or one after this time."""
         return self._first(
             f"SELECT id {self._live} AND _hydrated_at IS NOT NULL AND (updated_at IS NULL "
-            f"OR epoch_us(updated_at) > {to_microseconds(after)}) ORDER BY id"
+            f"OR updated_at > {_time(after)}) ORDER BY id"
         )
 
     def oldest(self, count: int) -> tuple[str, ...]:
@@ -119,10 +106,13 @@ def _between(column: str, after: datetime | None, before: datetime | None) -> st
     """
     bounds = ((">", after), ("<", before))
     return "".join(
-        f" AND {column} {sign} make_timestamptz({to_microseconds(bound)})"
-        for sign, bound in bounds
-        if bound is not None
+        f" AND {column} {sign} {_time(bound)}" for sign, bound in bounds if bound is not None
     )
+
+
+def _time(at: datetime) -> str:
+    """Return a time as SQL."""
+    return f"TIMESTAMPTZ '{at.isoformat()}'"
 
 
 # -- Resources -------------------------------------------------------------------------------------
@@ -172,7 +162,7 @@ class UnreadRecord:
 
 BROKEN_RUNS_MIN = 2
 
-PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
+PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN min(proven_at) END"
 """SQL for the time up to which a resource is verified: the earliest of its streams."""
 
 
@@ -182,7 +172,7 @@ def resource_state(connection: Connection, resource: str) -> ResourceState:
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NOT NULL), "
-        "epoch_us(min(_hydrated_at) FILTER (_deleted_at IS NULL)) "
+        "min(_hydrated_at) FILTER (_deleted_at IS NULL) "
         f"FROM landing.{quoted(resource)}"
     ).fetchall()
     ((pending, broken),) = connection.execute(
@@ -195,9 +185,8 @@ def resource_state(connection: Connection, resource: str) -> ResourceState:
         [resource],
     ).fetchall()
     return ResourceState(
-        resource, live, listed, deleted, pending, broken, from_microseconds(proven), is_listing,
-        lateness, from_microseconds(oldest),
-    )  # fmt: skip
+        *(resource, live, listed, deleted, pending, broken, proven, is_listing, lateness, oldest)
+    )
 
 
 def unread_records(connection: Connection, resource: str) -> tuple[UnreadRecord, ...]:
@@ -215,7 +204,7 @@ def verified_at(connection: Connection) -> dict[str, datetime | None]:
     rows = connection.execute(
         f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
     ).fetchall()
-    return {resource: from_microseconds(at) for resource, at in rows}
+    return dict(rows)
 
 
 def live_ids(connection: Connection, resource: str) -> tuple[str, ...]:

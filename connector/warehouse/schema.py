@@ -12,9 +12,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration, Record, Resource
 from connector.errors import WarehouseError
 from connector.warehouse.file import Connection, literal, quoted, staged, transaction
+from connector.warehouse.stream import Bookmark
 
 SCHEMA_VERSION = 2
 """Layout of a work file. An older version of the connector refuses a newer layout.
@@ -88,6 +90,27 @@ def columns(texts: Mapping[str, str]) -> tuple[Column, ...]:
     return tuple(Column(name, type, comment) for (name, type), comment in pairs)
 
 
+def record_columns(record: type) -> Iterator[Column]:
+    """Yield a column for each field of a dataclass that is annotated with a comment."""
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            type, comment = get_args(hint)
+            yield Column(name, _column_type(type), comment)
+
+
+def _column_type(hint: Any) -> str:
+    """Return the column type for a type of Python; structures are JSON."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return f"{_column_type(arguments[0])}[]"
+    if NoneType in arguments:
+        return _column_type(arguments[0])
+    return "VARCHAR" if origin is Literal else _PYTHON_TYPES.get(hint, "JSON")
+
+
+_PYTHON_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", date: "DATE"}
+_PYTHON_TYPES |= {datetime: "TIMESTAMPTZ"}
+
 _PARENT = Column("_content_type_id", "VARCHAR", "The content type (`content_types.id`).")
 
 OWN_COLUMNS = columns({
@@ -128,29 +151,9 @@ SYNC_TABLES = (
         "address VARCHAR": "Address of the workspace whose records are in the file.",
         "written_by VARCHAR": "Version of the connector that wrote the file last.",
     }), "Data folder of the file: one row."),
-    Table("sync.bookmarks", columns({
-        **_STREAM,
-        "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
-        "proven_at TIMESTAMPTZ": "Server time until which the stream is verified (R); null if "
-        "never.",
-        "lateness_seconds DOUBLE": "Lateness (L): records with `updated_at` up to `proven_at` less "
-        "this time are verified.",
-        "opened_at TIMESTAMPTZ": "Server time at which an unfinished pull of the stream started.",
-        "load_page BIGINT": "Pages that a first load has loaded; null if there is no first load.",
-        "is_listed BOOLEAN DEFAULT FALSE": "True if a first load has read all pages once.",
-        "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
-        "ended.",
-        "closed_floor TIMESTAMPTZ": "`updated_at` down to which the last verified reading of the "
-        "list went.",
-        "clock_ahead_seconds DOUBLE": "Difference of the server's clock to this machine's clock.",
-        "alarms BIGINT DEFAULT 0": "Number of pulls in a row that found the list unsorted.",
-        "unsorted_at TIMESTAMPTZ": "Server time at which the API last did not sort the list; null "
-        "if it sorts.",
-        "deletions BIGINT DEFAULT 0": "Deletions since the stream was last verified.",
-        "is_total_exact BOOLEAN DEFAULT FALSE": "True if the list's total agreed with its rows "
-        "when its end was last read.",
-    }), "One row per stream (a resource or the items of a content type): until when it is "
-    "verified."),
+    Table("sync.bookmarks", (*columns({
+        **_STREAM, "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
+    }), *record_columns(Bookmark)), "One row per stream, with its progress."),
     Table("sync.queue", columns({
         **_STREAM,
         "id VARCHAR": "Record that must be read.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 from connector.catalog.resource import LATENESS_SECONDS, Declaration, Resource
 from connector.state.runs import Event
@@ -31,35 +32,41 @@ class Stream:
 class Bookmark:
     """Progress of the pulls of one stream. `pulls.pull` explains R, L, W and T0.
 
-    Attributes:
-        proven_at: R, the server time up to which everything is loaded or queued.
-        lateness_seconds: L, the assumed delay before a write becomes visible.
-        opened_at: T0 of the pass that is running.
-        load_page: Page that the first read of a first load has loaded.
-        is_listed: True once a first load has read all pages, so that it only compares them.
-        closed_by: Id of the unchanged record that ended the last verified scan.
-        closed_floor: W of that scan, or of an earlier one that ended less than L before. Without
-            `closed_by` the scan is not trusted, and the next one reaches down to this time.
-        clock_ahead_seconds: Most seconds by which the server clock was ahead of the local clock,
-            since the server clock was last set back.
-        alarms: Number of consecutive scans that found the list out of order.
-        unsorted_at: Server time at which the server did not sort the list; None if it sorts.
-        deletions: Number of deletions since the stream was last verified.
-        is_total_exact: True if the last page that showed the end of the list agreed with its total.
+    `closed_floor` is W of the last verified scan, or of an earlier one that ended less than L
+    before. Without `closed_by` the scan is not trusted, and the next one reaches down to it.
     """
 
-    proven_at: datetime | None = None
-    lateness_seconds: float = LATENESS_SECONDS
-    opened_at: datetime | None = None
-    load_page: int | None = None
-    is_listed: bool = False
-    closed_by: str | None = None
-    closed_floor: datetime | None = None
-    clock_ahead_seconds: float | None = None
-    alarms: int = 0
-    unsorted_at: datetime | None = None
-    deletions: int = 0
-    is_total_exact: bool = False
+    proven_at: Annotated[
+        datetime | None,
+        "Server time until which everything is loaded or queued (R); null if never.",
+    ] = None
+    lateness_seconds: Annotated[
+        float, "Lateness (L): a change becomes visible at most this number of seconds late."
+    ] = LATENESS_SECONDS
+    opened_at: Annotated[
+        datetime | None, "Server time at which an unfinished pull of the stream started (T0)."
+    ] = None
+    load_page: Annotated[
+        int | None, "Pages that a first load has loaded; null if there is no first load."
+    ] = None
+    is_listed: Annotated[bool, "True if a first load has read all pages once."] = False
+    closed_by: Annotated[
+        str | None, "Unchanged record at which the last verified reading of the list ended."
+    ] = None
+    closed_floor: Annotated[
+        datetime | None, "`updated_at` down to which the last verified reading of the list went."
+    ] = None
+    clock_ahead_seconds: Annotated[
+        float | None, "Greatest difference of the server's clock to this machine's clock."
+    ] = None
+    alarms: Annotated[int, "Number of pulls in a row that found the list unsorted."] = 0
+    unsorted_at: Annotated[
+        datetime | None, "Server time at which the API last did not sort the list; null if it does."
+    ] = None
+    deletions: Annotated[int, "Deletions since the stream was last verified."] = 0
+    is_total_exact: Annotated[
+        bool, "True if the list's total agreed with its rows when its end was last read."
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
-
-import duckdb
+from typing import Concatenate, ParamSpec, TypeVar
 
 from connector.atomic_files import sync_folder
 from connector.catalog import CATALOG
-from connector.catalog.resource import Declaration
 from connector.errors import WarehouseError
 from connector.state.runs import Event
 from connector.warehouse.file import (
-    KEEP_METADATA,
     ROW_GROUP_ROWS,
     STORAGE_VERSION,
     Connection,
@@ -29,9 +25,7 @@ from connector.warehouse.file import (
     copy_file,
     literal,
     make_folder,
-    move_logs,
     open_file,
-    quoted,
     remove_file,
     replace_file,
     transaction,
@@ -98,7 +92,8 @@ class Warehouse:
             try:
                 with open_file(draft) as connection:
                     complete_tables(connection, str(draft))
-                move_logs(self.work)
+                # A log beside the missing file would be applied to the new one.
+                remove_file(self.work)
                 replace_file(draft, self.work)
             except BaseException:
                 remove_file(draft)
@@ -120,15 +115,8 @@ class Warehouse:
     def close(self) -> None:
         """Close the file if it is open; the next use opens it again."""
         with self._lock:
-            if self._connection is not None:
-                with suppress(duckdb.Error):
-                    self._connection.execute(f"{KEEP_METADATA} = false")
-            self._close()
-
-    def _close(self) -> None:
-        """Close the file without resetting its settings."""
-        self._open.close()
-        self._connection, self._rows_written = None, 0
+            self._open.close()
+            self._connection, self._rows_written = None, 0
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -138,8 +126,6 @@ class Warehouse:
                 if not self.exists:
                     raise WarehouseError(f"{self.work} does not exist", code="work_lost")
                 self._connection = self._open.enter_context(open_file(self.work))
-                if self._keeps:
-                    self._connection.execute(f"{KEEP_METADATA} = true")
             try:
                 with convert_errors(self.work):
                     if not self._is_complete:
@@ -150,10 +136,8 @@ class Warehouse:
                 # A connection that failed may not work for another statement.
                 self.close()
                 raise
-            if not self._keeps:
+            if not self._keeps or self._rows_written >= ROWS_WRITTEN_MAX:
                 self.close()
-            elif self._rows_written >= ROWS_WRITTEN_MAX:
-                self._close()
 
     def read(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
@@ -191,16 +175,6 @@ class Warehouse:
         """Return the state of every resource, in the API's order."""
         with self.connection() as connection:
             return tuple(resource_state(connection, name) for name in CATALOG)
-
-    def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
-        """Return the number of live records for each value of the field, most frequent first."""
-        name = quoted(resource.field(field).name)
-        with self.connection() as connection:
-            counts = connection.execute(
-                f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
-                "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
-            ).fetchall()
-        return dict(counts)
 
     def copy_to(self, target: Path) -> None:
         """Copy the file to the new file `target`. The caller holds the account's lock."""

@@ -139,7 +139,7 @@ class World:
                 )
 
     def _write_files(self) -> None:
-        """Write imported files: one that only holds people, and the remains of a damaged log."""
+        """Write imported files: two that only hold people."""
         inbox = self.data / "inbox" / "candidates" / "done"
         inbox.mkdir(parents=True)
         lines = ["First name,Email,Telephone"]
@@ -154,9 +154,6 @@ class World:
             book.active.append(cells)
         (self.data / "imports" / "0123456789abcdef").mkdir(parents=True)
         book.save(self.data / "imports" / "0123456789abcdef" / "people.xlsx")
-        email = next(iter(self.gone.values()))["email"]
-        log = self.data / "work.duckdb.damaged-20260901T090000Z-1.wal"
-        log.write_bytes(b"\0\1" + email.encode() + b"\2")
 
     def purge(self, *options: str) -> CommandResult:
         """Purge all people by the command."""

@@ -77,6 +77,6 @@ def test_every_documented_push_from_a_query_has_no_problems(
             pushed.object.get(name, 0) for name in ("update", "convert", "unchanged")
         )
 
-    assert {f"{name}.sql" for name in ORDER} | {"ratings.parquet"} == set(ready)
+    assert {f"{name}.sql" for name in ORDER} | {"ratings.csv"} == set(ready)
     assert all(ready.values()), ready
     assert requests == len(sandbox.log)

@@ -39,7 +39,7 @@ def test_a_link_signs_one_browser_in(server: Server) -> None:
     (cookie,) = first.cookies.values()
     until, _, signature = cookie.partition(".")
     for forged in ("", "x", "9" * 5_000, f"{int(until) + 1}.{signature}", f"{until}.", "é.é"):
-        headers = {"Cookie": f"{server.access.cookie}={forged}".encode()}
+        headers = {b"Cookie": f"{server.access.cookie}={forged}".encode()}
         assert 403 == httpx.get(f"{server.address}/api/start", headers=headers).status_code
 
 

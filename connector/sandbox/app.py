@@ -255,19 +255,11 @@ class Api:
             challenge = {"www-authenticate": "Bearer"}
             raise Rejection(401, "The API key is missing or not valid.", headers=challenge)
         if not self.limits.try_to_count(self.store.clock()):
-            raise Rejection(429, "Too many requests.", headers=self._retry_after())
+            raise Rejection(429, "Too many requests.")
         is_read = operation in ("list", "get")
         scope = declaration.read_scope() if is_read else declaration.write_scope()
         if scope not in scopes and ALL_SCOPES not in scopes:
             raise Rejection(403, f"The API key lacks the scope {scope}.")
-
-    def _retry_after(self) -> dict[str, str]:
-        """Return the header `Retry-After` of a 429, if that is chosen."""
-        form, now = self.store.behaviours["retry_after"], self.store.clock()
-        if form == "absent":
-            return {}
-        since = 0 if form == "timestamp" else int(now.timestamp())
-        return {"retry-after": str(self.limits.rate_figures(now).reset_at - since)}
 
     def add_headers(self, response: Response, *, rate_headers: bool) -> None:
         """Add `Date` and the rate headers (API 8.3) unless the response has them."""

@@ -272,11 +272,6 @@ class Store:
             shown = [each.record for each in rows if type in (None, each.parent)]
             return {each["id"]: self._detail(resource, each) for each in shown}
 
-    def write_only_fields(self, resource: str, id: str) -> Body:
-        """Return the stored write-only fields of a record. Raises `KeyError` without the record."""
-        record = self._tables[resource].rows[id].record
-        return {n: record.get(n) for n, f in CATALOG[resource].fields.items() if f.write_only}
-
     def insert(self, resource: str, record: Mapping[str, Any], *, type: str | None = None) -> str:
         """Store a record without checks, and return its id.
 

@@ -63,15 +63,6 @@ Between = Callable[[Store], None]
 # -- Limits ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RateFigures:
-    """Values of the three rate headers; `reset_at` is a Unix time in seconds."""
-
-    limit: int
-    remaining: int
-    reset_at: int
-
-
 class RequestLimits:
     """Counters of requests in a minute and in a calendar month in UTC (API 8)."""
 
@@ -94,8 +85,8 @@ class RequestLimits:
         self._spent_in_month += 1
         return True
 
-    def rate_figures(self, now: datetime) -> RateFigures:
-        """Return the values of the rate headers."""
+    def headers(self, now: datetime) -> dict[str, str]:
+        """Return the three rate headers; the reset is a Unix time in seconds."""
         self._drop_expired(now)
         remaining = self.per_minute - len(self._leaving)
         reset_at = self._leaving[0] if self._leaving else self._window_end(now)
@@ -105,13 +96,16 @@ class RequestLimits:
                 first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0)
                 next_month = (first + timedelta(days=32)).replace(day=1, microsecond=0)
                 reset_at = next_month.timestamp()
-        return RateFigures(self.per_minute, remaining, math.ceil(reset_at))
+        return {
+            "x-ratelimit-limit": str(self.per_minute),
+            "x-ratelimit-remaining": str(remaining),
+            "x-ratelimit-reset": str(math.ceil(reset_at)),
+        }
 
     def _is_month_spent(self) -> bool:
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
     def _window_end(self, now: datetime) -> float:
-        """Return the Unix time until which a request at `now` is counted."""
         at = now.timestamp()
         if self._behaviours["rate_window"] == "aligned":
             return at - at % WINDOW_SECONDS + WINDOW_SECONDS
@@ -120,7 +114,6 @@ class RequestLimits:
         return at + WINDOW_SECONDS
 
     def _drop_expired(self, now: datetime) -> None:
-        """Remove requests that are no longer counted at this time."""
         while self._leaving and now.timestamp() >= self._leaving[0]:
             self._leaving.popleft()
         month = (now.astimezone(UTC).year, now.astimezone(UTC).month)
@@ -268,10 +261,7 @@ class Api:
         if self.store.behaviours["date_header"] == "shown":
             added["date"] = format_datetime(now.astimezone(UTC), usegmt=True)
         if rate_headers:
-            figures = self.limits.rate_figures(now)
-            added["x-ratelimit-limit"] = str(figures.limit)
-            added["x-ratelimit-remaining"] = str(figures.remaining)
-            added["x-ratelimit-reset"] = str(figures.reset_at)
+            added |= self.limits.headers(now)
         for name, value in added.items():
             response.headers.setdefault(name, value)
 
@@ -288,7 +278,6 @@ def _find_address(path: str) -> tuple[Declaration, Mapping[str, Operation], dict
 
 
 def _parse_json_object(body: bytes) -> Body:
-    """Parse a request body that must be a JSON object. Raises `Rejection` 400 (API 7)."""
     if len(body) > BODY_BYTES_MAX:
         raise Rejection(400, f"The body is longer than {BODY_BYTES_MAX} bytes.")
     try:
@@ -303,7 +292,6 @@ def _parse_json_object(body: bytes) -> Body:
 
 
 def _refuse_constant(constant: str) -> None:
-    """Raise `ValueError`, because NaN and Infinity are not JSON."""
     raise ValueError(constant)
 
 
@@ -387,7 +375,6 @@ class HttpExchange:
         await self.wait(HANG_UP_SECONDS_MAX)
 
     def _log_once(self, status: int | None) -> None:
-        """Log the request with the status, unless it is logged already."""
         if self._is_logged:
             return
         self._is_logged = True

@@ -61,7 +61,6 @@ class Switch:
 
 
 def _declared_switch(name: str) -> Switch:
-    """Return the switch of a name."""
     values, section, about = _DECLARED[name].split("; ", 2)
     return Switch(name, tuple(values.split()), section, about)
 

@@ -231,7 +231,6 @@ class Draw:
         return _PART.sub(lambda part: format(self._make_part(part[1], known), part[2]), text)
 
     def _make_part(self, part: str, known: Mapping[str, Any]) -> Any:
-        """Return the value of a part in braces."""
         if part in known:
             return known[part]() if callable(known[part]) else known[part]
         if part in WORDS:
@@ -251,7 +250,6 @@ class Draw:
 
 
 def _make_company(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
-    """Make a client company."""
     name = f"{draw.word('company_heads')} {draw.word('company_tails')}"
     first, last = draw.word("first_names"), draw.word("last_names")
     return draw.record(
@@ -294,7 +292,6 @@ def _make_job(draw: Draw, number: int, created: datetime, updated: datetime) -> 
 
 
 def _make_pay(draw: Draw) -> Body:
-    """Make a job's salary, or its day rate."""
     salary = draw.integer(18, 120) * 1000
     rate = draw.integer(15, 90) * 10 + draw.choice((0, 0, 0.5))
     is_contract = draw.yes(0.3)
@@ -311,7 +308,6 @@ def _make_pay(draw: Draw) -> Body:
 
 
 def _make_candidate(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
-    """Make a candidate."""
     last, id = draw.word("last_names"), draw.id()
     first, cities = draw.word("first_names"), [draw.word("cities"), draw.word("cities")]
     person = draw.record(
@@ -395,45 +391,24 @@ def _make_booking(draw: Draw, number: int, created: datetime, updated: datetime)
 
 
 def _make_fields_of_type(draw: Draw, kind: str, start: datetime) -> Body:
-    """Make the fields that depend on the booking's type."""
     if kind == "interview":
         meeting = draw.word("meeting_platforms")
         number = f"{draw.integer(0, 9_999_999_999):010d}"
         is_online = draw.yes(0.5)
-        online = {
-            "meeting_platform": meeting,
-            "meeting_link": f"https://meet.example.com/{number}",
-            "meeting_id": number,
-            "meeting_password": number[::-1][:6],
-            "meeting_join_url": f"https://meet.example.com/j/{number}",
-        }
-        return {
-            "end_datetime": start + timedelta(minutes=draw.choice((30, 45, 60, 90))),
-            "interview_type": "video" if is_online else draw.choice(("phone", "in_person")),
-            "interview_location": draw.maybe(0.4, draw.word("cities")),
-            "interview_panel": draw.maybe(0.5, f"{draw.word('first_names')} & HR"),
-            **(online if is_online else {}),
-        }
+        interview = draw.record(
+            "interview",
+            end=lambda: start + timedelta(minutes=draw.choice((30, 45, 60, 90))),
+            form=lambda: "video" if is_online else draw.choice(("phone", "in_person")),
+        )
+        meet = {"platform": meeting, "number": number, "password": number[::-1][:6]}
+        return interview | (draw.record("online", **meet) if is_online else {})
     if kind == "contract":
         days, rate = draw.integer(20, 220), draw.integer(20, 90) * 10 + 0.5
-        return {
-            "end_datetime": start + timedelta(days=days),
-            "contract_type": draw.word("contract_types"),
-            "day_rate": rate,
-            "contract_value": rate * days,
-            "contract_notes": draw.text(),
-            "ir35_status": draw.maybe(0.8, draw.word("booking_ir35_statuses")),
-            "notice_period_days": draw.maybe(0.7, draw.choice((7, 14, 28))),
-        }
+        end = start + timedelta(days=days)
+        return draw.record("contract", end=end, rate=rate, value=rate * days)
     if kind == "permanent":
         salary = draw.integer(20, 120) * 1000
-        return {
-            "offer_accepted_date": draw.maybe(0.8, draw.day(start, -40, -1)),
-            "annual_salary": salary,
-            "placement_fee": salary * 0.175,
-            "notice_period_days": draw.maybe(0.7, draw.choice((30, 60, 90))),
-            "probation_period_months": draw.maybe(0.7, draw.choice((3, 6))),
-        }
+        return draw.record("permanent", start=start, salary=salary, fee=salary * 0.175)
     return {"end_datetime": draw.maybe(0.6, start + timedelta(hours=draw.integer(1, 8)))}
 
 
@@ -458,7 +433,6 @@ def _make_content_type(draw: Draw, number: int, created: datetime, updated: date
 
 
 def _make_content_field(draw: Draw, field_type: str, number: int) -> Body:
-    """Make a field of a content type."""
     name = field_type.replace("_", " ").capitalize()
     config: Body = {}
     if field_type in ("select", "multi_select"):
@@ -485,7 +459,7 @@ def _make_content_item(draw: Draw, number: int, created: datetime, updated: date
     title = f"{draw.word('item_titles')} #{number}"
     status = draw.word("content_states")
     values = {
-        each["field_key"]: _CONTENT_VALUES[each["field_type"]](draw)
+        each["field_key"]: draw.make(RECORDS["values"][each["field_type"]], _special_values(draw))
         for each in fields
         if each["is_required"] or draw.yes(0.7)
     }
@@ -499,22 +473,13 @@ def _make_content_item(draw: Draw, number: int, created: datetime, updated: date
     }
 
 
-_CONTENT_VALUES: Mapping[str, Callable[[Draw], Any]] = {
-    "text": lambda draw: draw.word("item_titles"),
-    "textarea": lambda draw: draw.text(),
-    "rich_text": lambda draw: f"<p>{draw.word('sentences')}</p>\n<ul><li>&amp;</li></ul>",
-    "number": lambda draw: draw.choice((0, 42, -7, 3.14, 1e6)),
-    "select": lambda draw: draw.word("options"),
-    "multi_select": lambda draw: [each for each in WORDS["options"] if draw.yes()],
-    "date": lambda draw: f"20{draw.integer(10, 29)}-02-{draw.integer(1, 28):02d}",
-    "datetime": lambda draw: f"2024-06-{draw.integer(1, 30):02d}T09:30:00Z",
-    "boolean": lambda draw: draw.choice((True, False, None)),
-    "image": lambda draw: f"https://cdn.example.com/img/{draw.integer(1, 999)}.png",
-    "file": lambda draw: f"https://cdn.example.com/files/{draw.integer(1, 999)}%20final.pdf",
-    "url": lambda draw: "https://example.com/a?b=c&d=é",
-    "email": lambda draw: f"writer{draw.integer(1, 99)}@example.com",
-    "phone": lambda draw: draw.phone(),
-}
+def _special_values(draw: Draw) -> dict[str, Callable[[], Any]]:
+    """Return the values of content fields that no text can describe."""
+    return {
+        "options_chosen": lambda: [each for each in WORDS["options"] if draw.yes()],
+        "true_or_none": lambda: draw.choice((True, False, None)),
+    }
+
 
 _MAKERS: Mapping[str, Callable[[Draw, int, datetime, datetime], Body]] = {
     "companies": _make_company,
@@ -548,7 +513,6 @@ def _make_record(
 
 
 def _make_declared_value(declared: Field, draw: Draw, ids: Mapping[str, list[str]]) -> Any:
-    """Make a random value that fits the declaration of a field."""
     if declared.nullable and draw.yes(0.2):
         return None
     if declared.values:
@@ -560,12 +524,12 @@ def _make_declared_value(declared: Field, draw: Draw, ids: Mapping[str, list[str
 
 
 _DECLARED_VALUES: Mapping[str, Callable[[Draw], Any]] = {
-    "email": lambda draw: f"{draw.word('mail_boxes')}@{draw.word('mail_domains')}",
-    "url": lambda draw: f"https://{draw.word('mail_domains')}/{draw.integer(1, 9999)}",
+    "email": lambda draw: draw.make("{mail_boxes}@{mail_domains}", {}),
+    "url": lambda draw: draw.make("https://{mail_domains}/{1..9999}", {}),
     "currency": lambda draw: draw.word("currencies"),
     "timezone": lambda draw: draw.word("timezones"),
     "json": lambda draw: json.dumps({"size": draw.integer(1, 9)}),
-    Kind.UUID: lambda draw: draw.user(),
+    Kind.UUID: Draw.user,
     Kind.STRING: lambda draw: draw.word("sentences"),
     Kind.NUMBER: lambda draw: draw.integer(0, 4000) / 4,
     Kind.INTEGER: lambda draw: draw.integer(0, 400),

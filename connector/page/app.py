@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ValidationError
@@ -63,6 +62,7 @@ HEADERS: Mapping[str, str] = {
 """Security headers of every answer."""
 
 Body = dict[str, Any]
+M = TypeVar("M", bound=BaseModel)
 
 
 class Upload(BaseModel):
@@ -77,6 +77,13 @@ class Upload(BaseModel):
     again: str = ""
 
 
+class Consent(BaseModel):
+    """Order to send the version that the user sees, with the accepted warnings and questions."""
+
+    version: int
+    accepted: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """Request of a signed-in user. `id` is that of the import; empty without one."""
@@ -85,17 +92,6 @@ class Call:
     id: str
     content: bytes
     upload: str
-
-    @property
-    def json(self) -> Body:
-        """JSON object in the body. Raises `PageError`."""
-        try:
-            found = json.loads(self.content)
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise PageError("The page sent a request that cannot be read.", status=400)
-        return found
 
 
 class App:
@@ -118,7 +114,7 @@ class App:
                 self._route("GET", f"{one}/progress", self._progress),
                 self._route("GET", f"{one}/report", self._report),
                 self._route("POST", f"{one}/send", self._send),
-                self._route("POST", f"{one}/undo", self._undo),
+                *(self._undo(one, applies=applies) for applies in (False, True)),
                 self._route("POST", f"{one}/delete", lambda c: imports.delete(self._load(c))),
             ]
         )  # fmt: skip
@@ -160,6 +156,12 @@ class App:
     def _file(self, path: Path) -> Route:
         return self._route("GET", f"/{path.name}", lambda _: FileResponse(path))
 
+    def _undo(self, one: str, *, applies: bool) -> Route:
+        path = f"{one}/undo" if applies else f"{one}/preview_undo"
+        return self._route(
+            "POST", path, lambda call: self.sending.undo(call.id, call.user, applies=applies)
+        )
+
     async def _enter(self, request: Request) -> Response:
         """Sign in with the link of the terminal. A preview of the link does not use it up."""
         try:
@@ -191,10 +193,7 @@ class App:
 
         The name of the file is in a header, because addresses may be logged.
         """
-        try:
-            said = Upload.model_validate_json(call.upload)
-        except ValidationError:
-            raise PageError("Choose what to import.") from None
+        said = _parse(Upload, call.upload)
         content = call.content
         if said.again:
             before = self.imports.load(said.again, call.user)
@@ -208,7 +207,7 @@ class App:
 
     def _change(self, call: Call) -> Body:
         """Save a change, and return what it means for the rows."""
-        said = Change.parse(call.content)
+        said = _parse(Change, call.content)
         each = self.imports.change(call.id, call.user, said)
         answer: Body = {"version": each.version}
         if not said.rows:
@@ -225,10 +224,8 @@ class App:
 
     def _send(self, call: Call) -> None:
         """Start to send the rows of the version that the user sees."""
-        accepted, version = call.json.get("accepted"), call.json.get("version")
-        if not isinstance(accepted, list) or not isinstance(version, int):
-            raise PageError("The page sent a request that cannot be read.", status=400)
-        self.sending.send(call.id, call.user, version, map(str, accepted))
+        said = _parse(Consent, call.content)
+        self.sending.send(call.id, call.user, said.version, said.accepted)
 
     def _progress(self, call: Call) -> Body:
         """Return the progress of a push or an undo."""
@@ -244,10 +241,6 @@ class App:
         run = self.sending.runs.get(each.id)
         return grid.results(self.imports, each, run.batch if run is not None else None)
 
-    def _undo(self, call: Call) -> None:
-        """Start the preview of an undo, or the undo."""
-        self.sending.undo(call.id, call.user, applies=call.json.get("applies") is True)
-
     def _report(self, call: Call) -> Response:
         """Return the file with the outcome of every row of the last push."""
         each = self._load(call)
@@ -255,6 +248,15 @@ class App:
         if not each.report or not path.exists():
             raise PageError("The import has no report.", "Send it first.", 404)
         return FileResponse(path, media_type="application/octet-stream", filename=each.report)
+
+
+def _parse(model: type[M], said: str | bytes) -> M:
+    """Return what the page sent. Raises `PageError`, without the values of the user."""
+    try:
+        return model.model_validate_json(said)
+    except ValidationError:
+        text = "The page sent a request that cannot be read."
+        raise PageError(text, "Load the page again.", 400) from None
 
 
 async def _read_body(request: Request, bytes_max: int) -> bytes:

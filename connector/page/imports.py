@@ -142,15 +142,6 @@ class Change(BaseModel):
         edited = [each[0] for each in self.cells] + [each[0] for each in self.records]
         return {*edited, *self.leave_out, *self.bring_back}
 
-    @classmethod
-    def parse(cls, body: bytes) -> Change:
-        """Return the change in the body of a request. Raises `PageError`."""
-        try:
-            return cls.model_validate_json(body)
-        except ValidationError:
-            # The error would repeat the user's values.
-            raise PageError("The page sent a change that cannot be read.", status=400) from None
-
 
 class Imports:
     """Imports of one account: stored, changed and checked."""

@@ -179,7 +179,7 @@ class OpenImport:
 
     def undo(self, *, applies: bool) -> dict[str, Any]:
         """Undo the import, or preview it, and return the progress at its end."""
-        self.user.post(f"{self.path}/undo", {"applies": applies})
+        self.user.post(f"{self.path}/{'undo' if applies else 'preview_undo'}", {})
         return self.wait()
 
 

@@ -21,7 +21,7 @@ PAGE = (ROOT / "docs" / "IMPORT.md").read_text(encoding="utf-8")
 BO = "Bo,Li,bo@example.com,permanent"
 MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 GETS = ("", "/check", "/progress", "/results", "/report")
-POSTS = ("", "/send", "/undo", "/delete")
+POSTS = ("", "/send", "/undo", "/preview_undo", "/delete")
 
 
 # -- who may open the page -------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -
         change = {"version": 1, "cells": [[2, 0, "Eve"]]}
         bo.post(opened.path, change, 404)
         bo.post(f"{opened.path}/send", {"version": 1, "accepted": []}, 404)
-        for each in ("/undo", "/delete"):
+        for each in ("/undo", "/preview_undo", "/delete"):
             bo.post(opened.path + each, {}, 404)
         bo.start("people.csv", b"", status=404, again=opened.id)
         assert [] == bo.get("/api/start")["open"]

@@ -196,7 +196,7 @@ def test_the_user_chooses_the_sheet_and_the_header_row(ann: User) -> None:
     )
     assert "List of people" == again.show()["headings"][0]
     assert [again.id] == [each["id"] for each in ann.get("/api/start")["open"]]
-    ann.start("people.xlsx", b"", status=422, again=again.id, reading={"header_row": 0})
+    ann.start("people.xlsx", b"", status=400, again=again.id, reading={"header_row": 0})
 
 
 def test_a_row_can_be_left_out_and_brought_back(sandbox: Sandbox, ann: User) -> None:

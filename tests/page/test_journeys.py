@@ -51,7 +51,12 @@ class Tab:
 
     def settle(self, state: str = "open", timeout: int = CHECK_MS) -> None:
         """Wait until everything is saved and checked."""
-        expect(self.page.locator("footer")).to_have_attribute("data-state", state, timeout=timeout)
+        # `expect` looks only every second.
+        self.page.wait_for_function(
+            "state => document.querySelector('footer').dataset.state === state",
+            arg=state,
+            timeout=timeout,
+        )
 
     def click(self, place: Locator) -> None:
         """Click, and wait for the check."""

@@ -100,7 +100,7 @@ def checked(imports: Imports, each: Import, found: Preview, *, is_whole: bool) -
     rows = {row.number: _row(row) for row in found.rows}
     if not is_whole:
         return {"version": each.version, "whole": False, "rows": rows}
-    sent = results(imports, each)["rows"]
+    sent = results(imports, each)["rows"] if each.sent else {}
     with imports.lookups() as lookups:
         records = _records(lookups, found)
         known = {key: [[one.id, str(one)] for one in lookups.known_ids(key)] for key in UNLISTED}

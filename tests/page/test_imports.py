@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import openpyxl
 import pytest
 
+from connector.page.imports import Import
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.page.serving import HEADINGS, OpenImport, Server, User, make_csv, serve
@@ -82,6 +86,25 @@ def test_the_older_of_two_tabs_is_refused(ann: User) -> None:
     second.load()
     second.change(cells=[[2, 0, "Bea"]])
     assert "Bea" == found_cell(first, 0)
+
+
+def test_of_two_saves_at_the_same_time_one_is_refused(
+    ann: User, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = ann.upload(make_csv(BO))
+    both_began, columns = Barrier(2, timeout=30), server.imports.columns
+
+    def columns_later(each: Import) -> Any:
+        both_began.wait()
+        return columns(each)
+
+    def save(text: str) -> int:
+        said = {"version": 1, "cells": [[2, 0, text]]}
+        return ann.send_request(opened.path, json.dumps(said).encode()).status_code
+
+    monkeypatch.setattr(server.imports, "columns", columns_later)
+    with ThreadPoolExecutor(2) as pool:
+        assert [200, 409] == sorted(pool.map(save, ("Bob", "Bea")))
 
 
 def test_a_save_whose_answer_was_lost_can_be_repeated(ann: User) -> None:

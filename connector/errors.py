@@ -199,8 +199,8 @@ class NotFound(Refused):
     """
 
     action = (
-        "If every request fails like this, check CONNECTOR_BASE_URL: it is the part of the address"
-        " before '/api/v1'. If not, check the id."
+        "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'. If other"
+        " requests succeed, check the id."
     )
 
     def __init__(
@@ -247,13 +247,12 @@ class RateLimited(TryAgain):
         " records are kept."
     )
 
-    def __init__(self, where: str, *, reset_in_seconds: float | None, is_sent: bool = True) -> None:
-        self.where, self.reset_in_seconds = where, reset_in_seconds
-        when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
+    def __init__(self, where: str, *, is_sent: bool = True) -> None:
+        self.where = where
         what = "was answered 429: the rate limit is exceeded"
         if not is_sent:
             what = "was not sent, because the wait for the rate limit is too long"
-        super().__init__(f"{where} {what}{when}")
+        super().__init__(f"{where} {what}")
 
 
 class Unreachable(TryAgain):

@@ -6,16 +6,19 @@ in Dagster. After a change of the project file, reload the definitions.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import signal
+import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 
@@ -44,6 +47,10 @@ LANDING, API, INBOX = "landing", "recruitment_api", "inbox"
 
 DATA_TEAM, RECRUITING_TEAM = ("team:data",), ("team:recruiting",)
 
+RETRY_SECONDS = (60, 180)
+"""Seconds before the second and the third try of a step that failed for a temporary reason."""
+
+Result = TypeVar("Result")
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 
 
@@ -194,25 +201,59 @@ def account_of(context: Context) -> str | None:
     return context.partition_key if context.has_partition_key else None
 
 
-def is_last_try(context: Context) -> bool:
-    """Return True if Dagster does not retry the step again.
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run the work to its end. *Terminate* and Ctrl-C cancel it, so loaded records are kept.
 
-    A failure of the last try must not allow retries: Dagster would show "Exceeded max_retries"
-    instead of the failure.
+    Dagster's own handler raises an exception wherever Python is, and it can be lost in a callback.
+    Raises KeyboardInterrupt if the work was canceled.
     """
-    policy = context.op_def.retry_policy
-    return policy is None or context.retry_number >= policy.max_retries
+
+    async def cancel_on_signals() -> Result:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+        for each in before:
+            loop.add_signal_handler(each, task.cancel)
+        return await task
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return asyncio.run(cancel_on_signals())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
-def to_failure(error: ConnectorError, context: Context | None = None) -> dg.Failure:
+def has_tries_left(context: Context) -> bool:
+    """Return True if the step has tries left."""
+    return context.retry_number < len(RETRY_SECONDS)
+
+
+def retry(context: Context, reason: dg.Failure) -> dg.RetryRequested:
+    """Return the exception with which Dagster runs the step again later.
+
+    The steps have no retry policy: with one, Dagster also repeats a step that a user terminated.
+    """
+    request = dg.RetryRequested(
+        max_retries=len(RETRY_SECONDS), seconds_to_wait=RETRY_SECONDS[context.retry_number]
+    )
+    request.__cause__ = reason
+    return request
+
+
+def to_failure(
+    error: ConnectorError, context: Context | None = None, metadata: Mapping[str, Any] | None = None
+) -> dg.Failure | dg.RetryRequested:
     """Return the error as a failure that Dagster shows without a traceback.
 
     Dagster retries the step if the same request may succeed later without a change. It does not
     wait again for a process that uses the account: that one does the same work, or ends late.
     """
+    about = {"code": error.code, "action": error.action, **(metadata or {})}
+    failure = dg.Failure(description=explain(error), metadata=about, allow_retries=False)
     is_temporary = isinstance(error, TryAgain) and not isinstance(error, AccountBusy)
-    return dg.Failure(
-        description=explain(error),
-        metadata={"code": error.code, "action": error.action},
-        allow_retries=is_temporary and context is not None and not is_last_try(context),
-    )
+    if is_temporary and context is not None and has_tries_left(context):
+        return retry(context, failure)
+    return failure

@@ -4,7 +4,6 @@ It is one step because all requests of an API key share its rate limit.
 """
 
 # Dagster reads the annotations of an asset at import, so they are not postponed here.
-import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -31,11 +30,18 @@ from connector.settings import Settings
 from connector.state.runs import ResourceRun
 from connector.warehouse.schema import Column, landing_columns
 from connector.warehouse.warehouse import Warehouse
-from pipelines.accounts import API, LANDING, Account, Accounts, account_of, is_last_try, to_failure
+from pipelines.accounts import (
+    API,
+    LANDING,
+    Account,
+    Accounts,
+    account_of,
+    has_tries_left,
+    retry,
+    run,
+    to_failure,
+)
 from pipelines.models import PUBLISHED, BuildLog, publish_and_describe
-
-RETRIES = dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL)
-"""For temporary errors: the network, 5xx responses, the rate limit. Others are not retried."""
 
 PUSHING = frozenset(("push", "resolve", "undo"))
 """Holders of an account's lock for which a pull is skipped: they send rows."""
@@ -139,7 +145,6 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
             for name, key in keys.items()
         ],
         can_subset=True,
-        retry_policy=RETRIES,
     )
     def landing(
         context: dg.AssetExecutionContext, config: PullConfig, account: dg.ResourceParam[Account]
@@ -153,7 +158,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         checks = {each.asset_key for each in context.selected_asset_check_keys}
         watch = account.watch or ProgressLog(context.log)
         try:
-            report = asyncio.run(
+            report = run(
                 _pull(
                     settings,
                     [n for n, key in keys.items() if key in context.selected_asset_keys | checks],
@@ -171,8 +176,8 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
             raise to_failure(error, context) from None
         missing = [each for each in report.resources.values() if each.outcome not in LOADED]
         reasons = _failure_reasons(report, missing)
-        if reasons and _is_temporary(report, missing) and not is_last_try(context):
-            raise dg.Failure(reasons)
+        if reasons and _is_temporary(report, missing) and has_tries_left(context):
+            raise retry(context, dg.Failure(reasons))
         for name, result in report.resources.items():
             if result not in missing and keys[name] in context.selected_asset_keys:
                 metadata = _pull_metadata(result, report, Warehouse(settings.folder))

@@ -84,7 +84,6 @@ def model_assets(accounts: Accounts) -> tuple[dg.AssetsDefinition, list[dg.Asset
         ],
         check_specs=list(_check_specs(accounts)),
         can_subset=True,
-        retry_policy=dg.RetryPolicy(max_retries=1, delay=60),
     )
     def publish_file(
         context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]

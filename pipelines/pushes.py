@@ -7,7 +7,6 @@ the report has the rest.
 """
 
 # Dagster reads the annotations of an op at import, so they are not postponed here.
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +16,11 @@ import dagster as dg
 from pydantic import Field
 
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError, TryAgain
-from connector.pulls.report import explain
+from connector.errors import ConnectorError
 from connector.pushes.inbox import DeliveryResult, deliver
-from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.preview import PushFile
+from connector.pushes.options import PUSH_OPTIONS, PushFile, PushOptions
 from connector.pushes.query import file_from_query
-from connector.pushes.report import ORDER, PushRunOptions
+from connector.pushes.report import ORDER
 from connector.spreadsheet.problems import PROBLEMS
 from pipelines.accounts import (
     ACCOUNT_TAG,
@@ -34,10 +31,10 @@ from pipelines.accounts import (
     Account,
     Accounts,
     account_of,
-    is_last_try,
+    run,
     to_failure,
 )
-from pipelines.landing import RETRIES, ProgressLog
+from pipelines.landing import ProgressLog
 from pipelines.models import PUBLISHED, PUBLISHING
 
 NAME = "push_spreadsheet"
@@ -66,8 +63,8 @@ class RowConfig(dg.Config):
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
     mode: Literal["create", "update", "upsert", "convert"] = _push_option_field("mode", ...)
     match: list[str] = _push_option_field("match", [])
-    apply: bool = Field(default=False, description="Send the rows. Default: preview only.")
-    mapping_file: str | None = _push_option_field("mapping_file")
+    apply: bool = _push_option_field("apply", False)  # a default, and no switch
+    mapping: str | None = _push_option_field("mapping")
     ignore: list[str] = _push_option_field("ignore", [])
     content_type: str | None = _push_option_field("content_type")
     region: str | None = _push_option_field("region")
@@ -79,34 +76,19 @@ class RowConfig(dg.Config):
     overwrite: bool = _push_option_field("overwrite", False)  # a default, and no switch
     resend: bool = _push_option_field("resend", False)  # a default, and no switch
     pull: bool = Field(default=True, description="Pull before applying.")
-    output: str | None = Field(
-        default=None, description="Path of the report. Default: next to the pushed file."
-    )
-    report: Literal["problems", "all"] = Field(
-        default="problems",
-        description="Rows in the report of a preview: only rows with problems, or all.",
-    )
+    output: str | None = _push_option_field("output")
+    report: Literal["problems", "all"] = _push_option_field("report", "problems")
     max_requests: int | None = Field(
         default=None, description="Maximum number of API requests, including retries."
     )
 
     def options(self, folder: Path) -> PushOptions:
-        """Return the options for reading the file; file names are relative to `folder`."""
+        """Return the options of the push; the mapping file is relative to `folder`."""
         given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
         given |= {name: tuple(given[name]) for name in ("match", "ignore", "set_values", "accept")}
-        given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
-        return PushOptions(**given)
-
-    def run_options(self, options: PushOptions) -> PushRunOptions:
-        """Return the options for sending the rows."""
-        output = Path(self.output) if self.output is not None else None
-        return PushRunOptions(
-            applies=self.apply,
-            pulls=self.pull,
-            output=output,
-            report_rows=self.report,
-            policy=options.policy(),
-        )
+        given["mapping"] = None if self.mapping is None else folder / self.mapping
+        given["output"] = None if self.output is None else Path(self.output)
+        return PushOptions(**given, pull=self.pull, max_requests=self.max_requests)
 
 
 class PushConfig(RowConfig):
@@ -187,7 +169,6 @@ def push_jobs(accounts: Accounts) -> list[dg.JobDefinition]:
         description="Check the rows of a spreadsheet and preview the changes. If `apply` is true,"
         " send them. A retry sends only the rows that were not applied.",
         out=dg.Out(dg.Nothing),
-        retry_policy=RETRIES,
     )
     def push_file(
         context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
@@ -202,7 +183,6 @@ def push_jobs(accounts: Accounts) -> list[dg.JobDefinition]:
         description="Check the rows of a query on the published file and preview the changes. If"
         " `apply` is true, send them. A query without rows sends nothing.",
         out=dg.Out(dg.Nothing),
-        retry_policy=RETRIES,
     )
     def push_query(
         context: dg.OpExecutionContext, config: QueryConfig, account: dg.ResourceParam[Account]
@@ -269,14 +249,9 @@ def _push(
     name = account_of(context)
     digest = config.inbox_digest if isinstance(config, PushConfig) else None
     pushing = deliver(
-        account.settings(name),
-        file,
-        config.run_options(config.options(account.folder)),
-        digest=digest,
-        budget=config.max_requests,
-        watch=account.watch or ProgressLog(context.log),
+        account.settings(name), file, digest=digest, watch=account.watch or ProgressLog(context.log)
     )
-    done = asyncio.run(pushing)
+    done = run(pushing)
     metadata = push_metadata(done)
     counts = {each: value for each, value in metadata.items() if each != "problems_table"}
     observed = [INBOX] * (digest is not None) + [API] * config.apply
@@ -285,12 +260,9 @@ def _push(
         context.log_event(dg.AssetObservation(key, metadata=counts, partition=name))
     report = done.report
     if report.outcome in ("stopped", "failed"):
-        error = report.error
-        raise dg.Failure(
-            description=explain(error) if error else "The push failed. See the log of the run.",
-            metadata=metadata,
-            allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
-        )
+        if report.error is not None:
+            raise to_failure(report.error, context, metadata)
+        raise dg.Failure("The push failed. See the log of the run.", metadata, allow_retries=False)
     for warning in _warnings(done):
         context.log.warning(warning)
     context.add_output_metadata(metadata)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +125,13 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
 
     def back_up(settings: Settings) -> dict[str, Any]:
         with terminal.progress("back up"):
-            made = backups.make_backup(settings, to, keep=keep)
-        shown, name = made.as_json(), settings.account or UNNAMED
-        size = f"{shown['bytes']:,} bytes, {shown['files']} files"
-        terminal.print_line(f"{name}: {made.file} ({size})")
-        for each in made.removed:
+            made, removed = backups.make_backup(settings, to, keep=keep)
+        size = made.stat().st_size
+        terminal.print_line(f"{settings.account or UNNAMED}: {made} ({size:,} bytes)")
+        for each in removed:
             terminal.say(f"Removed: {each}")
-        return shown
+        account = {"account": settings.account}
+        return account | {"file": str(made), "bytes": size, "removed": [*map(str, removed)]}
 
     for account, made in session.for_each(back_up, is_for_all=is_for_all):
         if isinstance(made, ConnectorError):
@@ -174,11 +176,10 @@ def restore(session: Session, *, source: Path, checks: bool, former: Path | None
     source = backups.newest_backup(source, settings.account)
     if checks:
         found = backups.check_backup(source)
-        terminal.print_object({"whole": True, **found.as_json()})
+        terminal.print_object({"whole": True, **asdict(found)})
         terminal.print_line(
-            f"The backup of {found.account or 'the unnamed account'} is complete:"
-            f" {len(found.files)} files, made at {format_moment(found.made_at)} by version"
-            f" {found.version}."
+            f"The backup of {backups.name_account(found.account)} is complete:"
+            f" {len(found.files)} files, made at {_made_at(found)} by version {found.version}."
         )
         return DONE
     with terminal.progress("restore"):
@@ -189,8 +190,8 @@ def restore(session: Session, *, source: Path, checks: bool, former: Path | None
 
 def _print_restored(terminal: Terminal, done: backups.RestoreResult) -> None:
     """Print what was restored, what is missing, and the next steps."""
-    terminal.print_object(done.as_json())
-    made_at = format_moment(done.manifest.made_at)
+    terminal.print_object(done)
+    made_at = _made_at(done.manifest)
     files = count_noun(len(done.manifest.files), "file")
     terminal.print_line(f"Restored {files} of the backup made at {made_at}.")
     terminal.warn(
@@ -202,3 +203,8 @@ def _print_restored(terminal: Terminal, done: backups.RestoreResult) -> None:
     terminal.say("Run 'connector pull' to bring the copy up to date.")
     if done.purges:
         terminal.say("Then run 'connector person purge --apply' to repeat later purges.")
+
+
+def _made_at(manifest: backups.Manifest) -> str:
+    """Return the time of a backup as it is shown."""
+    return format_moment(datetime.fromisoformat(manifest.made_at))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
@@ -12,7 +13,7 @@ import click
 from connector import privacy
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import Misused, count_noun
+from connector.errors import DONE, PARTIAL, Misused, count_noun
 
 
 @click.group()
@@ -37,7 +38,7 @@ def find(session: Session, *, text: str) -> None:
     case and punctuation. Finds a telephone number in any format. Changes nothing.
     """
     terminal, found = session.terminal, privacy.find(session.load(), text)
-    terminal.print_object(found.as_json())
+    terminal.print_object(found)
     if found.places:
         rows = [(each.file, each.table, each.row, ", ".join(each.columns)) for each in found.places]
         terminal.print_table(("file", "table", "row", "columns"), rows)
@@ -87,7 +88,7 @@ def purge(
         raise Misused("ids and --deleted-before are both given", action="Give one of them.")
     settings, terminal = session.load(), session.terminal
     if age is not None:
-        ids = privacy.deleted_before(settings, age, datetime.now(UTC))
+        ids = tuple(privacy.deleted_before(settings, age, datetime.now(UTC)))
     if writes_csv:
         # Before anything is removed: if the values cannot be written, nobody is purged.
         shown, text = asyncio.run(privacy.purge(settings, ids)), io.StringIO()
@@ -95,20 +96,31 @@ def purge(
         writer.writerows([("table", "record", "field", "value"), *shown.removed])
         terminal.write_data(text.getvalue())
         if not applies:
-            return shown.exit_status
+            return DONE
     with terminal.progress("purge"):
         done = asyncio.run(privacy.purge(settings, ids, applies=applies))
     if not writes_csv:
-        terminal.print_object(done.as_json())
-        terminal.print_table(("table", "rows"), sorted((+done.counts).items()))
-    _print_purged(terminal, done, is_by_age=age is not None)
-    return done.exit_status
+        terminal.print_object(
+            {
+                "applied": applies,
+                "ids": done.ids,
+                "rows": dict(+done.rows),
+                "files": done.files,
+                "backups": done.backups,
+                **asdict(done.left),
+            }
+        )
+        terminal.print_table(("table", "rows"), sorted((+done.rows).items()))
+    _print_purged(terminal, done, applies, is_by_age=age is not None)
+    return PARTIAL if applies and done.left.places else DONE
 
 
-def _print_purged(terminal: Terminal, done: privacy.PurgeReport, *, is_by_age: bool) -> None:
+def _print_purged(
+    terminal: Terminal, done: privacy.PurgeReport, is_applied: bool, *, is_by_age: bool
+) -> None:
     """Print what was or would be removed, and what is left."""
     for name in done.files:
-        terminal.say(f"{'Removed' if done.is_applied else 'Would be removed'}: {name}.")
+        terminal.say(f"{'Removed' if is_applied else 'Would be removed'}: {name}.")
     people = count_noun(len(done.ids), "person", "people")
     if not done.ids:
         reason = "Give the ids of deleted people, or --deleted-before AGE."
@@ -116,14 +128,14 @@ def _print_purged(terminal: Terminal, done: privacy.PurgeReport, *, is_by_age: b
             reason = "The platform deleted no person before that time."
         terminal.say(f"Nothing to purge. {reason}")
         return
-    if not done.is_applied:
+    if not is_applied:
         terminal.say(f"Nothing was changed. Run the command with --apply to purge {people}.")
         return
     terminal.say(f"Purged {people}.")
-    for place in done.places:
+    for place in done.left.places:
         where = ", ".join(filter(None, (place.file, place.table, place.row, *place.columns)))
         terminal.warn(f"{where}: still contains a name, an address or a number of the people")
-    if done.places:
+    if done.left.places:
         terminal.say("Edit records on the platform, then pull. Edit or delete the files.")
     for path in done.backups:
         terminal.warn(f"{path} still contains the people")

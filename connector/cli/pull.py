@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import islice
 from subprocess import PIPE
 from typing import Any
 
@@ -33,7 +33,7 @@ from connector.errors import (
 )
 from connector.log import shorten_name
 from connector.models.publish import load_account_project
-from connector.operations.verify import StreamComparison
+from connector.operations.verify import KINDS
 from connector.operations.verify import verify as run_verify
 from connector.pulls.account import WAIT_TOLD_SECONDS_MIN
 from connector.pulls.plan import estimate_cost as run_plan
@@ -395,10 +395,7 @@ def _plan(session: Session, resources: tuple[str, ...]) -> int:
 
 # -- Verify ----------------------------------------------------------------------------------------
 
-VERIFY_COLUMNS = (
-    *("resource", "equal", "compared", "missing", "extra", "different", "summary only"),
-    "unreadable",
-)
+VERIFY_COLUMNS = ("resource", "equal", "compared", *KINDS)
 DIFFERENCES_SHOWN_MAX = 10
 """Differing records printed per resource and kind; `--json` lists all."""
 
@@ -421,14 +418,19 @@ def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) 
     with terminal.progress("verify") as bar:
         report = asyncio.run(run_verify(settings, resources, budget=budget, watch=bar))
     terminal.print_object(report.as_json())
-    rows = []
+    terminal.print_table(
+        VERIFY_COLUMNS,
+        [
+            (name, each.is_equal, each.compared, *map(len, each.differences.values()))
+            for name, each in report.streams.items()
+        ],
+    )
     for name, each in report.streams.items():
-        found = (each.missing, each.extra, each.stale, each.unhydrated, each.unread)
-        rows.append((name, report.is_stream_equal(name), each.compared, *map(len, found)))
-    terminal.print_table(VERIFY_COLUMNS, rows)
-    for name, each in report.streams.items():
-        for line in _difference_lines(each):
-            terminal.warn(f"{name}: {line}")
+        for kind, records in each.differences.items():
+            for id, text in islice(records.items(), DIFFERENCES_SHOWN_MAX):
+                terminal.warn(f"{name}: {shorten_name(id)} is {kind}: {text}")
+            if (more := len(records) - DIFFERENCES_SHOWN_MAX) > 0:
+                terminal.warn(f"{name}: {more:,} more are {kind}; --json lists them all")
     terminal.print_errors(report.error)
     cost = describe_cost(report.requests, report.seconds)
     if report.is_equal:
@@ -439,16 +441,3 @@ def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) 
             " 'connector verify' again."
         )
     return report.exit_status
-
-
-def _difference_lines(comparison: StreamComparison) -> Iterator[str]:
-    """Yield sentences on the first differing records of each kind."""
-    kinds = (
-        [f"missing in the local copy: {id}" for id in comparison.missing],
-        [f"extra in the local copy: {id}" for id in comparison.extra],
-        [f"{id} differs in {', '.join(names)}" for id, names in comparison.stale.items()],
-        [f"{shorten_name(id)} could not be read: {why}" for id, why in comparison.unread.items()],
-    )
-    yield from chain.from_iterable(each[:DIFFERENCES_SHOWN_MAX] for each in kinds)
-    if more := sum(max(0, len(each) - DIFFERENCES_SHOWN_MAX) for each in kinds):
-        yield f"and {count_noun(more, 'more record')}: --json lists them all"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 
@@ -15,11 +15,11 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import DONE, PARTIAL, Misused, count_noun, end_sentence
-from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
-from connector.pushes.preview import ADD_COLUMNS, Preview, PushFile, unanswered_values
+from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushFile, PushOptions
+from connector.pushes.preview import ADD_COLUMNS, Preview, unanswered_values
 from connector.pushes.preview import create_template as write_template
 from connector.pushes.query import file_from_query
-from connector.pushes.report import PushReport, PushRunOptions, ReportRows
+from connector.pushes.report import PushReport
 from connector.pushes.report import push as run_push
 from connector.settings import Settings
 from connector.spreadsheet.mapping import to_saved_map
@@ -43,10 +43,10 @@ OUTCOMES = {name: f"to {name}" for name in _SHOWN_AS} | {"not_reached": "not rea
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FLAGS = {"mapping_file": "--mapping", "content_type": "--type", "set_values": "--set"}
+_FLAGS = {"content_type": "--type", "set_values": "--set"}
 
 _TYPES: Mapping[str, Any] = {
-    "mapping_file": click.Path(path_type=Path, dir_okay=False),
+    **dict.fromkeys(("mapping", "output"), options.FILE),
     "header_row": click.IntRange(min=1),
     **dict.fromkeys(("match", "ignore", "accept"), options.comma_separated),
 }
@@ -94,8 +94,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 )
 @click.argument("resource")
 @click.argument("file", required=False)
-@add_push_options("mode", "match")
-@click.option("--apply", "applies", is_flag=True, help="Send the rows. Default: preview only.")
+@add_push_options("mode", "match", "apply")
 @click.option(
     "--query",
     metavar="SQL",
@@ -108,7 +107,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     is_flag=True,
     help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
 )
-@add_push_options("mapping_file")
+@add_push_options("mapping")
 @click.option(
     "--save-mapping",
     type=options.FILE,
@@ -126,19 +125,8 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     is_flag=True,
     help="If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
 )
-@click.option(
-    "--report",
-    type=click.Choice(get_args(ReportRows)),
-    default="problems",
-    show_default=True,
-    help="Rows in the report of a preview: only rows with problems, or all.",
-)
-@click.option(
-    "--output",
-    type=options.FILE,
-    metavar="FILE",
-    help="Path of the report. [default: next to the file]",
-)
+@add_push_options("report", show_default=True)
+@add_push_options("output")
 @options.budget
 @options.ignore_quota
 def push(session: Session, *, save_mapping: Path | None, **given: Any) -> int:
@@ -154,7 +142,13 @@ def push(session: Session, *, save_mapping: Path | None, **given: Any) -> int:
     of the data folder, and pushed like a file.
     """
     settings, terminal = session.load(), session.terminal
-    push_options = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
+    push_options = PushOptions(
+        **{name: given[name] for name in PUSH_OPTIONS},
+        pull=not given["no_pull"],
+        wait=not given["no_wait"],
+        max_requests=given["budget"],
+        ignore_quota=given["ignores_quota"],
+    )
     push_file = _find_file(settings, push_options, **given)
     if push_file is None:
         rows = {"resource": given["resource"], "rows": 0, "requests": 0, "error": None}
@@ -163,19 +157,9 @@ def push(session: Session, *, save_mapping: Path | None, **given: Any) -> int:
         return DONE
     if given["query"] is not None:
         terminal.say(f"Rows of the query: {push_file.path}")
-    run_options = PushRunOptions(
-        applies=given["applies"],
-        pulls=not given["no_pull"],
-        waits_for_lookups=not given["no_wait"],
-        output=given["output"],
-        report_rows=given["report"],
-        policy=push_options.policy(),
-        ignores_quota=given["ignores_quota"],
-    )
     with terminal.progress("push") as bar:
-        pushing = run_push(settings, push_file, run_options, budget=given["budget"], watch=bar)
-        report = asyncio.run(pushing)
-    has_mapping = given["query"] is not None or push_options.mapping_file is not None
+        report = asyncio.run(run_push(settings, push_file, watch=bar))
+    has_mapping = given["query"] is not None or push_options.mapping is not None
     written = _save_mapping(save_mapping, report, has_mapping=has_mapping)
     _print_column_notes(terminal, report.preview)
     _print_report(terminal, report)
@@ -218,7 +202,8 @@ def _save_mapping(
     path = requested_path or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
     if requested_path is None and (has_mapping or path.exists()):
         return None
-    row, unanswered = report.preview.push_file.header_row, unanswered_values(report.summary)
+    row = report.preview.push_file.options.header_row
+    unanswered = unanswered_values(report.summary)
     save_map(path, replace(to_saved_map(columns), header_row=row, unanswered=unanswered))
     return path
 
@@ -232,7 +217,7 @@ def _print_column_notes(terminal: Terminal, preview: Preview) -> None:
         names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
         terminal.say(f"Recognised columns: {names}.")
     for left in () if "headings" in asked else columns.unmapped:
-        likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
+        likely = " or ".join(left.suggestions)
         hint = f" It may be the field {likely}." if likely else ""
         if likely or "columns_lost" not in asked:
             terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
@@ -292,10 +277,7 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.say(f"and {len(updates) - SHOWN_MAX:,} more rows that would change")
 
 
-_ASKED: Mapping[str, tuple[str, ...]] = {
-    "day_hours": ("time_missing",),
-    "reading": ("ambiguous_date", "ambiguous_number"),
-}
+_ASKED: Mapping[str, tuple[str, ...]] = {"day_hours": ("time_missing",)}
 """Codes of problems that the answer to a question solves."""
 
 
@@ -381,8 +363,6 @@ def _preview_sentence(preview: Preview) -> str:
     if not preview.to_send:
         return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"
-    if preview.month_share:
-        cost += f", {preview.month_share:.1%} of the month's quota"
     if preview.minutes is not None and preview.minutes >= 1:
         cost += f", {preview.minutes:,.0f} minutes at the last known rate limit"
     compared = "the local copy is empty"

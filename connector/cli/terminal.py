@@ -35,7 +35,9 @@ _LOGGER = logging.getLogger(__name__)
 _WIDTH = 100
 _STDERR = 2
 
-_PRIORITIES = {"error": "<3>", "warning": "<4>"}
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+_PRIORITIES = {"critical": "<2>", "error": "<3>", "warning": "<4>"}
 """Beginnings of lines for systemd's journal, which shows errors with `journalctl -p err`."""
 
 
@@ -213,30 +215,22 @@ class Terminal:
         """Print one line on standard error, unless `is_quiet`. `more` are additional fields of a
         JSON line.
         """
-        text = self.name_places(text)
-        if not self.is_quiet and self.form == "json":
-            self._write_json_line("info", text, more)
-        elif not self.is_quiet:
-            self._write(self._err, f"{escape_control_characters(text)}\n")
+        if not self.is_quiet:
+            self._print_message("info", self.name_places(text), more)
 
     def warn(self, text: str) -> None:
         """Print a warning on standard error."""
-        text = end_sentence(self.name_places(text))
-        if self.form == "json":
-            self._write_json_line("warning", text, {})
-        else:
-            self._write_styled_line("Warning:", "yellow", text)
+        self._print_message("warning", end_sentence(self.name_places(text)), {}, "Warning: ")
 
     def print_child_line(self, account: str, line: str) -> None:
         """Print a line from standard error of an account's process, with the account's name."""
         if self.form == "json" and not line.startswith("{"):
-            self._write_json_line("error", line, {"account": account})
+            self._print_message("error", line, {"account": account})
         elif self.form == "json":
-            priority = self._priorities.get(json.loads(line)["level"], "")
-            self._write(self._err, f"{priority}{line}\n")
+            self._write_message(json.loads(line)["level"], line)
         else:
-            priority = self._priorities.get(line.partition(":")[0].lower(), "")
-            self._write(self._err, f"{priority}{account}: {escape_control_characters(line)}\n")
+            level = line.partition(":")[0].lower()
+            self._write_message(level, f"{account}: {escape_control_characters(line)}")
 
     def print_log_record(
         self, level: str, logger: str, text: str, trace: str, fields: Mapping[str, object]
@@ -244,18 +238,18 @@ class Terminal:
         """Print a log record on standard error. `trace` is the traceback of its error, or empty."""
         if self.form == "json":
             more = {"traceback": trace} if trace else {}
-            self._write_json_line(level, text, {**fields, **more}, logger)
+            self._print_message(level, text, {**fields, **more}, logger=logger)
             return
         at = datetime.now(UTC).isoformat(" ", "milliseconds")
         for line in (f"{at} {level.upper()} {logger}: {text}", *trace.splitlines()):
-            self._write(self._err, f"{escape_control_characters(line)}\n")
+            self._print_message(level, line, {})
 
     def log_end(self, command: str, status: int, seconds: float) -> None:
         """Print the last JSON line of a command on standard error."""
-        if self.form == "json" and not self.is_quiet:
-            text = f"{command} ended with exit status {status}"
+        if self.form == "json":
             fields = {"event": "command_ended", "command": command, "exit_status": status}
-            self._write_json_line("info", text, {**fields, "seconds": round(seconds, 3)})
+            text = f"{command} ended with exit status {status}"
+            self.say(text, **fields, seconds=round(seconds, 3))
 
     def print_failure(self, error: ConnectorError) -> int:
         """Print the error and its action, and return its exit status.
@@ -267,11 +261,10 @@ class Terminal:
         self.print_object({"error": values})
         if self.form == "json":
             del values["message"]
-            self._write_json_line("error", str(error), values)
+            self._print_message("error", str(error), values)
         else:
-            self._write_styled_line("Error:", "red", f"{error} [{error.code}]")
-            priority = self._priorities.get("error", "")
-            self._write(self._err, f"{priority}  {escape_control_characters(action)}\n")
+            self._print_message("error", f"{error} [{error.code}]", {}, "Error: ")
+            self._print_message("error", f"  {action}", {})
         return error.exit_status
 
     def print_errors(
@@ -287,6 +280,30 @@ class Terminal:
             self.warn(f"{end_sentence(str(error))} {error.action}")
         if unpublished is not None and unpublished is not error:
             self.warn(f"{end_sentence(str(unpublished))} {unpublished.action}")
+
+    def _print_message(
+        self, level: str, text: str, more: Mapping[str, object], prefix: str = "",
+        logger: str = "connector.cli",
+    ) -> None:  # fmt: skip
+        """Print a message, or its JSON line with the account, the run and `more`.
+
+        A terminal shows the prefix in colour.
+        """
+        shown = escape_control_characters(text)
+        if self.form == "json":
+            line = json_log_line(level, logger, text, {**self.fields, **more}, datetime.now(UTC))
+            self._write_message(level, line)
+        elif prefix and self.has_watcher:
+            from rich.text import Text  # noqa: PLC0415
+
+            styled = Text.assemble((prefix, _COLOURS[level]), shown)
+            self._console(self._err).print(styled, soft_wrap=True)
+        else:
+            self._write_message(level, f"{prefix}{shown}")
+
+    def _write_message(self, level: str, line: str) -> None:
+        """Write a line on standard error, with its priority if systemd's journal reads it."""
+        self._write(self._err, f"{self._priorities.get(level, '')}{line}\n")
 
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressBar]:
@@ -305,24 +322,6 @@ class Terminal:
             redirect_stdout=False, redirect_stderr=False,
         ) as bars:  # fmt: skip
             yield ProgressBar(bars, doing, total)
-
-    def _write_json_line(
-        self, level: str, text: str, more: Mapping[str, object], logger: str = "connector.cli"
-    ) -> None:
-        """Write a log line as JSON on standard error, with the account, the run and `more`."""
-        line = json_log_line(level, logger, text, {**self.fields, **more}, datetime.now(UTC))
-        self._write(self._err, f"{self._priorities.get(level, '')}{line}\n")
-
-    def _write_styled_line(self, prefix: str, style: str, text: str) -> None:
-        """Write "PREFIX TEXT" on standard error, with a coloured prefix on a terminal."""
-        if not self.has_watcher:
-            priority = self._priorities.get(prefix.removesuffix(":").lower(), "")
-            self._write(self._err, f"{priority}{prefix} {escape_control_characters(text)}\n")
-            return
-        from rich.text import Text  # noqa: PLC0415
-
-        line = Text.assemble((prefix, style), " ", escape_control_characters(text))
-        self._console(self._err).print(line, soft_wrap=True)
 
     def write_data(self, text: str) -> None:
         """Write text on standard output as it is. Raises `ConnectorError`."""

@@ -14,12 +14,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, Unpack, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from pydantic import SecretStr
 
 from connector.catalog import declaration
-from connector.catalog.resource import Page, Resource
+from connector.catalog.resource import PER_PAGE_MAX, Order, Page, Resource
 from connector.client.limiter import (
     RESET_SECONDS_MAX,
     QuotaExhausted,
@@ -28,16 +28,10 @@ from connector.client.limiter import (
     seconds_until,
 )
 from connector.client.messages import (
-    ListOptions,
-    Observer,
     Request,
     Response,
-    build_convert_request,
-    build_create_request,
-    build_delete_request,
-    build_get_request,
     build_list_request,
-    build_update_request,
+    build_request,
     check_deleted,
     rate_headers,
     read_list,
@@ -69,10 +63,23 @@ BACKOFF_SECONDS_MAX = 20.0
 T = TypeVar("T")
 
 
+class Observer:
+    """Observer of requests and waits, called from the event loop; this one does nothing."""
+
+    def before_send(self, request: Request) -> None:
+        """Called before each attempt; an error raised here stops it."""
+
+    def on_response(self, request: Request, status: int | None) -> None:
+        """Called after each attempt with the status, None if no answer came."""
+
+    def on_wait(self, seconds: float) -> None:
+        """Called before all requests wait for the rate limit."""
+
+
 class RequestMeter(Protocol):
     """Counts the month's requests, each before it is sent."""
 
-    async def count_attempt(self, request: Request) -> None:
+    def count_attempt(self, request: Request) -> None:
         """Count one attempt before it is sent. An error raised here stops the request."""
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
@@ -121,7 +128,6 @@ class Client:
         base_url: Address before `/api/v1`.
         api_key: Bearer token.
         connections: Maximum number of requests at the same time.
-        reserve: Requests of each minute that are left for people.
         limits: Deadlines, attempts and sizes.
         observer: Is called before and after each attempt and wait.
         meter: Counts every attempt.
@@ -143,7 +149,6 @@ class Client:
         api_key: str | SecretStr,
         *,
         connections: int = 4,
-        reserve: int = 0,
         limits: Limits | None = None,
         observer: Observer | None = None,
         meter: RequestMeter | None = None,
@@ -163,7 +168,7 @@ class Client:
             secret = SecretStr(parse_key(secret.get_secret_value()))
         except ValueError as error:
             raise SettingsError(f"the API key {error}") from None
-        self.limiter = RateLimiter(reserve=reserve)
+        self.limiter = RateLimiter()
         self.limits = limits or Limits()
         self._session = HttpSession(
             self.base_url,
@@ -174,10 +179,10 @@ class Client:
             ca_file=ca_file,
             proxy=proxy,
         )
-        self._slots, self._answered = asyncio.Semaphore(connections), asyncio.Event()
+        self._slots = asyncio.Semaphore(connections)
+        self._queue, self._answered = asyncio.Lock(), asyncio.Event()
         self._observer, self._meter = observer or Observer(), meter
         self._clock, self._sleep, self._chance = clock, sleep, chance
-        self._waiting, self._waiting_since = 0, 0.0
 
     def __repr__(self) -> str:
         return f"<Client of {self.base_url}>"
@@ -195,27 +200,29 @@ class Client:
     # -- Operations on declared records -----------------------------------------------------------
 
     async def page(
-        self, resource: str, parent: str | None = None, **options: Unpack[ListOptions]
+        self,
+        resource: str,
+        parent: str | None = None,
+        *,
+        page: int = 1,
+        per_page: int = PER_PAGE_MAX,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
     ) -> Page[Resource]:
         """Return one page of a list, newest first by default."""
         declared = declaration(resource)
-        request = build_list_request(declared, parent, **options)
-
-        def parse(request: Request, answer: Response) -> Page[Resource]:
-            found = read_list(request, answer)
-            return replace(
-                cast("Page[Any]", found),
-                items=tuple(
-                    declared.record(raw, is_item=True, served_at=found.served_at)
-                    for raw in found.items
-                ),
-            )
-
-        return await self._send(request, parse)
+        request = build_list_request(
+            declared, parent, page=page, per_page=per_page, sort=sort, order=order, search=search
+        )
+        found = await self._send(request, read_list)
+        at = found.served_at
+        items = (declared.record(raw, is_item=True, served_at=at) for raw in found.items)
+        return replace(cast("Page[Any]", found), items=tuple(items))
 
     async def detail(self, resource: str, id: str, parent: str | None = None) -> Resource:
         """Return the record with all its fields. Raises `NotFound`."""
-        return await self._record(build_get_request(declaration(resource), id, parent))
+        return await self._record(build_request(declaration(resource), "get", id, parent=parent))
 
     async def create(
         self, resource: str, fields: Mapping[str, Any], parent: str | None = None
@@ -224,31 +231,33 @@ class Client:
 
         Raises `ValidationFailed` with messages by field.
         """
-        return await self._record(build_create_request(declaration(resource), fields, parent))
+        declared = declaration(resource)
+        return await self._record(build_request(declared, "create", None, fields, parent=parent))
 
     async def update(
         self, resource: str, id: str, fields: Mapping[str, Any], parent: str | None = None
     ) -> Resource:
         """Change the fields that are given, and no others. Raises `ValidationFailed`."""
-        return await self._record(build_update_request(declaration(resource), id, fields, parent))
+        declared = declaration(resource)
+        return await self._record(build_request(declared, "update", id, fields, parent=parent))
 
     async def delete(self, resource: str, id: str, parent: str | None = None) -> None:
         """Delete the record."""
-        request = build_delete_request(declaration(resource), id, parent)
-        check_deleted(request, await self.send(request))
+        request = build_request(declaration(resource), "delete", id, parent=parent)
+        await self._send(request, check_deleted)
 
     async def convert(self, resource: str, id: str) -> Resource:
         """Convert a lead into an active customer (API 4.6). It cannot be undone."""
-        return await self._record(build_convert_request(declaration(resource), id))
+        return await self._record(build_request(declaration(resource), "convert", id))
 
     async def _record(self, request: Request) -> Resource:
         """Send the request, and return the record in the answer."""
-        declared = declaration(request.resource)
 
-        def parse(request: Request, answer: Response) -> Resource:
-            return declared.record(read_record(request, answer), served_at=served_at(answer))
+        def read(request: Request, answer: Response) -> Resource:
+            raw = read_record(request, answer)
+            return declaration(request.resource).record(raw, served_at=served_at(answer))
 
-        return await self._send(request, parse)
+        return await self._send(request, read)
 
     # -- Sending ----------------------------------------------------------------------------------
 
@@ -259,85 +268,76 @@ class Client:
         """
         return await self._send(request, lambda _, answer: answer)
 
-    async def _send(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
-        """Send the request and return `reader(request, answer)`. Raises the last attempt's error.
+    async def _send(self, request: Request, read: Callable[[Request, Response], T]) -> T:
+        """Send the request and return `read(request, answer)`. Raises the last attempt's error.
 
-        If `reader` raises `UnreadableAnswer`, a read is repeated, as after a 502.
+        If `read` raises `UnreadableAnswer`, a read is repeated, as after a 502.
         """
         attempts = _Attempts()
         while True:
             try:
-                return reader(request, await self._send_attempt(request, attempts))
+                return read(request, await self._send_attempt(request, attempts))
             except (TryAgain, UnreadableAnswer) as error:
-                seconds = self._seconds_to_repeat(request, attempts, error)
+                seconds = self._backoff(attempts.count, error)
+                if not (request.is_read or isinstance(error, RateLimited | Unreachable)):
+                    raise  # Any other failure of a write leaves it in doubt.
                 spent = self._clock() - attempts.begun_at
                 if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
                     raise
-            self._observer.on_wait_start(seconds, "retry")
             await self._sleep(seconds)
 
-    def _seconds_to_repeat(
-        self, request: Request, attempts: _Attempts, error: TryAgain | UnreadableAnswer
-    ) -> float | None:
+    def _backoff(self, attempts: int, error: TryAgain | UnreadableAnswer) -> float | None:
         """Return the seconds to wait before the next attempt; None if there is no other attempt."""
-        # Any other failure of a write leaves it in doubt.
-        assert request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self.limits.attempts_max
         if isinstance(error, Unreachable | UnreadableAnswer):
             attempts_max = min(attempts_max, FEW_ATTEMPTS_MAX)
-        if attempts.count >= attempts_max:
+        requested = error.retry_after_seconds if isinstance(error, ServerFailed) else None
+        if attempts >= attempts_max or (requested or 0.0) > RESET_SECONDS_MAX:
             return None
         if isinstance(error, RateLimited):
             return 0.0  # After a 429 the rate limiter makes every request wait.
-        backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts.count - 1))
-        backoff *= 1 + self._chance() / 2  # Chance only ever lengthens it.
-        requested = error.retry_after_seconds if isinstance(error, TryAgain) else None
-        if requested is not None and requested > RESET_SECONDS_MAX:
-            return None
-        return max(backoff, requested or 0.0)
+        backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts - 1))
+        return max(backoff * (1 + self._chance() / 2), requested or 0.0)
 
     async def _send_attempt(self, request: Request, attempts: _Attempts) -> Response:
         """Send the request once, when the limits permit. Raises the error of a failed answer."""
         async with self._slots:
-            ticket = await self._wait_for_permission(request, attempts)
+            async with self._queue:
+                ticket = await self._wait_for_permission(request, attempts)
             answer: Response | None = None
-            has_left = False
+            may_have_left = False
             try:
                 if self._meter is not None:
-                    await self._meter.count_attempt(request)
-                sent_at = self._clock()
+                    self._meter.count_attempt(request)
                 # Time spent waiting before the first attempt does not count against a second one.
-                attempts.begun_at = sent_at if attempts.count == 0 else attempts.begun_at
+                sent_at = self._clock()
+                attempts.begun_at = attempts.begun_at if attempts.count else sent_at
                 attempts.count += 1
                 self._observer.before_send(request)
-                has_left = True
-                try:
-                    answer = await self._session.exchange(request)
-                except (Unreachable, Misused):
-                    has_left = False
-                    raise
-                finally:
-                    status = answer.status if answer is not None else None
-                    self._observer.on_response(request, status, self._clock() - sent_at)
+                may_have_left = True
+                answer = await self._session.exchange(request)
+            except (Unreachable, Misused):
+                may_have_left = False
+                raise
             finally:
-                self._return_ticket(ticket, answer, has_left)
-        now = self._clock()
+                self._record_end(request, ticket, answer, may_have_left=may_have_left)
+        seconds = self._clock() - sent_at
         if 200 <= answer.status < 300:
-            return replace(answer, seconds=now - sent_at)
-        error = response_error(request, answer, reset_in_seconds=self.limiter.resets_in(now))
+            return replace(answer, seconds=seconds)
+        error = response_error(request, answer)
         if isinstance(error, ServerFailed):
-            requested = seconds_until(retry_after(answer), now - sent_at, _unix_date(answer))
-            error.retry_after_seconds = requested
+            moment = retry_after(answer)
+            error.retry_after_seconds = seconds_until(moment, seconds, _unix_date(answer))
         raise error
 
-    def _return_ticket(self, ticket: Ticket, answer: Response | None, has_left: bool) -> None:
-        """End the ticket with the answer's rate headers; `has_left` is True if the server may have
-        counted it.
-        """
+    def _record_end(
+        self, request: Request, ticket: Ticket, answer: Response | None, *, may_have_left: bool
+    ) -> None:
+        """Report the end of an attempt, with its answer if one arrived."""
         now, limiter = self._clock(), self.limiter
+        self._observer.on_response(request, None if answer is None else answer.status)
         if answer is None:
-            fate = limiter.record_lost if has_left else limiter.record_unsent
-            fate(now, ticket)
+            (limiter.record_lost if may_have_left else limiter.record_unsent)(now, ticket)
         else:
             if self._meter is not None:
                 self._meter.record_response(answer.status, served_at(answer))
@@ -346,9 +346,7 @@ class Client:
                 limiter.record_refusal(now, ticket, rate, server_now, self._chance())
             else:
                 limiter.record_response(now, ticket, rate, server_now)
-        # Requests that wait may ask the rate limiter again.
-        answered, self._answered = self._answered, asyncio.Event()
-        answered.set()
+        self._answered.set()
 
     async def _wait_for_permission(self, request: Request, attempts: _Attempts) -> Ticket:
         """Wait until the rate limiter permits it. Raises `Stopped` and `RateLimited`."""
@@ -363,28 +361,13 @@ class Client:
                 raise quota_spent(f"{request.method_and_path} was not sent: {reason}")
             since = self._clock() - attempts.begun_at if attempts.count else 0.0
             if since + (permission.seconds or 0.0) > self.limits.retry_seconds_max:
-                where, seconds = request.method_and_path, permission.seconds
-                raise RateLimited(where, reset_in_seconds=seconds, is_sent=False)
-            await self._wait_for_response(permission.seconds, permission.reason)
-
-    async def _wait_for_response(self, seconds: float | None, reason: str) -> None:
-        """Wait this many seconds, or until any request is answered; None: only for an answer."""
-        if not self._waiting:
-            self._waiting_since = self._clock()
-        self._waiting += 1
-        self._observer.on_wait_start(seconds or 0.0, reason)
-        waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._answered.wait())}
-        if seconds is not None:
-            waits.add(asyncio.ensure_future(self._sleep(seconds)))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
-            self._waiting -= 1
-            if not self._waiting:
-                # Waits that overlap count once, so that their sum is never more than what passed.
-                self._observer.on_wait_end(self._clock() - self._waiting_since, reason)
+                raise RateLimited(request.method_and_path, is_sent=False)
+            self._observer.on_wait(permission.seconds or 0.0)
+            if permission.seconds is None:
+                self._answered.clear()
+                await self._answered.wait()
+            else:
+                await self._sleep(permission.seconds)
 
 
 def _unix_date(answer: Response) -> float | None:

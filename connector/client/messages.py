@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from connector.catalog import declaration
@@ -55,8 +55,7 @@ _METHODS: Mapping[Operation, str] = {
     "delete": "DELETE",
     "convert": "POST",
 }
-_SEGMENT_CHARACTERS_MAX = 200
-_SEGMENT = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_SEGMENT_CHARACTERS_MAX - 1}}}")
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,92 +89,30 @@ class Request:
         return self.method == "GET"
 
 
-class ListOptions(TypedDict, total=False):
-    """Options of a list (API 4.1): `page` from 1, `per_page` from 1 to 100, and the order, "desc"
-    by default.
-    """
-
-    page: int
-    per_page: int
-    sort: str | None
-    order: Order | None
-    search: str | None
-
-
-def build_list_request(
-    resource: Declaration, parent: str | None = None, **options: Unpack[ListOptions]
-) -> Request:
-    """Return the request for a page of a list, the first one by default.
-
-    Raises:
-        UnknownName: The list does not have the sort, the order or a search.
-        Misused: A value is not valid.
-    """
-    page, per_page = options.get("page", 1), options.get("per_page", PER_PAGE_MAX)
-    sort, order, search = options.get("sort"), options.get("order"), options.get("search")
-    if page < 1:
-        raise Misused(f"page is {page}", action="Use a page from 1.")
-    if not 1 <= per_page <= PER_PAGE_MAX:
-        raise Misused(f"per_page is {per_page}", action=f"Use 1 to {PER_PAGE_MAX}.")
-    query = {"page": str(page), "per_page": str(per_page)}
-    if sort is not None:
-        query["sort"] = _require_allowed(resource, "sort", sort, resource.sortable)
-        query["order"] = "desc"
-    if order is not None:
-        orders = get_args(Order) if resource.sortable else ()
-        query["order"] = _require_allowed(resource, "order", order, orders)
-    if search is not None:
-        if not resource.searchable:
-            raise UnknownName(f"parameter of {resource.name}", "search", query)
-        query["search"] = search
-    return _build_request(resource, "list", parent, query=query)
-
-
-def build_get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """Return the request for a record's detail."""
-    return _build_request(resource, "get", parent, id=id)
-
-
-def build_create_request(
-    resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
-) -> Request:
-    """Return a create request. Raises `UnknownName` for a field that a create does not accept."""
-    return _build_request(resource, "create", parent, fields=fields)
-
-
-def build_update_request(
-    resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
-) -> Request:
-    """Return a request that updates only these fields. Raises as `build_create_request`."""
-    return _build_request(resource, "update", parent, id=id, fields=fields)
-
-
-def build_delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """Return the request to delete a record."""
-    return _build_request(resource, "delete", parent, id=id)
-
-
-def build_convert_request(resource: Declaration, id: str) -> Request:
-    """Return the request to convert a lead (API 4.6); it has no body."""
-    return _build_request(resource, "convert", None, id=id)
-
-
-def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
-    """Raise `UnusableId` if an id contains characters that are not allowed in a path."""
-    for each in ids:
-        _path_segment(each, f"id of a {resource.singular}")
-
-
-def _build_request(
+def build_request(
     resource: Declaration,
     operation: Operation,
-    parent: str | None,
-    *,
     id: str | None = None,
-    query: Mapping[str, str] | None = None,
     fields: Mapping[str, Any] | None = None,
+    *,
+    parent: str | None = None,
+    query: Mapping[str, str] | None = None,
 ) -> Request:
-    """Return a request of the declared operation. Raises `UnknownName` and `UnusableId`."""
+    """Return the request of an operation.
+
+    Args:
+        resource: Declaration of the resource.
+        operation: Operation, for example "get".
+        id: Id of the record, except for a list and a create.
+        fields: Fields of a create or an update.
+        parent: Id or slug of the content type, for content items.
+        query: Parameters of a list.
+
+    Raises:
+        UnknownName: The resource does not have the operation, or the operation not the field.
+        UnusableId: An id has characters that would change the path.
+        Misused: A value cannot be sent as JSON.
+    """
     if operation not in resource.operations:
         what = f"possible operation of {resource.name}"
         raise UnknownName(what, operation, sorted(resource.operations))
@@ -185,7 +122,6 @@ def _build_request(
         for name in fields:
             if known and name not in known:
                 raise UnknownName(f"field that {operation} of {resource.name} takes", name, known)
-    body = None if fields is None else encode_body(fields)
     path = resource.path
     if resource.parent is not None:
         path = path.replace("{type}", _path_segment(parent, f"slug or id of {resource.parent}"))
@@ -195,7 +131,47 @@ def _build_request(
         path += "/convert"
     method = _METHODS[operation]
     scope = resource.read_scope() if method == "GET" else resource.write_scope()
+    body = None if fields is None else encode_body(fields)
     return Request(resource.name, operation, method, API_PATH + path, scope, query or {}, body, id)
+
+
+def build_list_request(
+    resource: Declaration,
+    parent: str | None = None,
+    *,
+    page: int = 1,
+    per_page: int = PER_PAGE_MAX,
+    sort: str | None = None,
+    order: Order | None = None,
+    search: str | None = None,
+) -> Request:
+    """Return the request for a page of a list (API 4.1), in descending order by default.
+
+    Raises:
+        UnknownName: The list does not have the sort, the order or a search.
+        Misused: The page or its size is not possible.
+    """
+    if page < 1 or not 1 <= per_page <= PER_PAGE_MAX:
+        action = f"Use a page from 1, and 1 to {PER_PAGE_MAX} records."
+        raise Misused(f"page {page} of {per_page} records is not possible", action=action)
+    query = {"page": str(page), "per_page": str(per_page)}
+    allowed = {"sort": resource.sortable, "order": get_args(Order)} if resource.sortable else {}
+    given = {"sort": sort, "order": order or (sort and "desc"), "search": search}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in allowed and not (name == "search" and resource.searchable):
+            raise UnknownName(f"parameter of {resource.name}", name, query)
+        if name in allowed and value not in allowed[name]:
+            raise UnknownName(f"{name} of {resource.name}", value, allowed[name])
+        query[name] = value
+    return build_request(resource, "list", parent=parent, query=query)
+
+
+def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
+    """Raise `UnusableId` if an id contains characters that are not allowed in a path."""
+    for each in ids:
+        _path_segment(each, f"id of a {resource.singular}")
 
 
 def _path_segment(value: object, what: str) -> str:
@@ -205,27 +181,7 @@ def _path_segment(value: object, what: str) -> str:
     """
     if isinstance(value, str) and _SEGMENT.fullmatch(value) and ".." not in value:
         return value
-    fault = "begins with a dot or has two dots in a row"
-    if not value:
-        fault = "is missing"
-    elif not isinstance(value, str):
-        fault = f"is of the type {type(value).__name__} and must be text"
-    elif len(value) > _SEGMENT_CHARACTERS_MAX:
-        fault = f"is longer than {_SEGMENT_CHARACTERS_MAX} characters"
-    elif odd := re.search(r"[^A-Za-z0-9._-]", value):
-        fault = f"contains {odd[0]!r}"
-    raise UnusableId(f"the {what} {fault}")
-
-
-def _require_allowed(
-    resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]
-) -> str:
-    """Return the value if it is allowed. Raises `UnknownName`, also for an unknown parameter."""
-    if not allowed:
-        raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
-    if value not in allowed:
-        raise UnknownName(f"{parameter} of {resource.name}", value, allowed)
-    return value
+    raise UnusableId(f"the {what} {'cannot be used in an address' if value else 'is missing'}")
 
 
 def encode_body(fields: Mapping[str, Any]) -> bytes:
@@ -233,32 +189,26 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
 
     Raises:
         Misused: A value does not exist in JSON, or a datetime has no time zone. The error contains
-            the type, but no value.
+            no text of a value.
     """
     try:
         text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
         return text.encode()
-    except TypeError as error:
-        reason = str(error)
-    except UnicodeEncodeError:
-        reason = "a text that is not Unicode"
-    except (ValueError, RecursionError):
-        reason = "a number that is not finite, or values nested in a circle"
-    raise Misused(
-        f"{reason} cannot be sent as JSON",
-        action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
-    )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Misused(
+            f"a value cannot be sent as JSON: {error}",
+            action="Send text, numbers, dates, datetimes with a time zone, booleans or null.",
+        ) from None
 
 
 def _date_as_json(value: object) -> str:
     """Return a date or a datetime in the API's format. Raises `TypeError` for other values."""
-    if isinstance(value, datetime):
-        if value.utcoffset() is None:
-            raise TypeError("a datetime without a time zone")
+    if isinstance(value, datetime) and value.utcoffset() is not None:
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
+    if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"a value of the type {type(value).__name__}")
+    is_time = isinstance(value, datetime)
+    raise TypeError("a datetime without a time zone" if is_time else f"a {type(value).__name__}")
 
 
 # -- Answer ---------------------------------------------------------------------------------------
@@ -317,22 +267,15 @@ def _parse_http_date(text: str) -> datetime | None:
 def parse_count(value: Any) -> int | None:
     """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
     number = _parse_number(value)
-    if number is None or not 0 <= number <= COUNT_MAX:
-        return None
-    return int(number) if number == int(number) else None
+    is_count = number is not None and number <= COUNT_MAX and number.is_integer()
+    return int(number or 0) if is_count else None
 
 
 def _parse_number(value: Any) -> float | None:
-    """Parse a finite number, a JSON number or text; None for anything else."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Parse a positive number, a JSON number or text; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    return float(value) if _NUMBER.fullmatch(str(value)) else None
 
 
 def parse_json(body: bytes) -> Any:
@@ -346,15 +289,15 @@ def parse_json(body: bytes) -> Any:
         raise ValueError("a page of HTML or XML instead of JSON")
     try:
         document = json.loads(body, parse_constant=_parse_float, parse_float=_parse_float)
+        # Most bodies have too few brackets to be deep, and are not searched.
+        if body.count(b"{") + body.count(b"[") > DEPTH_MAX and _depth(document) > DEPTH_MAX:
+            raise RecursionError
     except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
+        raise ValueError(f"JSON nested deeper than {DEPTH_MAX} levels") from None
     except OverflowError as error:
         raise ValueError(str(error)) from None
     except ValueError:
         raise ValueError("text that is not JSON" if body else "an empty body") from None
-    # Most bodies have too few brackets to be deep, and are not searched.
-    if body.count(b"{") + body.count(b"[") > DEPTH_MAX and _is_too_deep(document):
-        raise ValueError(_TOO_DEEP)
     return document
 
 
@@ -365,43 +308,31 @@ def _parse_float(text: str) -> float:
     return number
 
 
-_TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
-
-
-def _is_too_deep(document: Any) -> bool:
-    """Return True if more than `DEPTH_MAX` levels are nested; counts level by level."""
-    level = [document]
-    for _ in range(DEPTH_MAX + 1):
-        parents = [each for each in level if isinstance(each, dict | list)]
-        level = [c for p in parents for c in (p.values() if isinstance(p, dict) else p)]
-    return bool(parents)
+def _depth(document: Any) -> int:
+    """Return the number of nested levels. Raises `RecursionError` if they are very many."""
+    if not isinstance(document, dict | list):
+        return 0
+    inner = document.values() if isinstance(document, dict) else document
+    return 1 + max(map(_depth, inner), default=0)
 
 
 # -- Errors ---------------------------------------------------------------------------------------
 
 WORDS_CHARACTERS_MAX = 500  # Of one message of the API.
-TARGET_CHARACTERS_MAX = 200  # Of a redirect's target.
 REFUSALS = (400, 401, 403, 404, 422)  # The API did nothing (API 7), as with 429.
 OF_NO_FIELD = ""  # Key of messages of a 422 that name no field.
 # Errors are logged, and the API may well quote an address that it refuses.
 _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
 
-def response_error(
-    request: Request, answer: Response, *, reset_in_seconds: float | None = None
-) -> ConnectorError:
+def response_error(request: Request, answer: Response) -> ConnectorError:
     """Return the error for an answer that is not a success (API 7).
 
     For a write, only a 429, or a documented refusal with the API's own JSON body, proves that
     nothing was applied. For any other answer, the error is `InDoubt`.
-
-    Args:
-        request: The request.
-        answer: Its answer.
-        reset_in_seconds: Time until the rate limit resets; None if unknown.
     """
     if answer.status == 429:
-        return RateLimited(request.method_and_path, reset_in_seconds=reset_in_seconds)
+        return RateLimited(request.method_and_path)
     body = _api_error_body(answer)
     error = _status_error(request, answer, body or {})
     if request.is_read or (answer.status in REFUSALS and body is not None):
@@ -480,16 +411,14 @@ def _redirect_target(answer: Response) -> str:
     except ValueError:
         return "an address that cannot be read"
     host = location.netloc.rpartition("@")[2]
-    shown = location._replace(netloc=host, query="", fragment="").geturl()
-    printable = "".join(each if each.isprintable() else "?" for each in shown)
-    return printable[:TARGET_CHARACTERS_MAX] or "nowhere"
+    return message_text(location._replace(netloc=host, query="", fragment="").geturl()) or "nowhere"
 
 
 # -- Successes ------------------------------------------------------------------------------------
 
 
 def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
-    """Return a page of a list as received (API 4.1). Raises the error of a failed answer.
+    """Return a page of a list as received (API 4.1). Raises `UnreadableAnswer`.
 
     The API does not document pages after the last. If a server repeats its last page there, the
     result has no items, because they belong to another page.
@@ -500,23 +429,22 @@ def read_list(request: Request, answer: Response) -> Page[dict[str, Any]]:
         raise _unreadable(request, "answered without a list of records in 'data'")
     if not isinstance(pagination, dict):
         raise _unreadable(request, "answered without 'pagination'")
-    numbers = {}
-    for name in ("page", "per_page", "total", "total_pages"):
-        if (value := parse_count(pagination.get(name))) is None:
+    names = ("page", "per_page", "total", "total_pages")
+    numbers = {name: parse_count(pagination.get(name)) for name in names}
+    for name, number in numbers.items():
+        if number is None:
             raise _unreadable(request, f"answered without a readable {name!r}")
-        numbers[name] = value
-    page, per_page, pages = numbers["page"], numbers["per_page"], numbers["total_pages"]
-    if len(items) > per_page or per_page > PER_PAGE_MAX:
-        limit = f"'per_page' {per_page}; the API serves at most {PER_PAGE_MAX}"
-        raise _unreadable(request, f"answered with {len(items)} records and {limit}")
+    page, per_page, total, pages = (number or 0 for number in numbers.values())
+    if not len(items) <= per_page <= PER_PAGE_MAX or per_page < 1:
+        raise _unreadable(request, f"answered with {len(items)} records, {per_page} per page")
     requested = int(request.query["page"])
-    if per_page >= 1 and max(1, pages) == page < requested:
+    if max(1, pages) == page < requested:
         items = []
-    elif page != requested or per_page < 1:
-        shown = f"page {page} of {pages}, {per_page} per page, and page {requested} was requested"
+    elif page != requested:
+        shown = f"page {page} of {pages}, and page {requested} was requested"
         raise _unreadable(request, f"answered with {shown}")
     moment, seconds = served_at(answer), answer.seconds
-    return Page(tuple(items), requested, per_page, numbers["total"], pages, moment, seconds)
+    return Page(tuple(items), requested, per_page, total, pages, moment, seconds)
 
 
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
@@ -547,10 +475,8 @@ def check_deleted(request: Request, answer: Response) -> None:
 
 
 def _parse_success(request: Request, answer: Response, expected: tuple[int, ...]) -> dict[str, Any]:
-    """Return the JSON object of an answer with an expected status. Raises the error of others."""
+    """Return the JSON object of an answer with an expected status. Raises `UnreadableAnswer`."""
     if answer.status not in expected:
-        if not 200 <= answer.status < 300:
-            raise response_error(request, answer)
         more = ", a success that the API does not document"
         raise UnreadableAnswer(request.method_and_path, f"answered {answer.status}", more)
     try:
@@ -587,25 +513,3 @@ def _has_id(record: Any) -> bool:
 def _unreadable(request: Request, reason: str) -> UnreadableAnswer:
     """Return the error for an answer that is not of the API's structure."""
     return UnreadableAnswer(request.method_and_path, reason)
-
-
-# -- Observer --------------------------------------------------------------------------------------
-
-
-class Observer:
-    """Observer of requests and waits; this one does nothing.
-
-    It is called from the event loop, so it must not block.
-    """
-
-    def before_send(self, request: Request) -> None:
-        """Called before each attempt; an error raised here stops it."""
-
-    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """Called after each attempt with the status, None if no answer came, and its duration."""
-
-    def on_wait_start(self, seconds: float, why: str) -> None:
-        """Called before a request waits; `why` is "retry" or the reason of the rate limiter."""
-
-    def on_wait_end(self, seconds: float, why: str) -> None:
-        """Called with the duration when no request waits any more."""

@@ -12,7 +12,7 @@ import logging
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -36,16 +36,10 @@ from connector.errors import (
 )
 from connector.log import MASK, encoded_forms
 
+# The server may be closing a connection that is idle for longer: a write would be left in doubt.
 IDLE_SECONDS_MAX = 5.0
-"""Idle time after which a connection is not used again: the server may be closing it, which would
-leave a write in doubt.
-"""
-
-CONNECT_SECONDS_MAX = 10.0
-"""Time for making a connection, and for its TLS handshake, as parts of the deadline."""
-
-HEADERS_MAX = 200
-"""More header lines than this are not an answer of this API."""
+CONNECT_SECONDS_MAX = 10.0  # Of the deadline, for a connection and for its TLS handshake.
+HEADERS_MAX = 200  # Lines; more are not an answer of this API.
 
 _HEADERS = {
     "Accept": "application/json",
@@ -57,20 +51,12 @@ _HEADERS = {
 # Errors of an established TLS connection arrive as they are.
 _FAILURES = (httpx.TransportError, OSError)
 
+_Trace = Callable[[str, dict[str, Any]], Awaitable[None]]
 
-def _silence_transport_logs() -> None:
-    """Keep the details of requests out of every log, whatever level the program sets.
-
-    The log of httpcore has the headers of answers, which may repeat the key. A filter holds where a
-    level would be changed by `basicConfig` or a debugger.
-    """
-    for part in ("connection", "http11", "proxy"):
-        logging.getLogger(f"httpcore.{part}").addFilter(
-            lambda record: record.levelno >= logging.WARNING
-        )
-
-
-_silence_transport_logs()
+# The log of httpcore has the headers of answers, which may repeat the key. A filter holds where a
+# program or a debugger would change a level.
+for _part in ("connection", "http11", "proxy"):
+    logging.getLogger(f"httpcore.{_part}").addFilter(lambda each: each.levelno >= logging.WARNING)
 
 
 class HttpSession:
@@ -140,24 +126,33 @@ class HttpSession:
         """
         if self._is_closed:
             raise Misused(f"{request.method_and_path} was not sent: the client is closed")
-        attempt = _Attempt(self._opened)
+        has_begun = False  # False as long as certainly no byte of the request was sent.
+
+        async def trace(event: str, info: dict[str, Any]) -> None:
+            nonlocal has_begun
+            if event == "http11.send_request_headers.started":
+                # A tunnel through a proxy is a separate request.
+                has_begun |= info["request"].method != b"CONNECT"
+            elif event == "connection.connect_tcp.complete":
+                self._opened.append(info["return_value"])
+
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                return await self._send(request, attempt)
+                return await self._send(request, trace)
         except NotTheApi as error:
             if request.is_read:
                 raise
             raise doubt_error(request, error) from None
         except _FAILURES as error:
-            if not attempt.has_begun:
+            if not has_begun:
                 raise self._unreachable(error) from None
             reason = self._describe(error, "no complete answer")
             lost = NoAnswer if request.is_read else InDoubt
             raise lost(request.method_and_path, reason) from None
 
-    async def _send(self, request: Request, attempt: _Attempt) -> Response:
-        """Send the request and read the answer. Raises `AnswerTooLarge` beyond the limits."""
-        answer = await self._transport.handle_async_request(self._build(request, attempt))
+    async def _send(self, request: Request, trace: _Trace) -> Response:
+        """Send the request and read the answer. Raises `NotTheApi` if it is not the API's."""
+        answer = await self._transport.handle_async_request(self._build(request, trace))
         try:
             if len(answer.headers.raw) > HEADERS_MAX:
                 raise AnswerTooLarge(
@@ -174,8 +169,8 @@ class HttpSession:
             await answer.aclose()
         return self._without_key(Response(answer.status_code, headers, body))
 
-    def _build(self, request: Request, attempt: _Attempt) -> httpx.Request:
-        """Return the request for the transport; `attempt` follows its progress."""
+    def _build(self, request: Request, trace: _Trace) -> httpx.Request:
+        """Return the request for the transport, which calls `trace` before and after each step."""
         # Two steps have this limit. The socket is closed after a step that takes too long, but not
         # if the deadline interrupts a TLS handshake.
         connect_seconds = min(CONNECT_SECONDS_MAX, self._deadline_seconds / 2)
@@ -186,7 +181,7 @@ class HttpSession:
             self._base_url.copy_with(raw_path=path.encode()),
             headers={**_HEADERS, "Authorization": f"Bearer {self._key.get_secret_value()}"},
             content=request.body,
-            extensions={"trace": attempt.trace, "timeout": {"connect": connect_seconds}},
+            extensions={"trace": trace, "timeout": {"connect": connect_seconds}},
         )
 
     def _unreachable(self, error: Exception) -> Unreachable:
@@ -220,27 +215,6 @@ class HttpSession:
         return Response(answer.status, headers, body)
 
 
-class _Attempt:
-    """Progress of one attempt, by the trace of httpx.
-
-    `has_begun` is False as long as certainly no byte of the request was sent. A tunnel through a
-    proxy is a separate request, and no part of the attempt. New connections are added to
-    `opened`.
-    """
-
-    has_begun = False
-
-    def __init__(self, opened: list[Any]) -> None:
-        self._opened = opened
-
-    async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Record one step. httpx calls this before and after each step."""
-        if event == "http11.send_request_headers.started":
-            self.has_begun |= info["request"].method != b"CONNECT"
-        elif event == "connection.connect_tcp.complete":
-            self._opened.append(info["return_value"])
-
-
 async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) -> bytes:
     """Return the unpacked body. At most `bytes_max` bytes are in memory.
 
@@ -272,9 +246,13 @@ async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) 
     return bytes(body)
 
 
-_CERTIFICATE_NOT_YET_VALID, _CERTIFICATE_EXPIRED = 9, 10
-_CERTIFICATE_OTHER_HOST = (62, 64)
-"""Codes of OpenSSL for a certificate of another host name or address."""
+_CERTIFICATE_CODES = {
+    9: "certificate_expired",  # Not valid yet: the clock of this machine may be wrong.
+    10: "certificate_expired",
+    62: "certificate_of_another_host",
+    64: "certificate_of_another_host",
+}
+"""Codes of errors by the code of OpenSSL. Any other certificate is not trusted."""
 
 
 def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | None]:
@@ -285,8 +263,13 @@ def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | No
                 break  # What was under way then is not the cause.
             case httpx.ProxyError():
                 return "proxy_refused", f"the proxy refused: {error}"
-            case ssl.SSLCertVerificationError():
-                return _certificate_fault(error, host)
+            case ssl.SSLCertVerificationError(verify_code=number, verify_message=reason):
+                clock = f"this machine's clock shows {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+                code = _CERTIFICATE_CODES.get(number, "certificate_untrusted")
+                return (
+                    code,
+                    f"the certificate of {host} is refused: {reason.rstrip('.')}; {clock}",
+                )
             case ssl.SSLError():
                 return "no_tls", f"{host} does not answer with TLS"
             case socket.gaierror():
@@ -295,20 +278,6 @@ def _cause(error: BaseException | None, host: str) -> tuple[str | None, str | No
                 return "connection_refused", f"{host} refused the connection"
         error = error.__cause__ or error.__context__
     return None, None
-
-
-def _certificate_fault(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:
-    """Return a code and a text for a certificate that was not accepted."""
-    if error.verify_code in (_CERTIFICATE_NOT_YET_VALID, _CERTIFICATE_EXPIRED):
-        is_expired = error.verify_code == _CERTIFICATE_EXPIRED
-        state = "has expired" if is_expired else "is not valid yet"
-        clock = f"this machine's clock shows {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-        return "certificate_expired", f"the certificate of {host} {state}; {clock}"
-    if error.verify_code in _CERTIFICATE_OTHER_HOST:
-        code, fault = "certificate_of_another_host", f"the certificate is not for {host}"
-    else:
-        code, fault = "certificate_untrusted", f"the certificate of {host} is not trusted"
-    return code, f"{fault} ({error.verify_message})"
 
 
 @cache

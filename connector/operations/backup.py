@@ -15,12 +15,11 @@ import re
 import shutil
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from connector.atomic_files import create_private_file, sync_folder
 from connector.errors import (
@@ -48,8 +47,8 @@ from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 FOLDERS = (SEEDS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders in a backup, with all plain files below them."""
 
-FILES = (PUBLISHED_FILE, REPORT_FILE)
-"""Files in a backup in addition to the work file and the state."""
+COPIED = (PUBLISHED_FILE, REPORT_FILE, *FOLDERS)
+"""Files and folders in a backup in addition to the work file and the state."""
 
 BACKUP = "backup"
 """What the holder of the account's lock does during a backup."""
@@ -61,7 +60,9 @@ FORMAT = 1
 """Version of the backup format."""
 
 _MANIFEST = "manifest.json"
-_DAMAGES = (zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, struct.error)
+_DAMAGES = (
+    *(zipfile.BadZipFile, EOFError, LookupError, RuntimeError, TypeError, ValueError, struct.error),
+)
 """Errors that `zipfile` raises for damaged files."""
 
 
@@ -69,35 +70,11 @@ _DAMAGES = (zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError,
 class Manifest:
     """Contents of a backup. `files` has the SHA-256 of each file by its path in the folder."""
 
-    made_at: datetime
+    made_at: str
     account: str | None
     version: str
-    files: Mapping[str, str]
+    files: dict[str, str]
     format: int = FORMAT
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the manifest as it is stored."""
-        return {**asdict(self), "made_at": self.made_at.isoformat()}
-
-
-@dataclass(frozen=True, slots=True)
-class BackupResult:
-    """New backup, and older backups that were removed because of `keep`."""
-
-    file: Path
-    manifest: Manifest
-    removed: tuple[Path, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as `--json` prints it."""
-        return {
-            "file": str(self.file),
-            "account": self.manifest.account,
-            "made_at": self.manifest.made_at.isoformat(),
-            "files": len(self.manifest.files),
-            "bytes": self.file.stat().st_size,
-            "removed": [str(each) for each in self.removed],
-        }
 
 
 # -- Backup ----------------------------------------------------------------------------------------
@@ -109,10 +86,13 @@ def make_backup(
     *,
     keep: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> BackupResult:
+) -> tuple[Path, list[Path]]:
     """Back up the account's folder to a new file in the folder `to`, which is created if missing.
 
     With `keep`, remove older backups of the account in `to`, so that this number remains.
+
+    Returns:
+        The new backup, and the removed ones.
 
     Raises:
         Misused: `to` is in the folder that is backed up.
@@ -138,16 +118,16 @@ def make_backup(
         backup = Backup(now())
         _record(folder, backup)
         try:
-            result = _write_backup(settings, to, backup.began_at)
+            made = _write_backup(settings, to, backup.began_at)
         except ConnectorError as error:
             _record(folder, replace(backup, ended_at=now(), message=str(error)))
             raise
-        size = result.file.stat().st_size
-        _record(folder, replace(backup, ended_at=now(), file=str(result.file), bytes=size))
+        size = made.stat().st_size
+        _record(folder, replace(backup, ended_at=now(), file=str(made), bytes=size))
     removed = find_backups(to, settings.account)[:-keep] if keep is not None else []
     for each in removed:
         each.unlink(missing_ok=True)
-    return replace(result, removed=tuple(removed))
+    return made, removed
 
 
 def _record(folder: Path, backup: Backup) -> None:
@@ -155,6 +135,11 @@ def _record(folder: Path, backup: Backup) -> None:
     with Database(folder) as database:
         if database.exists:
             put_backup(database, backup)
+
+
+def name_account(account: str | None) -> str:
+    """Return the account's name for a sentence."""
+    return account or "the unnamed account"
 
 
 def _prefix(account: str | None) -> str:
@@ -165,64 +150,52 @@ def _prefix(account: str | None) -> str:
 def find_backups(to: Path, account: str | None) -> list[Path]:
     """Return the account's backups in a folder, the oldest first. Raises a `WarehouseError`."""
     name = re.compile(rf"{re.escape(_prefix(account))}\d{{8}}T\d{{6}}\.\d{{6}}Z\.zip")
-    try:
+    with convert_file_errors(to):
         return sorted(each for each in to.iterdir() if name.fullmatch(each.name))
-    except OSError as error:
-        raise file_error(to, error, CHOOSE_PATH) from error
 
 
-def _write_backup(settings: Settings, to: Path, at: datetime) -> BackupResult:
+def _write_backup(settings: Settings, to: Path, at: datetime) -> Path:
     """Write a verified backup. The caller holds the account's lock."""
-    name = f"{_prefix(settings.account)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.zip"
+    folder, warehouse = settings.folder, Warehouse(settings.folder)
+    made = to / f"{_prefix(settings.account)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.zip"
     # Remains of a backup that was killed have the same name.
-    staging = to / f".{_prefix(settings.account)}partial"
-    partial = staging.with_suffix(".zip")
+    copies, partial = (to / f".{_prefix(settings.account)}{end}" for end in ("copies", "partial"))
     try:
         make_folder(to, CHOOSE_PATH)
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(copies, ignore_errors=True)
         partial.unlink(missing_ok=True)
-        make_folder(staging)
-        sources = _copy_databases(settings.folder, staging)
-        sources |= {e.relative_to(settings.folder): e for e in _files_to_copy(settings.folder)}
+        make_folder(copies)
+        sources = {path.relative_to(folder): path for path in _files_to_copy(folder)}
+        # The state is copied last. One that is newer than the work file can also result from a
+        # crash; an older one would lack pushes whose records are loaded.
+        if warehouse.exists:
+            sources[Path(WORK_FILE)] = copies / WORK_FILE
+            warehouse.copy_to(copies / WORK_FILE)
+        if (folder / STATE_FILE).exists():
+            sources[Path(STATE_FILE)] = copies / STATE_FILE
+            state.copy(folder / STATE_FILE, copies / STATE_FILE)
         with create_private_file(partial) as file:
             with zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
                 sums = {path.as_posix(): _add(archive, path, sources[path]) for path in sources}
-                manifest = Manifest(at, settings.account, program_version(), sums)
-                archive.writestr(_MANIFEST, json.dumps(manifest.as_json(), indent=2))
+                manifest = Manifest(at.isoformat(), settings.account, program_version(), sums)
+                archive.writestr(_MANIFEST, json.dumps(asdict(manifest), indent=2))
             file.flush()
             os.fsync(file.fileno())
         check_backup(partial)
-        partial.rename(to / name)
+        partial.rename(made)
         sync_folder(to)
     except OSError as error:
         raise file_error(to, error, CHOOSE_PATH) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(copies, ignore_errors=True)
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return BackupResult(to / name, manifest)
-
-
-def _copy_databases(folder: Path, staging: Path) -> dict[Path, Path]:
-    """Copy the work file and the state, and return each copy by its path in a backup.
-
-    The state is copied after the work file. A state that is newer than the work file can also
-    result from a crash, and the next run handles it. An older state would lack writes whose
-    records are loaded.
-    """
-    warehouse, copies = Warehouse(folder), dict[Path, Path]()
-    if warehouse.exists:
-        warehouse.copy_to(staging / WORK_FILE)
-        copies[Path(WORK_FILE)] = staging / WORK_FILE
-    if (folder / STATE_FILE).exists():
-        state.copy(folder / STATE_FILE, staging / STATE_FILE)
-        copies[Path(STATE_FILE)] = staging / STATE_FILE
-    return copies
+    return made
 
 
 def _files_to_copy(folder: Path) -> Iterator[Path]:
-    """Yield the regular files that belong to a backup, without following links."""
-    for top in (folder / each for each in (*FILES, *FOLDERS)):
+    """Yield the regular files of `COPIED`, without following links."""
+    for top in (folder / each for each in COPIED):
         for path in sorted(top.rglob("*")) if top.is_dir() and not top.is_symlink() else [top]:
             if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
                 yield path
@@ -251,11 +224,7 @@ def newest_backup(source: Path, account: str | None) -> Path:
         return source
     found = find_backups(source, account)
     if not found:
-        raise ConnectorError(
-            f"{source} has no backup of {account or 'the unnamed account'}",
-            action="Give the backup file, or the folder that 'connector backup' wrote to.",
-            code="backup",
-        )
+        raise _unusable(f"{source} has no backup of {name_account(account)}", _GIVE_BACKUP)
     return found[-1]
 
 
@@ -267,11 +236,7 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     try:
         source = path.open("rb")
     except OSError as error:
-        raise ConnectorError(
-            f"{path} cannot be read: {error.strerror}",
-            action="Give the backup file, or the folder that 'connector backup' wrote to.",
-            code="backup",
-        ) from error
+        raise _unusable(f"{path} cannot be read: {error.strerror}", _GIVE_BACKUP) from error
     with source, convert_file_errors(folder or path):
         try:
             with zipfile.ZipFile(source) as archive:
@@ -288,17 +253,17 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
 
 def _read_file(archive: zipfile.ZipFile, name: str, folder: Path | None) -> str:
     """Return the SHA-256 of a file in the archive, and write it to `folder` if given."""
-    digest = hashlib.sha256()
-    with ExitStack() as stack:
-        read, write = stack.enter_context(archive.open(name)), None
-        if folder is not None:
-            make_folder((folder / name).parent)
-            write = stack.enter_context(create_private_file(folder / name))
+    target = Path(os.devnull)
+    if folder is not None:
+        target = folder / name
+        make_folder(target.parent)
+        create_private_file(target).close()
+    with archive.open(name) as read, target.open("wb") as write:
+        digest = hashlib.sha256()
         while piece := read.read(2**20):
             digest.update(piece)
-            if write is not None:
-                write.write(piece)
-        if write is not None:
+            write.write(piece)
+        if folder is not None:
             write.flush()
             os.fsync(write.fileno())
     return digest.hexdigest()
@@ -308,19 +273,26 @@ def _read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
     """Read the manifest of a backup. Raises `ConnectorError`."""
     values = json.loads(archive.read(_MANIFEST))
     if values["format"] != FORMAT:
-        raise ConnectorError(
+        raise _unusable(
             f"{path} was made by version {values['version']} of the connector",
-            action="Install that version, and restore with it.",
-            code="backup",
+            "Install that version, and restore with it.",
         )
-    made_at, files = datetime.fromisoformat(values["made_at"]), values["files"]
-    if any(each.startswith("/") or ".." in each.split("/") or "\\" in each for each in files):
+    datetime.fromisoformat(values["made_at"])
+    if any(e.startswith("/") or ".." in e.split("/") or "\\" in e for e in values["files"]):
         raise _damaged(path, "a file has an unsafe path")
-    return Manifest(made_at, values["account"], values["version"], files)
+    return Manifest(**values)
+
+
+_GIVE_BACKUP = "Give the backup file, or the folder that 'connector backup' wrote to."
+
+
+def _unusable(message: str, action: str) -> ConnectorError:
+    """Return the error for a backup that cannot be restored here."""
+    return ConnectorError(message, action=action, code="backup")
 
 
 def _damaged(path: Path, reason: str) -> ConnectorError:
-    """Return the error for a backup that cannot be used."""
+    """Return the error for a backup of which a part is missing or changed."""
     return ConnectorError(f"{path} is damaged, or is not a backup: {reason}", code="backup_damaged")
 
 
@@ -329,27 +301,11 @@ def _damaged(path: Path, reason: str) -> ConnectorError:
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """Result of a restore.
-
-    Attributes:
-        manifest: Contents of the backup.
-        waiting: Files that were in the inbox, and are no longer in it.
-        purges: Number of later purges that the next purge repeats.
-    """
+    """Restored backup, files that were in the inbox, and purges that the next purge repeats."""
 
     manifest: Manifest
-    waiting: tuple[Path, ...]
+    waiting: list[Path]
     purges: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as `--json` prints it."""
-        return {
-            "made_at": self.manifest.made_at.isoformat(),
-            "version": self.manifest.version,
-            "files": len(self.manifest.files),
-            "waiting": [str(each) for each in self.waiting],
-            "purges": self.purges,
-        }
 
 
 def restore(settings: Settings, source: Path, former: Path | None = None) -> RestoreResult:
@@ -365,51 +321,65 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
         WarehouseError: A file cannot be read or written, or is of a newer version. The restore can
             be repeated.
     """
-    make_folder(settings.folder)
-    with hold(settings.folder, "restore"):
-        return _restore(settings, source, former)
-
-
-def _restore(settings: Settings, source: Path, former: Path | None) -> RestoreResult:
-    """Restore the folder, whose lock the caller holds."""
-    folder, at = settings.folder, datetime.now(UTC)
-    staging = folder / STAGING
-    is_interrupted = staging.exists() and not (folder / STATE_FILE).exists()
-    if (there := _account_files(folder)) and not is_interrupted:
-        raise Misused(
-            f"{folder} is not empty: it contains {', '.join(there)}",
-            action="Move these files to another folder, or set CONNECTOR_DATA_DIR to a new folder.",
-        )
-    try:
-        shutil.rmtree(staging, ignore_errors=True)
-        make_folder(staging)
-        manifest = check_backup(source, staging)
-        _check_account(settings, manifest, source)
-        waiting = _set_inbox_aside(staging, f"{WAITED}{compact_timestamp(at)}")
-        purges = _later_purges(former, manifest.made_at) if former is not None else []
-        _prepare_state(staging, manifest, source, at)
-        with Database(staging) as database, database.transaction() as connection:
-            connection.executemany("INSERT INTO purges (at, ids) VALUES (?, ?)", purges)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        if is_interrupted:
-            # It marks the files of the earlier restore.
+    folder, staging = settings.folder, settings.folder / STAGING
+    make_folder(folder)
+    with hold(folder, "restore"):
+        own = (WORK_FILE, STATE_FILE, WAITED, *COPIED)
+        there = [each for each in sorted(folder.iterdir()) if each.name.startswith(own)]
+        # Files next to the staging folder, without a state, are remains of a killed restore.
+        if there and not (staging.exists() and not (folder / STATE_FILE).exists()):
+            raise Misused(
+                f"{folder} is not empty: it contains {', '.join(each.name for each in there)}",
+                action="Move these files to another folder, or set CONNECTOR_DATA_DIR to a new"
+                " folder.",
+            )
+        try:
+            shutil.rmtree(staging, ignore_errors=True)
             make_folder(staging)
-        raise
-    with convert_file_errors(folder):
-        for name in there:
-            # Remains of the interrupted restore. A log would be applied to the restored file.
-            path = folder / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        # The work file without a state refuses every command until the state is here, too.
-        order = {WORK_FILE: 0, STATE_FILE: 2}
-        for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
-            if path.name == STATE_FILE:
-                sync_folder(folder)
-            path.rename(folder / path.name)
-        sync_folder(folder)
-        staging.rmdir()
-    return RestoreResult(manifest, tuple(folder / each for each in waiting), len(purges))
+            result = _unpack(settings, source, former, staging)
+        except BaseException:
+            if not there:
+                shutil.rmtree(staging, ignore_errors=True)
+            raise
+        with convert_file_errors(folder):
+            # A log of a database among the remains would be applied to the restored file.
+            for path in there:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            # The work file without a state refuses every command until the state is here, too.
+            order = {WORK_FILE: 0, STATE_FILE: 2}
+            for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
+                if path.name == STATE_FILE:
+                    sync_folder(folder)
+                path.rename(folder / path.name)
+            sync_folder(folder)
+            staging.rmdir()
+    return result
+
+
+def _unpack(settings: Settings, source: Path, former: Path | None, staging: Path) -> RestoreResult:
+    """Unpack and verify the backup in `staging`, and make its files ready for use."""
+    manifest = check_backup(source, staging)
+    if settings.account != manifest.account:
+        here, whose = (name_account(each) for each in (settings.account, manifest.account))
+        action = f"Choose the account with --account, or use a backup of {here}."
+        raise _unusable(f"{source} is a backup of {whose}, not of {here}", action)
+    if STATE_FILE not in manifest.files:
+        raise _unusable(f"{source} has no {STATE_FILE}", "Use another backup.")
+    at, made_at = datetime.now(UTC), datetime.fromisoformat(manifest.made_at)
+    waiting = _set_inbox_aside(staging, f"{WAITED}{compact_timestamp(at)}")
+    proven, warehouse = dict[str, datetime | None](), Warehouse(staging)
+    if warehouse.exists:
+        warehouse.prepare()
+        proven = {each.resource: each.proven_at for each in warehouse.status()}
+    purges = _later_purges(former, made_at) if former is not None else []
+    with Database(staging) as database, database.transaction() as connection:
+        connection.executemany("INSERT INTO purges (at, ids) VALUES (?, ?)", purges)
+        # The copied state shows this backup as begun.
+        size = source.stat().st_size
+        put_backup(database, Backup(made_at, at, str(source.absolute()), size))
+        # Pushes wait until a pull has verified more than this.
+        note_restore(database, Restore(at, made_at, proven))
+    return RestoreResult(manifest, [settings.folder / each for each in waiting], len(purges))
 
 
 def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
@@ -419,27 +389,6 @@ def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
             raise Misused(f"{former} has no {STATE_FILE}", action="Leave out --former.")
         found = database.rows("SELECT at, ids FROM purges WHERE at > ?", made_at)
         return [(each["at"].isoformat(), json.dumps(each["ids"])) for each in found]
-
-
-def _account_files(folder: Path) -> list[str]:
-    """Return the names in the folder that a restore would replace, and logs of databases."""
-    own = (WORK_FILE, STATE_FILE, *FILES, *FOLDERS, WAITED)
-    return sorted(each.name for each in folder.iterdir() if each.name.startswith(own))
-
-
-def _check_account(settings: Settings, manifest: Manifest, source: Path) -> None:
-    """Raise `ConnectorError` for a backup of another account, or one without a state."""
-    here, whose = (each or "the unnamed account" for each in (settings.account, manifest.account))
-    if here != whose:
-        raise ConnectorError(
-            f"{source} is a backup of {whose}, not of {here}",
-            action=f"Choose the account with --account, or use a backup of {here}.",
-            code="backup",
-        )
-    if STATE_FILE not in manifest.files:
-        raise ConnectorError(
-            f"{source} has no {STATE_FILE}", action="Use another backup.", code="backup"
-        )
 
 
 def _set_inbox_aside(staging: Path, name: str) -> list[Path]:
@@ -454,16 +403,3 @@ def _set_inbox_aside(staging: Path, name: str) -> list[Path]:
             path.rename(staging / place)
             moved.append(place)
     return moved
-
-
-def _prepare_state(staging: Path, manifest: Manifest, source: Path, at: datetime) -> None:
-    """Record the restore, after which pushes wait for a pull. Refuses files of a newer version."""
-    warehouse, proven = Warehouse(staging), dict[str, datetime | None]()
-    if warehouse.exists:
-        warehouse.prepare()
-        proven = {each.resource: each.proven_at for each in warehouse.status()}
-    with Database(staging) as database:
-        # The copied state shows this backup as begun.
-        size = source.stat().st_size
-        put_backup(database, Backup(manifest.made_at, at, str(source.absolute()), size))
-        note_restore(database, Restore(at, manifest.made_at, proven))

@@ -29,12 +29,10 @@ from connector.errors import (
     ServerFailed,
     Stopped,
     Unauthorized,
-    count_noun,
     file_error,
 )
 from connector.operations.notify import send_test
 from connector.operations.problems import FREE_BYTES_MIN
-from connector.privacy import unfinished_purges
 from connector.pulls.account import RequestTally, check_account
 from connector.settings import OPEN_TO_OTHERS, Settings
 from connector.state.database import STATE_FILE, Database
@@ -130,7 +128,6 @@ def _local_checks(settings: Settings, sends_test: bool) -> Iterator[DoctorCheck]
         "room": lambda: _check_room(settings.folder),
         "permissions": lambda: _check_permissions(settings),
         "backup": lambda: _check_backup(settings),
-        "purges": lambda: _check_purges(settings),
         "notifications": lambda: _check_notifications(settings, sends_test),
     }
     for name, check in checks.items():
@@ -231,15 +228,6 @@ def _check_backup(settings: Settings) -> DoctorCheck:
     if datetime.now(UTC) - at > timedelta(days=BACKUP_DAYS_MAX):
         return _warning(found, advice)
     return _ok(found)
-
-
-def _check_purges(settings: Settings) -> DoctorCheck:
-    """Check that no purge was interrupted or must be repeated after a restore."""
-    with Database(settings.folder) as database:
-        count = sum(map(len, unfinished_purges(database).values()))
-    found = f"{count_noun(count, 'person', 'people')} must be purged again"
-    action = "Run 'connector pull', then 'connector person purge --apply'."
-    return _warning(found, action) if count else _ok("no interrupted purges")
 
 
 def _check_notifications(settings: Settings, sends_test: bool) -> DoctorCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -62,26 +63,17 @@ def read_samples(
         yield "disk_free_bytes", label, shutil.disk_usage(folder).free
 
 
-def format_samples(samples: Iterable[Sample]) -> str:
-    """Return the samples in Prometheus' text format, grouped by gauge."""
-    lines = dict[str, list[str]]()
-    for name, labels, value in samples:
-        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-        lines.setdefault(name, []).append(f"connector_{name}{{{inside}}} {value}")
-    return "".join(
-        f"# HELP connector_{name} {about}\n# TYPE connector_{name} gauge\n"
-        + "".join(f"{line}\n" for line in lines[name])
-        for name, about in GAUGES.items()
-        if name in lines
-    )
-
-
 def write_gauges(path: Path, samples: Iterable[Sample]) -> None:
     """Replace the file by the samples in one step, readable by every user."""
+    lines: dict[str, list[str]] = {name: [] for name in GAUGES}
+    for name, labels, value in samples:
+        # JSON has the same escapes as a label's value.
+        inside = ",".join(
+            f"{key}={json.dumps(text, ensure_ascii=False)}" for key, text in labels.items()
+        )
+        lines[name].append(f"connector_{name}{{{inside}}} {value}\n")
     with write_atomically(path, 0o644) as file:
-        file.write(format_samples(samples).encode())
-
-
-def _escape(text: str) -> str:
-    """Return a label's value with its special characters escaped."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        for name, found in lines.items():
+            if found:
+                head = f"# HELP connector_{name} {GAUGES[name]}\n# TYPE connector_{name} gauge\n"
+                file.write("".join([head, *found]).encode())

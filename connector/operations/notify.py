@@ -55,7 +55,11 @@ def notify(settings: Settings, problems: Sequence[Problem]) -> bool:
 
 def send_test(settings: Settings) -> None:
     """Send a test message. Raises `SettingsError` or `ConnectorError`."""
-    send(settings, f"{_name(settings)}: test", "Notifications of this account arrive here.")
+    send(
+        settings,
+        f"{settings.account or 'connector'}: test",
+        "Notifications of this account arrive here.",
+    )
 
 
 def send(settings: Settings, title: str, body: str) -> None:
@@ -113,14 +117,9 @@ def _mask(text: str, secrets: Sequence[str]) -> str:
     return found
 
 
-def _name(settings: Settings) -> str:
-    """Return the account's name for the title of a message."""
-    return settings.account or "connector"
-
-
 def _format_message(settings: Settings, problems: Sequence[Problem]) -> tuple[str, str]:
     """Return the title and the text of a message on the account's problems."""
-    name = _name(settings)
+    name = settings.account or "connector"
     host = f"Host: {socket.gethostname()}, folder: {settings.folder}"
     if not problems:
         return f"{name}: OK", f"All problems are resolved.\n\n{host}"

@@ -12,9 +12,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from http.client import responses
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -213,7 +213,15 @@ def settings_problem(error: ConnectorError) -> Problem:
     )  # fmt: skip
 
 
-# -- Files -----------------------------------------------------------------------------------------
+def describe_problem(problem: Problem) -> Iterator[str]:
+    """Yield the lines of a problem: its title, what happened and since when, and what to do."""
+    since = "" if problem.since is None else f" Since {format_moment(problem.since)}."
+    yield f"{problem.title[:1].upper()}{problem.title[1:]}."
+    yield f"{problem.happened}{since}".strip()
+    yield f"What to do: {problem.action}"
+
+
+# -- Checks ----------------------------------------------------------------------------------------
 
 
 def _unusable(s: AccountState) -> Problem | None:
@@ -239,9 +247,6 @@ def _unusable(s: AccountState) -> Problem | None:
     return None
 
 
-# -- Pulls -----------------------------------------------------------------------------------------
-
-
 def _pull_failed(s: AccountState) -> Problem | None:
     """Report that the last pull failed, was killed, or did not verify a resource.
 
@@ -250,25 +255,32 @@ def _pull_failed(s: AccountState) -> Problem | None:
     """
     runs = [each for each in s.runs if each.outcome != "stopped" or each.error_code]
     failed = list(takewhile(lambda run: run.outcome in (None, "failed"), runs))
-    if failed and failed[0].run_id not in {each.run_id for each in s.publications if _failed(each)}:
-        last = failed[0]
-        since = failed[-1].ended_at or failed[-1].started_at
-        times = f"the last {len(failed)} pulls" if len(failed) > 1 else "the last pull"
-        if last.outcome is None:
-            return Problem(
-                "pull_failed",
-                f"{times} did not end",
-                "The process was killed, for example by a restart or because memory ran out."
-                " Loaded records are kept.",
-                "The next pull continues. If this happens again, check the machine's log.",
-                since,
-                "killed",
-            )
-        results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
-        same = [each for each in results if each.error_code == last.error_code]
-        actions = [*map(next_action, same)] or [next_action(last.error_code)]
-        return _from_error("pull_failed", f"{times} failed", since, last, actions)
-    return _pull_incomplete(s)
+    unpublished = {each.run_id for each in s.publications if each.outcome != "published"}
+    if not failed or failed[0].run_id in unpublished:
+        return _pull_incomplete(s)
+    last, times = failed[0], _name_last("pull", len(failed))
+    since = failed[-1].ended_at or failed[-1].started_at
+    if last.outcome is None:
+        return Problem(
+            "pull_failed",
+            f"{times} did not end",
+            "The process was killed, for example by a restart or because memory ran out. Loaded"
+            " records are kept.",
+            "The next pull continues. If this happens again, check the machine's log.",
+            since,
+            "killed",
+        )
+    results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
+    same = [each for each in results if each.error_code == last.error_code]
+    action = _join_actions([*map(next_action, same)] or [next_action(last.error_code)])
+    happened = _without_api_text(last.message)
+    cause = last.error_code or "unverified"
+    return Problem("pull_failed", f"{times} failed", happened, action, since, cause)
+
+
+def _name_last(noun: str, count: int) -> str:
+    """Return "the last pull" or "the last 3 pulls"."""
+    return f"the last {noun}" if count == 1 else f"the last {count} {noun}s"
 
 
 def _pull_incomplete(s: AccountState) -> Problem | None:
@@ -295,7 +307,11 @@ def _pull_incomplete(s: AccountState) -> Problem | None:
         " ".join([*sentences][:2]),
         _join_actions(actions),
         since,
-        ",".join(sorted(f"{each.resource}-{_cause(each)}" for _, each in results)),
+        # An unstable service fails in many ways, which are one cause.
+        ",".join(
+            f"{each.resource}-{'try_again' if can_retry(each) else each.error_code or 'unverified'}"
+            for _, each in results
+        ),
     )
 
 
@@ -307,27 +323,16 @@ def _is_unverified(result: ResourceRun) -> bool:
     )
 
 
-# -- Publications ----------------------------------------------------------------------------------
-
-
-def _failed(publication: Publication) -> bool:
-    """Return True unless analysts got a file with the latest records."""
-    return publication.outcome != "published"
-
-
 def _publication_failed(s: AccountState) -> Problem | None:
     """Report that the last publication was refused, failed, or did not end."""
-    failed = list(takewhile(_failed, s.publications))
+    failed = list(takewhile(lambda each: each.outcome != "published", s.publications))
     if not failed:
         return None
     last, since = failed[0], failed[-1].ended_at or failed[-1].started_at
     if last.outcome in (None, "interrupted"):
-        times = (
-            f"the last {len(failed)} publications" if len(failed) > 1 else "the last publication"
-        )
         return Problem(
             "publication_failed",
-            f"{times} did not end",
+            f"{_name_last('publication', len(failed))} did not end",
             "The process was killed, for example because memory ran out. Analysts still have the"
             " file before it.",
             "Run 'connector publish'. If it is killed again, give the machine more memory, or"
@@ -336,10 +341,14 @@ def _publication_failed(s: AccountState) -> Problem | None:
             "killed",
         )
     is_refused = last.outcome == "refused"
-    title = "the publication was refused" if is_refused else "the publication failed"
-    found = _from_error("publication_failed", title, since, last, [next_action(last.error_code)])
-    checks = ", ".join(last.failed_checks)
-    return replace(found, cause=f"refused {checks}".strip()) if is_refused else found
+    return Problem(
+        "publication_failed",
+        "the publication was refused" if is_refused else "the publication failed",
+        _without_api_text(last.message),
+        _join_actions([next_action(last.error_code)]),
+        since,
+        " ".join(["refused", *last.failed_checks]) if is_refused else last.error_code or "",
+    )
 
 
 def _data_old(s: AccountState) -> Problem | None:
@@ -355,7 +364,11 @@ def _data_old(s: AccountState) -> Problem | None:
             "Run 'connector pull' and check its messages.",
             first,
         )
-    known = {name: at for name, at in _verified_times(s).items() if at is not None}
+    verified = s.verified
+    if not verified:  # The file was published without the schema `sync`.
+        times = [each.true_of for each in s.publications if each.outcome == "published"]
+        verified = {"all": times[0]} if times else {}
+    known = {name: at for name, at in verified.items() if at is not None}
     behind = [name for name, at in known.items() if s.now - at > s.max_age.length]
     if not behind:
         return None
@@ -367,19 +380,6 @@ def _data_old(s: AccountState) -> Problem | None:
         "Run 'connector pull' and check its messages. If it succeeds, check the schedule.",
         oldest,
     )
-
-
-def _verified_times(s: AccountState) -> Mapping[str, datetime | None]:
-    """Return the time up to which each resource of the published file is verified."""
-    assert s.verified is not None
-    if not s.verified:
-        # The file was published without the schema `sync`.
-        times = [each.true_of for each in s.publications if each.outcome == "published"]
-        return {"all": times[0]} if times else {}
-    return s.verified
-
-
-# -- Pushes, quota, backups ------------------------------------------------------------------------
 
 
 def _rows_unconfirmed(s: AccountState) -> Problem | None:
@@ -399,69 +399,88 @@ def _rows_unconfirmed(s: AccountState) -> Problem | None:
     )
 
 
+def _requests_refused(s: AccountState) -> Problem | None:
+    """Report that the API refuses requests, because the quota is used up or for another reason."""
+    refusal = s.quota.exhaustion if s.quota is not None else None
+    if refusal is None:
+        return None
+    until = f"Pulls send no request before {format_moment(refusal.until)}."
+    if refusal.is_told:
+        return Problem(
+            "quota",
+            "the monthly quota is used up",
+            f"The API reported it. {until}",
+            "Wait for the reset: pulls continue by themselves. After a change of your plan, set"
+            " monthly_requests and run 'connector pull --ignore-quota'.",
+            refusal.noted_at,
+            "spent",
+        )
+    return Problem(
+        "quota",
+        "the API refuses requests (429)",
+        "The answers do not say when requests are allowed again. The month's quota may be used"
+        f" up, or another limit applies. {until}",
+        "Check on the platform which limit applies. If the quota is not used up, run"
+        " 'connector pull --ignore-quota'.",
+        refusal.noted_at,
+        "refused",
+    )
+
+
 def _quota(s: AccountState) -> Problem | None:
-    """Report that the monthly quota is used up or about to be, or that the API refuses requests."""
-    if s.quota is None:
+    """Report that the requests of the month are used up by our count, or about to be."""
+    if s.quota is None or s.quota.exhaustion is not None:
         return None
-    month, refusal, since = s.quota.month, s.quota.exhaustion, None
-    action = "Wait for the reset: pulls continue by themselves. After a change of your plan, set"
-    action += " monthly_requests and run 'connector pull --ignore-quota'."
-    cause = "spent"
-    if refusal is not None:
-        title, since = "the monthly quota is used up", refusal.noted_at
-        happened = "The API reported it."
-        if not refusal.is_told:
-            title, cause = "the API refuses requests (429)", "refused"
-            happened = "The answers do not say when requests are allowed again. The month's quota"
-            happened += " may be used up, or another limit applies."
-            action = "Check on the platform which limit applies. If the quota is not used up, run"
-            action += " 'connector pull --ignore-quota'."
-        happened += f" Pulls send no request before {format_moment(refusal.until)}."
-    elif month.limit is None:
+    month = s.quota.month
+    if month.limit is None:
         return None
-    elif not month.requests_left(keeps_reserve=True):
-        title = f"the monthly quota of {month.limit:,} requests is used up"
+    if not month.requests_left(keeps_reserve=True):
         reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
-        happened = f"{month.used:,} requests were sent{reserved}. The quota resets on"
-        happened += f" {month.period.ends}."
-        action = "Wait for the reset: pulls continue by themselves. If your plan has changed, set"
-        action += " monthly_requests to its number."
-    elif (s.quota.forecast or 0) > FORECAST_SHARE * month.limit:
-        title = f"the month needs about {s.quota.forecast:,} requests, and the quota is"
-        title += f" {month.limit:,}"
-        happened = f"The cycle ends on {month.period.ends}. {month.used:,} requests were sent."
-        action = "Pull less often, or get a larger plan and set monthly_requests."
-        cause = "forecast"
-    else:
-        return None
-    return Problem("quota", title, happened, action, since, cause)
+        return Problem(
+            "quota",
+            f"the monthly quota of {month.limit:,} requests is used up",
+            f"{month.used:,} requests were sent{reserved}. The quota resets on"
+            f" {month.period.ends}.",
+            "Wait for the reset: pulls continue by themselves. If your plan has changed, set"
+            " monthly_requests to its number.",
+            cause="spent",
+        )
+    if (s.quota.forecast or 0) > FORECAST_SHARE * month.limit:
+        return Problem(
+            "quota",
+            f"the month needs about {s.quota.forecast:,} requests, and the quota is"
+            f" {month.limit:,}",
+            f"The cycle ends on {month.period.ends}. {month.used:,} requests were sent.",
+            "Pull less often, or get a larger plan and set monthly_requests.",
+            cause="forecast",
+        )
+    return None
 
 
 def _backup_failed(s: AccountState) -> Problem | None:
     """Report that the last backup failed or was interrupted, or is too old.
 
-    An account without backups has no problem. A backup is too old after twice the usual interval,
+    An account without backups has no problem. A backup is too old after twice the average interval,
     and not before twice the maximum age.
     """
-    if not s.backups:
+    is_running = s.holder is not None and s.holder.name == BACKUP
+    ended = [each for each in s.backups if each.ended_at or not is_running]
+    if not ended:
         return None
-    last = s.backups[0]
-    is_under_way = last.ended_at is None and s.holder is not None and s.holder.name == BACKUP
-    if last.file is None and not is_under_way:
+    if ended[0].file is None:
         return Problem(
             "backup_failed",
             "the last backup failed",
             _without_api_text(
-                last.message or "The process was killed before the backup was complete"
+                ended[0].message or "The process was killed before the backup was complete"
             ),
             "Run 'connector backup' again, and check the disk of the backups.",
-            last.began_at,
+            ended[0].began_at,
             "failed",
         )
-    made = [each.began_at for each in s.backups if each.file is not None]
-    gaps = sorted(later - earlier for later, earlier in pairwise(made))
-    usual = max(s.max_age.length, gaps[len(gaps) // 2] if gaps else timedelta())
-    if not made or s.now - made[0] <= BACKUP_AGES_MAX * usual:
+    made = [each.began_at for each in ended if each.file is not None]
+    interval = (made[0] - made[-1]) / max(1, len(made) - 1)
+    if s.now - made[0] <= BACKUP_AGES_MAX * max(s.max_age.length, interval):
         return None
     return Problem(
         "backup_failed",
@@ -475,21 +494,18 @@ def _backup_failed(s: AccountState) -> Problem | None:
 
 _CHECKS: tuple[Callable[[AccountState], Problem | None], ...] = (
     *(_unusable, _pull_failed, _publication_failed, _data_old),
-    *(_rows_unconfirmed, _quota, _backup_failed),
+    *(_rows_unconfirmed, _requests_refused, _quota, _backup_failed),
 )
 
 
 # -- Words -----------------------------------------------------------------------------------------
 
-_RETRIED = (
-    "No action is needed: the next pull tries again. If the error lasts for a day, check the"
-    " network and the platform's status page."
-)
-
 
 def _join_actions(actions: Iterable[str]) -> str:
     """Return the distinct actions, for a user whose schedule runs the command again."""
-    return " ".join(dict.fromkeys(actions)).replace(TryAgain.action, _RETRIED)
+    retried = "No action is needed: the next pull tries again. If the error lasts for a day, check"
+    retried += " the network and the platform's status page."
+    return " ".join(dict.fromkeys(actions)).replace(TryAgain.action, retried)
 
 
 def _without_api_text(message: str | None) -> str:
@@ -506,26 +522,3 @@ def _without_api_text(message: str | None) -> str:
     if text.partition(" ")[0].isalpha():
         text = f"{text[:1].upper()}{text[1:]}"
     return text if text.endswith(("?", "!")) or not text else end_sentence(text)
-
-
-def _cause(result: Run | ResourceRun | Publication) -> str:
-    """Return the code of the error; an unstable service fails in many ways, which are one cause."""
-    if isinstance(result, ResourceRun) and can_retry(result):
-        return "try_again"
-    return result.error_code or "unverified"
-
-
-def _from_error(
-    code: Code, title: str, since: datetime | None, ended: Run | Publication, actions: Iterable[str]
-) -> Problem:
-    """Return the problem of a run or a publication that ended with an error."""
-    happened = _without_api_text(ended.message)
-    return Problem(code, title, happened, _join_actions(actions), since, _cause(ended))
-
-
-def describe_problem(problem: Problem) -> Iterator[str]:
-    """Yield the lines of a problem: its title, what happened and since when, and what to do."""
-    since = "" if problem.since is None else f" Since {format_moment(problem.since)}."
-    yield f"{problem.title[:1].upper()}{problem.title[1:]}."
-    yield f"{problem.happened}{since}".strip()
-    yield f"What to do: {problem.action}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,53 +25,44 @@ from connector.warehouse.queries import StreamQueries
 from connector.warehouse.schema import as_json, differing_names
 from connector.warehouse.stream import DeletionProof, FoundDetail, Outcome, Stream
 
+KINDS = ("missing", "extra", "different", "unread")
+"""Kinds of difference: records that are not loaded, that the API no longer has, whose values differ
+or are not loaded yet, and that could not be read.
+"""
+
 
 @dataclass(slots=True)
 class StreamComparison:
-    """Differences between the local copy and the API, by id.
+    """Result for one stream: a resource, or `content_items/ID` for items of a content type.
 
     Attributes:
-        total: Number of records according to the API.
         compared: Number of records that were read.
-        missing: Listed records that are not loaded.
-        extra: Loaded records that the API no longer has.
-        stale: Records with different values, each with the names of the fields.
-        unhydrated: Records loaded as list items only.
-        unread: Records that could not be read, each with the reason.
+        is_complete: True if the API was read to the end of the stream.
+        differences: Differing records by kind and id, each with the fields or the reason.
     """
 
-    total: int = 0
     compared: int = 0
-    missing: list[str] = field(default_factory=list)
-    extra: list[str] = field(default_factory=list)
-    stale: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    unhydrated: list[str] = field(default_factory=list)
-    unread: dict[str, str] = field(default_factory=dict)
+    is_complete: bool = False
+    differences: dict[str, dict[str, str]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS}
+    )
 
     @property
-    def is_equal(self) -> bool:
-        """Return True if all records were compared and are equal."""
-        differ = self.missing or self.extra or self.stale or self.unhydrated or self.unread
-        return not differ
+    def is_equal(self) -> bool | None:
+        """Return True if all records are equal; None if none differed until an early end."""
+        if any(self.differences.values()):
+            return False
+        return True if self.is_complete else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VerifyReport:
-    """Result of the comparison by stream: a resource, or `content_items/ID` for items.
+    """Result of the comparison by stream, and the error that ended it early."""
 
-    `error` is the error that ended it early, in the stream `unfinished`.
-    """
-
-    streams: dict[str, StreamComparison]
-    requests: int
-    seconds: float
+    streams: dict[str, StreamComparison] = field(default_factory=dict)
+    requests: int = 0
+    seconds: float = 0.0
     error: ConnectorError | None = None
-    unfinished: str | None = None
-
-    def is_stream_equal(self, name: str) -> bool | None:
-        """Return True if the stream is equal; None if it was not compared to its end."""
-        is_equal = self.streams[name].is_equal
-        return None if is_equal and name == self.unfinished else is_equal
 
     @property
     def is_equal(self) -> bool:
@@ -87,18 +78,10 @@ class VerifyReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `--json` prints it."""
-        shown: dict[str, Any] = {
-            "equal": self.is_equal,
-            "requests": self.requests,
-            "seconds": round(self.seconds, 3),
-            "streams": {
-                name: {"equal": self.is_stream_equal(name), **asdict(each)}
-                for name, each in self.streams.items()
-            },
-        }
-        if self.error is not None:
-            shown["error"] = self.error.as_json()
-        return shown
+        streams = {name: {"equal": e.is_equal, **asdict(e)} for name, e in self.streams.items()}
+        values = {"equal": self.is_equal, "requests": self.requests, "seconds": self.seconds}
+        error = {} if self.error is None else {"error": self.error.as_json()}
+        return {**values, "streams": streams, **error}
 
 
 async def verify(
@@ -112,94 +95,84 @@ async def verify(
 
     Reads every list and every detail. Raises the errors that `run.pull` raises at its start.
     """
-    names = select_resources(resources)
-    started = time.monotonic()
-    streams: dict[str, StreamComparison] = {}
-    failed: ConnectorError | None = None
-    unfinished: str | None = None
-    kinds = ((RunContext.streams, _compare_stream), (RunContext.ended_streams, _compare_rows))
+    names, started, report = select_resources(resources), time.monotonic(), VerifyReport()
     async with open_run(settings, "verify", budget=budget, watch=watch) as context:
         try:
             for name in names:
                 context.watch(Progress(name))
-                for find, compare in kinds:
-                    for stream in await find(context, declaration(name)):
-                        unfinished = stream.name
-                        streams[unfinished] = StreamComparison()
-                        await compare(context, stream, streams[unfinished])
-                        unfinished = None
+                for stream in await RunContext.streams(context, declaration(name)):
+                    await _compare_stream(context, stream, report, is_listed=True)
+                for stream in await RunContext.ended_streams(context, declaration(name)):
+                    await _compare_stream(context, stream, report, is_listed=False)
         except ConnectorError as error:
-            failed = error
-        requests = context.tally.requests
-    return VerifyReport(streams, requests, time.monotonic() - started, failed, unfinished)
+            report.error = error
+        report.requests = context.tally.requests
+    report.seconds = round(time.monotonic() - started, 3)
+    return report
 
 
-async def _compare_stream(context: RunContext, stream: Stream, found: StreamComparison) -> None:
-    """Compare a stream with the API, and add the result to `found`.
-
-    A stream whose parent was deleted has no list. Its loaded rows are read one by one.
-    """
-    listed: set[str] = set()
-    api, number, total = StreamApi(context, stream, None), 1, 0
-    sort = "created_at" if stream.resource.sortable else None
-    try:
-        while True:
-            page = await api.page(number, sort, "asc")
-            has_shrunk, total = page.total < total, page.total
-            found.total = total
-            fresh = tuple(dict.fromkeys(e.id for e in page.items if e.id not in listed))
-            listed.update(fresh)
-            await _compare_details(context, stream, fresh, found)
-            if has_shrunk and number > 1:
-                number -= 1  # A deletion moved a record to the page before.
-            elif page.is_last or (page.is_full and not fresh):
-                break
-            else:
-                number += 1
-    except NotFound as error:
-        if stream.parent is None or not error.is_api_error:
-            raise
-    await _compare_rows(context, stream, found, listed)
-
-
-async def _compare_rows(
-    context: RunContext, stream: Stream, found: StreamComparison, listed: Collection[str] = ()
+async def _compare_stream(
+    context: RunContext, stream: Stream, report: VerifyReport, *, is_listed: bool
 ) -> None:
-    """Compare the loaded records that were not listed, one by one."""
+    """Compare a stream with the API. A stream whose parent was deleted has no list."""
+    found = report.streams[stream.name] = StreamComparison()
+    listed = await _compare_listed(context, stream, found) if is_listed else set[str]()
     live = await asyncio.to_thread(context.warehouse.query, stream, StreamQueries.all_live)
     unlisted = sorted(live.difference(listed))
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
-        batch = tuple(unlisted[start : start + BATCH_RECORDS_MAX])
-        await _compare_details(context, stream, batch, found)
+        await _compare_details(context, stream, unlisted[start : start + BATCH_RECORDS_MAX], found)
+    found.is_complete = True
+
+
+async def _compare_listed(context: RunContext, stream: Stream, found: StreamComparison) -> set[str]:
+    """Compare the records of the list, page by page, and return their ids."""
+    listed, number, total = set[str](), 1, 0
+    api, sort = StreamApi(context, stream, None), "created_at"
+    while True:
+        try:
+            page = await api.page(number, sort if stream.resource.sortable else None, "asc")
+        except NotFound as error:
+            if stream.parent is None or not error.is_api_error:
+                raise
+            return listed
+        has_shrunk, total = page.total < total, page.total
+        fresh = list(dict.fromkeys(each.id for each in page.items if each.id not in listed))
+        listed.update(fresh)
+        await _compare_details(context, stream, fresh, found)
+        if has_shrunk and number > 1:
+            number -= 1  # A deletion moved a record to the page before.
+        elif page.is_last or (page.is_full and not fresh):
+            return listed
+        else:
+            number += 1
 
 
 async def _compare_details(
-    context: RunContext, stream: Stream, ids: tuple[str, ...], found: StreamComparison
+    context: RunContext, stream: Stream, ids: Sequence[str], found: StreamComparison
 ) -> None:
     """Read these records, compare them with the rows, and add differences to `found`."""
     api, name = StreamApi(context, stream, None), stream.resource.name
     while ids:
-        outcomes = await api.details(ids)
-        ids = tuple(id for id in ids if id not in outcomes)
+        outcomes = await api.details(tuple(ids))
+        ids = [id for id in ids if id not in outcomes]
         rows = await asyncio.to_thread(context.warehouse.read, stored_rows, name, outcomes)
         for id, outcome in outcomes.items():
-            _compare_detail(id, outcome, rows.get(id), found)
+            if (difference := _difference(outcome, rows.get(id))) is not None:
+                kind, text = difference
+                found.differences[kind][id] = text
         found.compared += len(outcomes)
 
 
-def _compare_detail(
-    id: str, outcome: Outcome, row: StoredRow | None, found: StreamComparison
-) -> None:
-    """Compare one detail with its row."""
+def _difference(outcome: Outcome, row: StoredRow | None) -> tuple[str, str] | None:
+    """Return the kind of difference between a detail and its row, with the fields or the reason."""
     is_live = row is not None and row.deleted_at is None
     if isinstance(outcome, DeletionProof):
-        if is_live:
-            found.extra.append(id)
-    elif not isinstance(outcome, FoundDetail):
-        found.unread[id] = outcome.message or outcome.reason
-    elif row is None or not is_live:
-        found.missing.append(id)
-    elif row.read_at is None:
-        found.unhydrated.append(id)
-    elif differing := differing_names(row.record, json.loads(as_json(outcome.record.raw))):
-        found.stale[id] = differing
+        return ("extra", "deleted on the platform") if is_live else None
+    if not isinstance(outcome, FoundDetail):
+        return "unread", outcome.message or outcome.reason
+    if row is None or not is_live:
+        return "missing", "not loaded"
+    if row.read_at is None:
+        return "different", "only its list item is loaded"
+    fields = differing_names(row.record, json.loads(as_json(outcome.record.raw)))
+    return ("different", ", ".join(fields)) if fields else None

@@ -99,7 +99,7 @@ class App:
 
     def __init__(self, imports: Imports, access: Access) -> None:
         self.imports, self.access, self.sending = imports, access, Sending(imports)
-        one, megabytes = "/api/imports/{id}", imports.settings.import_file_mb
+        one, megabytes = "/api/imports/{id}", grid.FILE_MEGABYTES_MAX
         self._app = Starlette(
             routes=[
                 Route("/enter/{token}", self._enter, methods=["GET", "HEAD"]),

@@ -23,6 +23,7 @@ from connector.state.journal import Journal
 from connector.state.row import Row
 from connector.warehouse.lookups import WarehouseLookups
 
+FILE_MEGABYTES_MAX = 50  # A file of 50,000 rows is smaller.
 _BATCHES_SHOWN, _RECORDS_MAX = 50, 500
 _OPTION = re.compile(r" \([^()]*--[a-z][^()]*\)")
 """Remark in a sentence about an option of the command, which the page has not."""
@@ -203,7 +204,7 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "account": settings.account or "",
         "platform": settings.base_url,
         "user": user,
-        "megabytes": settings.import_file_mb,
+        "megabytes": FILE_MEGABYTES_MAX,
         "record_url": settings.record_url,
         "resources": {
             name: {

@@ -28,7 +28,8 @@ from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import convert_file_errors
 from connector.page.errors import PageError
 from connector.pushes.mappings import load_remembered
-from connector.pushes.preview import Preview, PushFile, preview
+from connector.pushes.options import PushFile, PushOptions
+from connector.pushes.preview import Preview, preview
 from connector.settings import Settings
 from connector.settings.folders import IMPORTS_FOLDER, KEEP_DAYS
 from connector.spreadsheet.mapping import ColumnMap, map_headings
@@ -173,13 +174,12 @@ class Imports:
 
     def _use_remembered(self, each: Import) -> None:
         """Use the column mapping of the last file with the same headings."""
-        headings = self.uploaded(each).headings
-        saved, notice = load_remembered(self.settings.folder, each.resource, headings, None)
+        headings, nothing = self.uploaded(each).headings, SavedMap(each.resource)
+        saved, notice = load_remembered(self.settings.folder, each.resource, headings, nothing)
         each.is_remembered = notice is not None
-        if saved is not None:
-            each.mapping = to_document(saved)
-            ignored = each.mapping.pop("ignored")
-            each.mapping["columns"] |= {heading: {"field": NOT_IMPORTED} for heading in ignored}
+        each.mapping = to_document(saved)
+        ignored = each.mapping.pop("ignored")
+        each.mapping["columns"] |= {heading: {"field": NOT_IMPORTED} for heading in ignored}
 
     def load(self, id: str, user: str | None = None) -> Import:
         """Return a stored import. `PageError` if it does not exist, or is another user's."""
@@ -234,18 +234,17 @@ class Imports:
 
     def push_file(self, each: Import) -> PushFile:
         """Return the file to push, with the user's answers."""
-        return PushFile(
-            each.resource,
-            self.path_of(each),
+        has_match = each.match not in ("", "id") and each.mode != "create"
+        options = PushOptions(
             each.mode,
-            match=(each.match,) if each.match not in ("", "id") and each.mode != "create" else (),
-            saved=each.saved,
-            parent=each.content_type if each.resource == "content_items" else None,
-            accepts_warnings="warnings" in each.accepted,
-            accepted=tuple(each.accepted),
-            remembers=False,
+            match=(each.match,) if has_match else (),
+            apply=True,
+            content_type=each.content_type,
+            accept_warnings="warnings" in each.accepted,
+            accept=tuple(each.accepted),
             **each.reading.model_dump(),
         )
+        return PushFile(each.resource, self.path_of(each), options, each.saved, remembers=False)
 
     def uploaded(self, each: Import) -> Spreadsheet:
         """Return the table as uploaded. Raises `SpreadsheetError` if it cannot be read."""
@@ -391,9 +390,7 @@ def _safe_name(name: str) -> str:
     last = re.sub(r"[^\w .,()&+'-]", "_", re.split(r"[/\\]", name)[-1])
     stem, dot, suffix = last.strip(" .-").rpartition(".")
     if not dot or len(suffix) > 5:
-        raise PageError(
-            "The file name has no known ending.", "Choose a CSV, XLSX, XLS or ODS file."
-        )
+        raise PageError("The file name has no known ending.", "Choose a CSV, XLSX or XLS file.")
     # A file system limits the bytes of a name.
     return f"{stem.encode()[:80].decode(errors='ignore') or 'file'}.{suffix}"
 

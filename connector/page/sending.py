@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Literal
+from typing import Literal
 
 from connector.page.errors import PageError, describe
 from connector.page.imports import Imports, check_version
 from connector.pulls.report import Progress
-from connector.pushes.report import PushRunOptions, note_preview, push
+from connector.pushes.report import note_preview, push
 from connector.pushes.undo import undo
 from connector.state.lock import Holder
 
-CONSENTS = frozenset(("mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings"))
+CONSENTS = frozenset(("mixed_dates", "merged_cells", "headings"))
 """Questions about the file that the user answers by accepting them when sending."""
 
 Action = Literal["send", "preview_undo", "undo"]
@@ -145,11 +145,15 @@ class Sending:
     async def _push(self, id: str, run: Run) -> None:
         """Push an import whose stage is "sending", and save the result."""
         each = self._imports.load(id)
-        options = PushRunOptions(applies=True, sent_by=each.made_by, wait_seconds=None)
-        more: Any = {"watch": run.update, "on_wait": run.tell}
-        table = await asyncio.to_thread(self._imports.table, each)
-        file = self._imports.push_file(each)
-        report = await push(self._settings, file, options, table=table, **more)
+        report = await push(
+            self._settings,
+            self._imports.push_file(each),
+            table=await asyncio.to_thread(self._imports.table, each),
+            sent_by=each.made_by,
+            wait_seconds=None,
+            watch=run.update,
+            on_wait=run.tell,
+        )
         error = describe(report.error) if report.error is not None else None
         if report.is_held_back:
             error = ["Nothing was sent because a question is open.", "Check the table again."]

@@ -19,8 +19,8 @@ from datetime import UTC, datetime, timedelta
 
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
-from connector.client.client import Client
-from connector.client.messages import Observer, Request
+from connector.client.client import Client, Observer
+from connector.client.messages import Request
 from connector.errors import Misused, SettingsError, WarehouseError
 from connector.log import new_id
 from connector.pulls.ports import Purpose
@@ -68,18 +68,15 @@ class RequestTally(Observer):
         self.by_kind[request.resource, request.operation] += 1
         self.by_purpose[request.resource, self.purpose] += 1
 
-    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
+    def on_response(self, request: Request, status: int | None) -> None:
         """Count the response if its status is 429."""
         self.rate_limited += status == 429
 
-    def on_wait_start(self, seconds: float, why: str) -> None:
-        """Call `report_wait` if the wait takes a second or more."""
+    def on_wait(self, seconds: float) -> None:
+        """Add a wait for the rate limit, and report it if it takes a second or more."""
+        self.waited_seconds += seconds
         if self.report_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
             self.report_wait(seconds)
-
-    def on_wait_end(self, seconds: float, why: str) -> None:
-        """Add the duration of a wait for the rate limiter."""
-        self.waited_seconds += seconds
 
     def requests_of(self, resource: str) -> int:
         """Return the number of requests sent for the resource."""
@@ -185,7 +182,6 @@ async def open_run(
                 observer=tally,
                 meter=quota,
                 connections=settings.connections,
-                reserve=settings.reserve_requests,
                 **connection.client_options(),
             )
             async with client:

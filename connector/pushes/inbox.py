@@ -1,8 +1,8 @@
 """Inbox of an account: files in the folder of a resource are checked, pushed and archived.
 
-`push.toml` in a folder has the options for its files: every option of a push by its name, `mapping`
-for the mapping file, and `apply`, `pull`, `max_requests`. Without it, creates are previewed. No
-link is followed, and a file that still changes is not read.
+`push.toml` in a folder has the options for its files: every option of a push by its name, and
+`pull` and `max_requests`. Without it, creates are previewed. No link is followed, and a file that
+still changes is not read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any
 
-from pydantic import ConfigDict, PositiveInt, ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError
 
 from connector.atomic_files import create_private_file
 from connector.errors import (
@@ -35,9 +35,8 @@ from connector.errors import (
 )
 from connector.log import compact_timestamp
 from connector.pulls.report import Watch, explain
-from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.preview import PushFile
-from connector.pushes.report import ORDER, PushReport, PushRunOptions, push
+from connector.pushes.options import PUSH_OPTIONS, PushFile, PushOptions
+from connector.pushes.report import ORDER, PushReport, push
 from connector.settings import Settings
 from connector.settings.folders import INBOX_FOLDER
 from connector.spreadsheet.report import report_suffix
@@ -154,8 +153,10 @@ def _checked_version(path: Path) -> list[int]:
 
     Raises `RefusedEntry` for any other entry.
     """
-    _check_name(path.name)
-    status = _checked_file(path)
+    name = path.name
+    if not name.isprintable() or "\\" in name or name.startswith(_HIDDEN):
+        raise RefusedEntry("has a name with characters that are not allowed. Rename it")
+    status = _check_regular(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise RefusedEntry(f"has another file type than {', '.join(_SUFFIXES)}")
     if not status.st_size:
@@ -163,18 +164,12 @@ def _checked_version(path: Path) -> list[int]:
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _checked_file(path: Path) -> os.stat_result:
+def _check_regular(path: Path) -> os.stat_result:
     """Return the status of a file. Raises `RefusedEntry` if it is a link or no regular file."""
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
         raise RefusedEntry("is not a regular file")
     return status
-
-
-def _check_name(name: str) -> None:
-    """Raise `RefusedEntry` for a hidden name, a path, or characters that cannot be printed."""
-    if not name.isprintable() or {*name} & {*"/\\"} or name.startswith(_HIDDEN) or not name:
-        raise RefusedEntry("has a name with characters that are not allowed. Rename it")
 
 
 def _check_folders(*folders: Path) -> None:
@@ -192,21 +187,10 @@ def _digest(path: Path) -> str:
 
 # -- Instructions ----------------------------------------------------------------------------------
 
-_TYPES = get_type_hints(PushOptions)
-
-# `mapping_file` is called `mapping`, as in --mapping.
-_OPTIONS = {name.removesuffix("_file"): name for name in PUSH_OPTIONS}
-_FIELDS = {key: _TYPES[name] for key, name in _OPTIONS.items()}
-_FIELDS |= {"apply": bool, "pull": bool, "max_requests": PositiveInt}
-
-KEYS = (*_FIELDS,)
+KEYS = (*(name for name in PUSH_OPTIONS if name != "output"), "pull", "max_requests")
 """Keys of `push.toml`."""
 
-_File = create_model(
-    "_File",
-    __config__=ConfigDict(extra="forbid", strict=True),
-    **cast("Any", {key: (kind | None, None) for key, kind in _FIELDS.items()}),
-)
+_OPTIONS = TypeAdapter(PushOptions)
 
 
 def read_instructions(folder: Path) -> dict[str, Any]:
@@ -219,25 +203,24 @@ def read_instructions(folder: Path) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {"mode": "create"}
     try:
-        _checked_file(path)
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check_regular(path)
+        given = {"mode": "create", **tomllib.loads(path.read_text(encoding="utf-8"))}
+        for key in given:
+            if key not in KEYS:
+                raise RefusedEntry(f"unknown setting {key!a}; allowed are {', '.join(KEYS)}")
         # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
-        read = _File.model_validate_json(json.dumps(given, default=str)).model_dump()
-        options = {"mode": "create", **{_OPTIONS.get(key, key): read[key] for key in given}}
+        options = _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
         # The mapping is read when a file is pushed. All other options are checked now.
-        checked = {name: value for name, value in options.items() if name in PUSH_OPTIONS}
-        PushOptions(**{**checked, "mapping_file": None}).push_file(folder.name, path)
-        if "mapping" in given:
-            mapping = folder / str(given["mapping"])
+        replace(options, mapping=None).push_file(folder.name, path)
+        if options.mapping is not None:
+            mapping = folder / options.mapping
             if mapping.parent != folder or not mapping.is_file():
                 raise RefusedEntry("mapping must name a file in the same folder")
-            options["mapping_file"] = str(mapping)
-        return options
+            given["mapping"] = str(mapping)
+        return given
     except ValidationError as error:
         first = error.errors()[0]
-        key, why = str(first["loc"][0]), f"{first['loc'][0]}: {first['msg']}"
-        if first["type"] == "extra_forbidden":
-            why = f"unknown setting {key!a}; allowed are {', '.join(KEYS)}"
+        why = f"{first['loc'][0]}: {first['msg']}"
     except (RefusedEntry, ValueError) as error:
         why = str(error)
     except ConnectorError as error:
@@ -254,10 +237,8 @@ def read_instructions(folder: Path) -> dict[str, Any]:
 async def deliver(
     settings: Settings,
     push_file: PushFile,
-    options: PushRunOptions,
     *,
     digest: str | None = None,
-    budget: int | None = None,
     watch: Watch | None = None,
     now: datetime | None = None,
 ) -> DeliveryResult:
@@ -276,28 +257,28 @@ async def deliver(
         WarehouseError: The file could not be archived, and stays where it was.
     """
     if digest is None:
-        return DeliveryResult(await push(settings, push_file, options, budget=budget, watch=watch))
-    moment = now or datetime.now(UTC)
+        return DeliveryResult(await push(settings, push_file, watch=watch))
     path = _claim(settings.folder / INBOX_FOLDER, push_file, digest)
+    name = f"{path.stem}.{compact_timestamp(now or datetime.now(UTC))}-{digest[:8]}"
     # A hidden file next to the pushed file, to which the report is first written.
     draft = path.with_name(f".{digest[:16]}{report_suffix(path)}")
-    options, file = replace(options, reports=True, output=draft), replace(push_file, path=path)
+    file = replace(push_file, path=path, options=replace(push_file.options, output=draft))
     try:
-        report = await push(settings, file, options, budget=budget, watch=watch)
+        report = await push(settings, file, watch=watch)
     except ConnectorError as error:
         if _is_caused_by_file(error):
             with convert_file_errors(draft):
                 draft.unlink(missing_ok=True)
                 with create_private_file(draft) as reason:
                     reason.write(f"{explain(error)}\n".encode())
-            _archive(path, digest, draft, "rejected", ending=".reason.txt", at=moment)
+            _archive(path, digest, draft, name, f"rejected/{name}.reason.txt")
         raise
     if report.outcome in ("stopped", "failed"):
         draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
     place = "done" if report.exit_status == 0 else "rejected"
-    ending = f".report{draft.suffix}"
-    archived, moved = _archive(path, digest, draft, place, ending=ending, at=moment)
+    report_name = f"{place}/{name}.report{draft.suffix}"
+    archived, moved = _archive(path, digest, draft, name, report_name)
     return DeliveryResult(replace(report, file=moved), archived)
 
 
@@ -326,16 +307,15 @@ def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
 
 
 def _archive(
-    path: Path, digest: str, draft: Path, place: str, *, ending: str, at: datetime
+    path: Path, digest: str, draft: Path, name: str, report_name: str
 ) -> tuple[Path | None, Path]:
-    """Move the file and its report to an archive, both named with time and content.
+    """Move the file and its report to an archive, under names without and with an ending.
 
     Returns both paths; that of the file is None if the file was changed or removed. Raises
     `WarehouseError`, and the file stays.
     """
-    folder = path.parent / place
-    name = f"{path.stem}.{compact_timestamp(at)}-{digest[:8]}"
-    file, report = folder / f"{name}{path.suffix}", folder / f"{name}{ending}"
+    report = path.parent / report_name
+    folder, file = report.parent, report.with_name(name + path.suffix)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         _check_folders(folder)

@@ -18,30 +18,26 @@ from connector.warehouse.file import make_folder
 
 
 def load_remembered(
-    folder: Path, resource: str, headings: Sequence[str], given: SavedMap | None
-) -> tuple[SavedMap | None, str | None]:
+    folder: Path, resource: str, headings: Sequence[str], given: SavedMap
+) -> tuple[SavedMap, str | None]:
     """Return the mapping for a file's columns: the given one, or that of the last file.
 
     The last file with the same headings counts if the given mapping maps no columns. Then the
     second value is a notice for users; otherwise it is None.
     """
-    is_given = given is not None and (given.columns or given.ignored)
+    is_given = given.columns or given.ignored
     path = _path(folder, resource, headings)
     if is_given or not path.exists():
         return given, None
     remembered = load_map(path)
-    if given is not None:
-        constants = {**remembered.constants, **given.constants}
-        remembered = with_options(replace(remembered, constants=constants), given.options)
-    return remembered, (
+    constants = {**remembered.constants, **given.constants}
+    return with_options(replace(remembered, constants=constants), given.options), (
         f"The columns are matched as in the last file with the same headings (column mapping: "
         f"{path}). Use --mapping none to ignore this mapping."
     )
 
 
-def remember(
-    folder: Path, headings: Sequence[str], columns: ColumnMap, given: SavedMap | None
-) -> None:
+def remember(folder: Path, headings: Sequence[str], columns: ColumnMap, given: SavedMap) -> None:
     """Save the column mapping for the next file with these headings, if the user chose any of it.
 
     Raises a `WarehouseError`.
@@ -50,8 +46,7 @@ def remember(
     if is_decided or columns.ignored or columns.constants:
         path = _path(folder, columns.resource, headings)
         make_folder(path.parent)
-        kept = replace(to_saved_map(columns), comments=())
-        save_map(path, kept if given is None else replace(kept, options=given.options))
+        save_map(path, replace(to_saved_map(columns), comments=(), options=given.options))
 
 
 def _path(folder: Path, resource: str, headings: Sequence[str]) -> Path:

@@ -5,41 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Literal, get_args, get_type_hints
+
+from pydantic import PositiveInt
 
 from connector.errors import Misused, UnknownName
-from connector.pushes.preview import PushFile
 from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
 from connector.spreadsheet.mapping_file import SavedMap, load_map, with_options
 from connector.spreadsheet.problems import WARNINGS
-from connector.spreadsheet.targets import CellOptions, Decimal
+from connector.spreadsheet.table import Spreadsheet, open_table
+from connector.spreadsheet.targets import CellOptions, Decimal, Lookups, PushTarget, push_target
 from connector.spreadsheet.texts import REGIONS
 from connector.state.row import Mode, Policy
-
-DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
-"""Decimal separators by name."""
 
 NO_MAP = "none"
 """Name that turns off the remembered column mapping."""
 
+DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
+"""Decimal separators by name."""
+
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-KINDS = (*WARNINGS, "hidden_columns", "headings", "merged_cells", "second_table", "mixed_dates")
+KINDS = (*WARNINGS, "headings", "merged_cells", "mixed_dates")
 """Kinds of warnings that can be accepted: those of rows, and those of the file."""
 
-
-T = TypeVar("T")
+ReportRows = Literal["problems", "all"]
+"""Rows in the report of a preview. A report after sending has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushOption:
-    """Description of an option.
-
-    Attributes:
-        about: Help text.
-        choices: Allowed values; empty if any value is allowed.
-        shown: Placeholder for the value in help texts.
-    """
+    """Help text of an option, its choices if they are few, and the placeholder for its value."""
 
     about: str
     choices: Sequence[str] = ()
@@ -53,161 +49,185 @@ _MATCH = PushOption(
     "Fields that identify the record of a row, for example email or title,company_id.",
     shown="FIELD,...",
 )
+_APPLY = PushOption("Send the rows. Default: preview only.")
+_MAPPING = PushOption(
+    "Column mapping file. Use 'none' to ignore a remembered mapping.", shown="FILE"
+)
+_IGNORE = PushOption(
+    "Columns that are not imported, or '*' for all unknown columns.", shown="COLUMN,..."
+)
+_CONTENT_TYPE = PushOption("Content type of the rows (content_items only).", shown="SLUG")
+_SHEET = PushOption("Sheet of the workbook. Required if several sheets have rows.", shown="NAME")
+_ENCODING = PushOption("Text encoding, for example cp1252.", shown="NAME")
+_DELIMITER = PushOption("Column delimiter: comma, semicolon, tab or pipe.", shown="NAME")
+_HEADER_ROW = PushOption("Row number of the headings. Detected by default.", shown="N")
+_DATE_FORMAT = PushOption("Order of numeric dates: dmy, mdy or ymd.", shown="ORDER")
+_REGION = PushOption(
+    "Country whose customs decide dates, numbers, currencies and telephone numbers. Default: the"
+    " setting region.",
+    shown="CODE",
+)
+_DAY_HOURS = PushOption(
+    f"Times of days without a time in fields that need one: {HOURS_ALLOWED}.", shown="HOURS"
+)
+_SET_VALUES = PushOption(
+    "Value of a field for all rows, for example booking_type=contract. Can be repeated.",
+    shown="FIELD=VALUE",
+)
+_DECIMAL = PushOption("Decimal separator.", tuple(DECIMALS))
 _CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")
+_ACCEPT_WARNINGS = PushOption("Send rows that have warnings.")
+_ACCEPT = PushOption("Send rows that have only these kinds of warnings.", shown="CODE,...")
 _OVERWRITE = PushOption("Overwrite values that others changed since the last pull.")
+_RESEND = PushOption("Send rows again even if an earlier push already applied them.")
+_OUTPUT = PushOption("Path of the report. Default: next to the file.", shown="FILE")
+_REPORT = PushOption(
+    "Rows in the report of a preview: only rows with problems, or all.", get_args(ReportRows)
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options of a push as the user gives them. `push_file` and `policy` check the values."""
+    """Options of a push as the user gives them. `push_file` checks the values.
 
-    mode: Annotated[str, _MODE]
+    `pull` pulls before the rows are sent, and `wait` waits until unconfirmed rows can be looked up.
+    `max_requests` is the maximum number of requests, including those of the pull.
+    """
+
+    mode: Annotated[Mode, _MODE]
     match: Annotated[tuple[str, ...], _MATCH] = ()
-    mapping_file: Annotated[
-        Path | None,
-        PushOption("Column mapping file. Use 'none' to ignore a remembered mapping.", shown="FILE"),
-    ] = None
-    ignore: Annotated[
-        tuple[str, ...],
-        PushOption(
-            "Columns that are not imported, or '*' for all unknown columns.", shown="COLUMN,..."
-        ),
-    ] = ()
-    content_type: Annotated[
-        str | None, PushOption("Content type of the rows (content_items only).", shown="SLUG")
-    ] = None
-    sheet: Annotated[
-        str | None,
-        PushOption("Sheet of the workbook. Required if several sheets have rows.", shown="NAME"),
-    ] = None
-    encoding: Annotated[
-        str | None, PushOption("Text encoding, for example cp1252.", shown="NAME")
-    ] = None
-    delimiter: Annotated[
-        str | None, PushOption("Column delimiter: comma, semicolon, tab or pipe.", shown="NAME")
-    ] = None
-    header_row: Annotated[
-        int | None, PushOption("Row number of the headings. Detected by default.", shown="N")
-    ] = None
-    date_format: Annotated[
-        str | None, PushOption("Order of numeric dates: dmy, mdy or ymd.", shown="ORDER")
-    ] = None
-    region: Annotated[
-        str | None,
-        PushOption(
-            "Country whose customs decide dates, numbers, currencies and telephone numbers."
-            " Default: the setting region.",
-            shown="CODE",
-        ),
-    ] = None
-    day_hours: Annotated[
-        str | None,
-        PushOption(
-            f"Times of days without a time in fields that need one: {HOURS_ALLOWED}.", shown="HOURS"
-        ),
-    ] = None
-    set_values: Annotated[
-        tuple[str, ...],
-        PushOption(
-            "Value of a field for all rows, for example booking_type=contract. Can be repeated.",
-            shown="FIELD=VALUE",
-        ),
-    ] = ()
-    decimal: Annotated[str | None, PushOption("Decimal separator.", tuple(DECIMALS))] = None
+    apply: Annotated[bool, _APPLY] = False
+    mapping: Annotated[Path | None, _MAPPING] = None
+    ignore: Annotated[tuple[str, ...], _IGNORE] = ()
+    content_type: Annotated[str | None, _CONTENT_TYPE] = None
+    sheet: Annotated[str | None, _SHEET] = None
+    encoding: Annotated[str | None, _ENCODING] = None
+    delimiter: Annotated[str | None, _DELIMITER] = None
+    header_row: Annotated[int | None, _HEADER_ROW] = None
+    date_format: Annotated[str | None, _DATE_FORMAT] = None
+    region: Annotated[str | None, _REGION] = None
+    day_hours: Annotated[str | None, _DAY_HOURS] = None
+    set_values: Annotated[tuple[str, ...], _SET_VALUES] = ()
+    decimal: Annotated[str | None, _DECIMAL] = None
     clear: Annotated[str | None, _CLEAR] = None
-    accept_warnings: Annotated[bool, PushOption("Send rows that have warnings.")] = False
-    accept: Annotated[
-        tuple[str, ...],
-        PushOption("Send rows that have only these kinds of warnings.", shown="CODE,..."),
-    ] = ()
+    accept_warnings: Annotated[bool, _ACCEPT_WARNINGS] = False
+    accept: Annotated[tuple[str, ...], _ACCEPT] = ()
     overwrite: Annotated[bool, _OVERWRITE] = False
-    resend: Annotated[
-        bool, PushOption("Send rows again even if an earlier push already applied them.")
-    ] = False
+    resend: Annotated[bool, _RESEND] = False
+    output: Annotated[Path | None, _OUTPUT] = None
+    report: Annotated[ReportRows, _REPORT] = "problems"
+    pull: bool = True
+    wait: bool = True
+    max_requests: PositiveInt | None = None
+    ignore_quota: bool = False
+
+    @property
+    def policy(self) -> Policy:
+        """Policy of the push."""
+        return Policy(overwrite=self.overwrite, resend=self.resend)
 
     def push_file(self, resource: str, path: Path) -> PushFile:
         """Return the file to push with these options.
 
-        Raises `UnknownName` with the values allowed, `Misused` for an invalid date format or row
-        number, and what `load_map` raises.
+        Raises:
+            UnknownName: A value is not allowed.
+            Misused: A value is not valid, or the mapping file is not.
         """
-        mode, saved = (
-            _checked_choice("mode", self.mode, MODES),
-            self._mapping_with_options(resource),
+        _check_values(self)
+        saved = SavedMap(resource)
+        if self.mapping is not None and self.mapping.name != NO_MAP:
+            saved = load_map(self.mapping)
+        constants = {**saved.constants, **dict(map(_assignment, self.set_values))}
+        cells = CellOptions(
+            date_format=self.date_format,
+            decimal=DECIMALS[self.decimal] if self.decimal else None,
+            region=self.region.upper() if self.region else None,
+            day_hours=self.day_hours,
         )
-        return PushFile(
-            resource,
-            path,
-            mode,
-            match=self.match,
-            saved=saved,
-            ignored=self.ignore,
-            clear=self.clear,
-            # Other records have no content type.
-            parent=self.content_type if resource == "content_items" else None,
-            sheet=self.sheet,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-            header_row=_checked_row_number(self.header_row) or saved.header_row,
-            accepts_warnings=self.accept_warnings,
-            accepted=tuple(_checked_choice("kind of warning", e, KINDS) for e in self.accept),
-            remembers=self.mapping_file is None,
+        options = replace(self, header_row=self.header_row or saved.header_row)
+        saved = with_options(replace(saved, constants=constants), cells)
+        return PushFile(resource, path, options, saved, remembers=self.mapping is None)
+
+
+@dataclass(frozen=True, slots=True)
+class PushFile:
+    """File to push.
+
+    Attributes:
+        saved: Column mapping of the user, with the options for cells.
+        remembers: Whether to use the last mapping for the same headings if none is given.
+    """
+
+    resource: str
+    path: Path
+    options: PushOptions
+    saved: SavedMap
+    remembers: bool = True
+
+    def accepts(self, code: str) -> bool:
+        """Return True if the user has accepted warnings of this kind."""
+        return self.options.accept_warnings or code in self.options.accept
+
+    def open(self) -> Spreadsheet:
+        """Open the spreadsheet. Raises as `open_table` does."""
+        names = ("sheet", "encoding", "delimiter", "header_row")
+        return open_table(self.path, **{name: getattr(self.options, name) for name in names})
+
+    def target(self, lookups: Lookups) -> PushTarget:
+        """Return the fields that columns can fill. Raises as `push_target` does."""
+        options = self.options
+        # Only content items have a content type.
+        parent = options.content_type if self.resource == "content_items" else None
+        return push_target(
+            self.resource,
+            options.mode,
+            lookups,
+            match=options.match,
+            clear=options.clear,
+            parent=parent,
         )
-
-    def policy(self) -> Policy:
-        """Return the policy of the push."""
-        return Policy(overwrite=self.overwrite, resend=self.resend)
-
-    def _mapping_with_options(self, resource: str) -> SavedMap:
-        """Return the mapping from `mapping_file`, or an empty one, with the options for cells
-        added.
-        """
-        has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
-        saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
-        said: dict[str, Any] = {}
-        if self.date_format is not None:
-            orders = tuple(ORDERS)
-            said["date_format"] = _checked_choice("date order", self.date_format, orders)
-        if self.decimal is not None:
-            said["decimal"] = DECIMALS[
-                _checked_choice("decimal sign", self.decimal, tuple(DECIMALS))
-            ]
-        if self.region is not None:
-            said["region"] = _checked_choice("region", self.region.upper(), tuple(sorted(REGIONS)))
-        if self.day_hours is not None:
-            said["day_hours"] = _checked_hours(self.day_hours)
-        constants = {**saved.constants, **dict(map(_checked_assignment, self.set_values))}
-        return with_options(replace(saved, constants=constants), CellOptions(**said))
 
 
 OPTIONS: Mapping[str, PushOption] = {
     name: hint.__metadata__[0]
     for name, hint in get_type_hints(PushOptions, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
 }
-"""Every option by name, for the command, the job and `push.toml`."""
+"""Options by name for the command, the job and `push.toml`."""
 
 PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.items()}
 """Help text of each option by name."""
 
 
-def _checked_choice(name: str, value: str, allowed: tuple[T, ...]) -> T:
-    """Return the value if it is allowed. Raises `UnknownName` that calls the value `name`."""
-    for each in allowed:
-        if each == value:
-            return each
-    raise UnknownName(name, value, map(str, allowed))
+def _check_values(options: PushOptions) -> None:
+    """Raise `UnknownName` or `Misused` if a value is not allowed."""
+    region = options.region.upper() if options.region else None
+    given: tuple[tuple[str, Sequence[str | None], Sequence[str]], ...] = (
+        ("mode", [options.mode], MODES),
+        ("date order", [options.date_format], tuple(ORDERS)),
+        ("decimal sign", [options.decimal], tuple(DECIMALS)),
+        ("region", [region], sorted(REGIONS)),
+        ("kind of warning", options.accept, KINDS),
+    )
+    for name, values, allowed in given:
+        for value in values:
+            if value is not None and value not in allowed:
+                raise UnknownName(name, value, allowed)
+    for option, number in (
+        ("row of the headings", options.header_row),
+        ("maximum number of requests", options.max_requests),
+    ):
+        if number is not None and number < 1:
+            raise Misused(f"{number} is not a {option}", action="Give a number of 1 or greater.")
+    if options.day_hours is not None:
+        try:
+            parse_hours(options.day_hours)
+        except ValueError:
+            message = f"{options.day_hours!r} are no hours of a day"
+            raise Misused(message, action=f"Give {HOURS_ALLOWED}.") from None
 
 
-def _checked_hours(hours: str) -> str:
-    """Return the times of days without a time if they are valid. Raises `Misused`."""
-    try:
-        parse_hours(hours)
-    except ValueError:
-        raise Misused(f"{hours!r} are no hours of a day", action=f"Give {HOURS_ALLOWED}.") from None
-    return hours
-
-
-def _checked_assignment(text: str) -> tuple[str, str]:
+def _assignment(text: str) -> tuple[str, str]:
     """Return field and value of an assignment. Raises `Misused`."""
     name, sign, value = text.partition("=")
     if not (sign and name.strip() and value.strip()):
@@ -216,13 +236,3 @@ def _checked_assignment(text: str) -> tuple[str, str]:
             action="Give both, for example --set employment_type=permanent.",
         )
     return name.strip(), value.strip()
-
-
-def _checked_row_number(number: int | None) -> int | None:
-    """Return the number if it is None or at least 1. Raises `Misused`."""
-    if number is not None and number < 1:
-        raise Misused(
-            f"{number} is not a row number",
-            action="Give the row number of the spreadsheet, 1 or greater.",
-        )
-    return number

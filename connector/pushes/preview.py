@@ -17,15 +17,16 @@ from pathlib import Path
 
 from connector.errors import Misused, count_noun
 from connector.pushes.mappings import load_remembered
+from connector.pushes.options import PushFile
 from connector.settings import Settings
 from connector.spreadsheet.check import check_rows
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings
-from connector.spreadsheet.mapping_file import SavedMap, with_region
+from connector.spreadsheet.mapping_file import with_region
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import Summary
 from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
-from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, push_target
+from connector.spreadsheet.table import Spreadsheet
+from connector.spreadsheet.targets import comparison_text, push_target
 from connector.spreadsheet.template import template_columns, write_template
 from connector.spreadsheet.words import DEFAULT_REGION, means_nothing
 from connector.state.database import Database
@@ -45,65 +46,6 @@ ADD_COLUMNS = "Add the columns, or give all rows the same value (--set FIELD=VAL
 """Advice for a file without a required column."""
 
 _OBJECTS_MAX = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class PushFile:
-    """File to push, and how to read it.
-
-    Attributes:
-        match: Fields that identify the record of a row.
-        saved: Column mapping; None to map the columns by their headings.
-        ignored: Headings of columns that are not imported.
-        clear: Text in a cell that empties its field.
-        parent: Slug of the content type, for content items.
-        sheet: Name of the sheet; None if only one has rows. For `encoding`, `delimiter` and
-            `header_row`, None means that they are detected.
-        accepts_warnings: Whether rows with any warnings may be sent.
-        accepted: Codes of warnings with which a row may be sent, and of questions about the file.
-        remembers: Whether to use the last mapping for the same headings if none is given.
-    """
-
-    resource: str
-    path: Path
-    mode: Mode
-    match: tuple[str, ...] = ()
-    saved: SavedMap | None = None
-    ignored: tuple[str, ...] = ()
-    clear: str | None = None
-    parent: str | None = None
-    sheet: str | None = None
-    encoding: str | None = None
-    delimiter: str | None = None
-    header_row: int | None = None
-    accepts_warnings: bool = False
-    accepted: tuple[str, ...] = ()
-    remembers: bool = True
-
-    def accepts(self, code: str) -> bool:
-        """Return True if the user has accepted warnings of this kind."""
-        return self.accepts_warnings or code in self.accepted
-
-    def open(self) -> Spreadsheet:
-        """Open the spreadsheet. Raises as `open_table` does."""
-        return open_table(
-            self.path,
-            sheet=self.sheet,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-            header_row=self.header_row,
-        )
-
-    def target(self, lookups: Lookups) -> PushTarget:
-        """Return the fields that columns can fill. Raises as `push_target` does."""
-        return push_target(
-            self.resource,
-            self.mode,
-            lookups,
-            match=self.match,
-            clear=self.clear,
-            parent=self.parent,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +104,6 @@ class Preview:
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
-    def month_share(self) -> float | None:
-        """Requests of the push divided by the monthly quota; None if the quota is unknown."""
-        return self.requests / self.month.limit if self.month.limit else None
-
-    @property
     def uncreatable(self) -> int:
         """Number of rows for whose required field the file has no column."""
         return self.summary.codes[COLUMN_MISSING]
@@ -188,7 +125,7 @@ class Preview:
         """Return all rows as a plan for the journal. Values of rows that are not sent stay here."""
         asked = self.push_file
         rows = [self._planned(row) for row in self.rows]
-        return Plan(asked.resource, asked.mode, asked.path.name, self.table.digest, rows)
+        return Plan(asked.resource, asked.options.mode, asked.path.name, self.table.digest, rows)
 
     def _planned(self, row: Row) -> Row:
         """Return a row for the journal."""
@@ -205,7 +142,6 @@ def preview(
     settings: Settings,
     push_file: PushFile,
     *,
-    resend: bool = False,
     compares_as_seen: bool = False,
     table: Spreadsheet | None = None,
     only_rows: Iterable[SheetRow] | None = None,
@@ -215,7 +151,6 @@ def preview(
     Args:
         settings: Settings of the account.
         push_file: The file.
-        resend: Send even rows that an earlier push has applied.
         compares_as_seen: Compare updates with the records at the time of the user's last preview,
             so that a later change by others is a conflict.
         table: The file, if it is open already.
@@ -239,10 +174,11 @@ def preview(
             if push_file.remembers:
                 saved, notice = load_remembered(settings.folder, resource, table.headings, saved)
             if settings.region != DEFAULT_REGION:
-                saved = with_region(saved or SavedMap(resource), settings.region)
-            columns = map_headings(table.headings, target, saved=saved, ignored=push_file.ignored)
+                saved = with_region(saved, settings.region)
+            ignored = push_file.options.ignore
+            columns = map_headings(table.headings, target, saved=saved, ignored=ignored)
             # Fingerprints cost a quarter of the time, and only rows pushed before need them.
-            looks_back = not resend and journal.has_batch(resource)
+            looks_back = not push_file.options.resend and journal.has_batch(resource)
             meanings = ColumnMeanings(table.rows, columns.columns)
             given = table.rows() if only_rows is None else only_rows
             with _rare_garbage_collection():
@@ -254,10 +190,10 @@ def preview(
         quota = quota_status(database, settings, datetime.now(UTC))
     summary = Summary.of(rows)
     lost = ask_about_lost_columns(table, columns)
-    asked = (*table.questions, *lost, *meanings.questions, *ask_for_values(summary))
+    asked = (*table.questions, *lost, *ask_for_hours(summary), *ask_for_values(summary))
     doubts = (*meanings.mixed_dates(), *ask_about_file(table, columns))
     asked = (*asked, *(each for each in doubts if not push_file.accepts(each.code)))
-    notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
+    notices = (*table.notices, *filter(None, [notice]), *meanings.notices)
     return Preview(
         push_file,
         table,
@@ -314,19 +250,8 @@ def _rare_garbage_collection() -> Iterator[None]:
 
 
 def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
-    """Yield a question for each doubt about the file as a whole.
-
-    Hidden columns, unlikely headings, merged cells, and a second table.
-    """
+    """Yield a question for unlikely headings and for merged cells."""
     filling = {each.heading for each in columns.columns}
-    if hidden := [each for each in table.hidden_headings if each in filling]:
-        yield FileQuestion(
-            "hidden_columns",
-            f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
-            f"{', '.join(map(repr, hidden))}",
-            "Show the columns and check them. Then run again with --accept-warnings, or with"
-            f" --ignore '{hidden[0]}'.",
-        )
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",
@@ -341,12 +266,19 @@ def ask_about_file(table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuest
             "Unmerge the cells if only the first row has the value. Otherwise add "
             "--accept-warnings.",
         )
-    if (second := table.second_table_row) is not None:
+
+
+def ask_for_hours(summary: Summary) -> Iterator[FileQuestion]:
+    """Yield the question when days without a time begin and end, once for the file."""
+    found = [each for (code, _), each in summary.problems.items() if code == "time_missing"]
+    for group in found[:1]:
+        problem = group.problem
         yield FileQuestion(
-            "second_table",
-            f"row {second} seems to be the first row of another table, which is not imported",
-            "Move the second table to its own file. To import only the first table, add "
-            "--accept-warnings.",
+            "day_hours",
+            f"column {problem.column!r} has days without a time, for example {problem.received!r}",
+            "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30.",
+            stops=False,
+            column=problem.column,
         )
 
 

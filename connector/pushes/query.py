@@ -8,26 +8,23 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from connector.errors import ConnectorError, Misused
 from connector.log import mask_secrets
 from connector.models.mask import TOKEN_CHARACTERS
-from connector.pushes.options import PushOptions
-from connector.pushes.preview import PushFile
+from connector.pushes.options import PushFile, PushOptions
 from connector.settings import Settings
 from connector.settings.folders import KEEP_DAYS, PUSHES_FOLDER
-from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.report import open_new_file, write_delimited
-from connector.spreadsheet.targets import comparison_text
 from connector.warehouse.file import make_folder
-from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.publish import own_publication
 from connector.warehouse.user_query import open_query
 from connector.warehouse.warehouse import Warehouse
@@ -37,6 +34,9 @@ CLEARED = r"\N"
 
 _FILE_OPTIONS = (*("sheet", "header_row", "encoding", "delimiter"), *("date_format", "decimal"))
 """Options that say how a file is written. The values of a query have types instead."""
+
+_WRITTEN: Mapping[str, Any] = {"delimiter": "comma", "header_row": 1}
+"""How the file of a query is written."""
 
 _DAY_SECONDS = 86_400
 _HASH = re.compile(rf"[0-9a-f]{{{TOKEN_CHARACTERS}}}").fullmatch
@@ -80,10 +80,9 @@ def file_from_query(
         options = replace(options, clear=CLEARED)
     # Decimals are written with a point, and no other mark.
     asked = replace(options, decimal="dot").push_file(resource, Path())
-    null = (asked.clear or "") if clears_nulls else ""
+    null = (options.clear or "") if clears_nulls else ""
     try:
         with open_query(Warehouse(settings.folder).published, query) as result:
-            _check_columns(settings, asked, result.names)
             # A row of nulls would be a blank line, which a push leaves out.
             rows = _reject_hashes(settings, result.names, filter(any, result.rows(null)))
             first = next(rows, None)
@@ -94,30 +93,7 @@ def file_from_query(
         # A message of the parser quotes the query, which may contain the key.
         error.args = (mask_secrets(str(error), settings.secrets()),)
         raise
-    return replace(asked, path=path, delimiter="comma", header_row=1, remembers=False)
-
-
-# -- Checks ----------------------------------------------------------------------------------------
-
-
-def _check_columns(settings: Settings, push_file: PushFile, names: Sequence[str]) -> None:
-    """Raise `Misused` if a column of the query is not a field."""
-    warehouse = Warehouse(settings.folder)
-    warehouse.prepare()
-    with WarehouseLookups(warehouse, comparison_text) as lookups:
-        target = push_file.target(lookups)
-    unknown = map_headings(names, target, saved=push_file.saved, ignored=push_file.ignored).unmapped
-    if not unknown:
-        return
-    each = unknown[0]
-    perhaps = "".join(f" Perhaps it is {name} ({why})." for name, why in each.suggestions[:1])
-    others = ""
-    if len(unknown) > 1:
-        others = f" (also unknown: {', '.join(other.heading for other in unknown[1:])})"
-    raise Misused(
-        f"column {each.heading!r} of the query is not imported: {each.reason}{others}.{perhaps}",
-        action="Rename the column with AS, leave it out of the query, or give it with --ignore.",
-    )
+    return replace(asked, path=path, options=replace(asked.options, **_WRITTEN), remembers=False)
 
 
 def _reject_hashes(

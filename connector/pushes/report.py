@@ -1,6 +1,6 @@
 """Push of one file: check, pull, check again, send, publish, and report.
 
-Without `applies`, the file is only checked. The report has the file's columns and the result of
+Without `apply`, the file is only checked. The report has the file's columns and the result of
 each row. It can be corrected and pushed again: rows that were applied are not sent again.
 """
 
@@ -10,16 +10,17 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, UnknownName
 from connector.pulls.report import PullReport, Watch
 from connector.pushes.mappings import remember
-from connector.pushes.preview import Preview, PushFile, preview
+from connector.pushes.options import PushFile
+from connector.pushes.preview import Preview, preview
 from connector.pushes.run import BatchReport, Report, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
@@ -28,7 +29,7 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
 from connector.state.lock import WAIT_SECONDS, Holder, hold
-from connector.state.row import Policy, Problem, Row
+from connector.state.row import Problem, Row
 from connector.warehouse.file import make_folder
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
@@ -37,40 +38,8 @@ ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].opera
 CREATES_REMEMBERED, UPDATES_REMEMBERED = 10, 100
 """Maximum number of creates and of updates whose values `--json` shows."""
 
-ReportRows = Literal["problems", "all"]
-"""Rows in the report of a preview. A report after sending has all of them."""
-
 _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
 """Codes of problems whose `found` are records of the local copy or rows of the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class PushRunOptions:
-    """Options of a push that are not about reading a file.
-
-    Attributes:
-        applies: Whether to send the rows, or only preview them.
-        pulls: Whether to pull first.
-        waits_for_lookups: Whether to wait until unconfirmed rows can be looked up.
-        reports: Whether to write the report.
-        output: Report file; by default it is next to the pushed file.
-        report_rows: Rows in the report of a preview.
-        policy: How to treat repeated, conflicting and unconfirmed rows.
-        ignores_quota: Whether to send requests even if the API reported a used-up month.
-        sent_by: User of the import page, for the journal.
-        wait_seconds: Maximum time to wait for another process; None waits as long as it takes.
-    """
-
-    applies: bool = False
-    pulls: bool = True
-    waits_for_lookups: bool = True
-    reports: bool = True
-    output: Path | None = None
-    report_rows: ReportRows = "problems"
-    policy: Policy = field(default_factory=Policy)
-    ignores_quota: bool = False
-    sent_by: str | None = None
-    wait_seconds: float | None = WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +53,18 @@ class PushReport(Report[Row]):
         summary: Counts of the rows and of their problems.
         file: Report file; None if none was written.
         pulled: Report on the pull before the push.
-        is_held_back: Whether questions of the preview have to be answered first.
     """
 
     preview: Preview
     summary: Summary
     file: Path | None = None
     pulled: PullReport | None = None
-    is_held_back: bool = False
+
+    @property
+    def is_held_back(self) -> bool:
+        """Return True if questions of the preview have to be answered before rows are sent."""
+        asked_to_send = self.preview.push_file.options.apply
+        return asked_to_send and not self.is_applied and self.error is None
 
     @property
     def exit_status(self) -> int:
@@ -137,10 +110,11 @@ def _changes(rows: Sequence[Row]) -> list[dict[str, Any]]:
 async def push(
     settings: Settings,
     file: PushFile,
-    options: PushRunOptions,
     *,
     table: Spreadsheet | None = None,
-    budget: int | None = None,
+    writes_report: bool = True,
+    sent_by: str | None = None,
+    wait_seconds: float | None = WAIT_SECONDS,
     watch: Watch | None = None,
     on_wait: Callable[[Holder | None], None] | None = None,
 ) -> PushReport:
@@ -148,10 +122,11 @@ async def push(
 
     Args:
         settings: Settings of the account.
-        file: The file.
-        options: Options of the run.
+        file: The file, with the options of the push.
         table: The table to push, if it differs from that in the file by edits of the user.
-        budget: Maximum number of requests, including those of the pull.
+        writes_report: Whether to write the report file.
+        sent_by: User of the import page, for the journal.
+        wait_seconds: Maximum time to wait for another process; None waits as long as it takes.
         watch: Called with the progress of the pull and of the rows.
         on_wait: Called with the holder of the account's lock, if the push has to wait for it.
 
@@ -163,11 +138,112 @@ async def push(
     """
     if file.resource not in ORDER:
         raise UnknownName("resource that can be pushed", file.resource, ORDER)
-    run = _FilePush(settings, file, options, table or file.open(), budget, watch)
+    started, options, table = time.monotonic(), file.options, table or file.open()
     make_folder(settings.folder)
-    wait = options.wait_seconds
-    async with hold(settings.folder, "push", wait_seconds=wait, on_wait=on_wait):
-        return await (run.send_and_report() if options.applies else run.report_preview())
+
+    async def check(**more: Any) -> Preview:
+        return await asyncio.to_thread(preview, settings, file, table=table, **more)
+
+    pulled: PullReport | None = None
+    done: BatchReport | None = None
+    unpublished: ConnectorError | None = None
+    checked_at = datetime.now(UTC)
+    async with hold(settings.folder, "push", wait_seconds=wait_seconds, on_wait=on_wait):
+        if not options.apply:
+            shown = await check()
+            rows: Sequence[Row] = shown.rows
+            await asyncio.to_thread(note_preview, settings.folder, shown, checked_at)
+        else:
+            # A pull does not answer questions about the columns, so they are asked before it.
+            shown = await check(compares_as_seen=True, only_rows=() if options.pull else None)
+            if options.pull and not shown.blocking_questions:
+                pulled = await _pull(settings, shown, watch)
+                checked_at = datetime.now(UTC)
+            if options.pull:
+                shown = await check(compares_as_seen=True)
+            if pulled is not None and pulled.error is not None:
+                rows = _not_sent(shown)
+                if pulled.outcome != "failed":
+                    unpublished = await publish_results(settings)
+            elif shown.blocking_questions:
+                rows = _not_sent(shown, ", ".join(each.code for each in shown.blocking_questions))
+            else:
+                done = await _send(settings, shown, pulled, sent_by, watch)
+                rows = [_shown(row, shown.columns) for row in done.rows]
+                unpublished = await publish_results(settings)
+        path = None
+        if writes_report:
+            path = await asyncio.to_thread(_write_report, shown, rows, is_sent=done is not None)
+        if done is not None and path and any(row.outcome == "conflict" for row in rows):
+            await asyncio.to_thread(note_preview, settings.folder, shown, checked_at, path)
+    last = done or pulled
+    return PushReport(
+        done.batch if done is not None else "",
+        rows,
+        sum(each.requests for each in (pulled, done) if each is not None),
+        seconds=time.monotonic() - started,
+        error=last.error if last is not None else None,
+        unpublished=unpublished,
+        is_applied=done is not None,
+        preview=shown,
+        summary=Summary.of(rows),
+        file=path,
+        pulled=pulled,
+    )
+
+
+async def _pull(settings: Settings, shown: Preview, watch: Watch | None) -> PullReport:
+    """Pull the resources that the rows are compared with, and return the report."""
+    from connector.pulls.run import pull  # noqa: PLC0415
+
+    options = shown.push_file.options
+    return await pull(
+        settings,
+        sorted(shown.resources),
+        budget=options.max_requests,
+        ignores_quota=options.ignore_quota,
+        publishes=False,  # The push publishes once, at its end.
+        command="push",
+        watch=watch,
+    )
+
+
+async def _send(
+    settings: Settings,
+    shown: Preview,
+    pulled: PullReport | None,
+    sent_by: str | None,
+    watch: Watch | None,
+) -> BatchReport:
+    """Send the rows without problems and warnings, and remember the column mapping."""
+    options, spent = shown.push_file.options, pulled.requests if pulled is not None else 0
+    done = await send(
+        settings,
+        shown.plan(),
+        options.policy,
+        budget=max(1, options.max_requests - spent) if options.max_requests else None,
+        ignores_quota=options.ignore_quota,
+        sent_by=sent_by,
+        watch=watch,
+        sleep=asyncio.sleep if options.wait else None,
+    )
+    headings, saved = shown.table.headings, shown.push_file.saved
+    await asyncio.to_thread(remember, settings.folder, headings, shown.columns, saved)
+    return done
+
+
+def _write_report(shown: Preview, rows: Sequence[Row], *, is_sent: bool) -> Path | None:
+    """Write the report file and return its path; None if it would have no row."""
+    options, pairs = shown.push_file.options, list(zip(shown.cells, rows, strict=True))
+    for cells, row in pairs:
+        assert cells.number == row.number, "the report's rows are not the file's"
+    if not is_sent and options.report == "problems":
+        pairs = [each for each in pairs if each[1].problems or each[1].warnings or each[1].changes]
+    if not (pairs or is_sent or options.output):
+        return None
+    path = options.output or report_path(shown.table)
+    write_report(path, shown.table, pairs)
+    return path
 
 
 def note_preview(folder: Path, shown: Preview, at: datetime, report: Path | None = None) -> None:
@@ -185,133 +261,6 @@ def note_preview(folder: Path, shown: Preview, at: datetime, report: Path | None
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
         for digest in digests:
             journal.note_preview(digest, resource, at)
-
-
-@dataclass(slots=True)
-class _FilePush:
-    """Push of one file, within the lock of the account."""
-
-    settings: Settings
-    file: PushFile
-    options: PushRunOptions
-    table: Spreadsheet
-    budget: int | None
-    watch: Watch | None
-    started: float = field(default_factory=time.monotonic)
-    checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    async def check(self, **more: Any) -> Preview:
-        """Return what a push of the file would do."""
-        given = {"resend": self.options.policy.resend, "table": self.table, **more}
-        return await asyncio.to_thread(preview, self.settings, self.file, **given)
-
-    async def report_preview(self) -> PushReport:
-        """Check the file, record that the user sees the result, and report it."""
-        shown = await self.check()
-        await asyncio.to_thread(note_preview, self.settings.folder, shown, self.checked_at)
-        return await self._report(shown, shown.rows)
-
-    async def send_and_report(self) -> PushReport:
-        """Pull, check the rows, send those without problems and warnings, publish, and report."""
-        options, settings = self.options, self.settings
-        # A pull does not answer questions about the columns, so they are asked before it.
-        only_rows = () if options.pulls else None
-        shown, pulled = await self.check(compares_as_seen=True, only_rows=only_rows), None
-        if options.pulls:
-            if not shown.blocking_questions:
-                pulled = await self._pull(shown)
-                self.checked_at = datetime.now(UTC)
-            shown = await self.check(compares_as_seen=True)
-        if pulled is not None and pulled.error is not None:
-            is_loaded = pulled.outcome != "failed"
-            unpublished = await publish_results(settings) if is_loaded else None
-            unsent, error = _not_sent(shown), pulled.error
-            return await self._report(
-                shown, unsent, pulled=pulled, error=error, unpublished=unpublished
-            )
-        if shown.blocking_questions:
-            why = ", ".join(each.code for each in shown.blocking_questions)
-            unsent = _not_sent(shown, why)
-            return await self._report(shown, unsent, pulled=pulled, is_held_back=True)
-        spent = pulled.requests if pulled is not None else 0
-        done = await send(
-            settings,
-            shown.plan(),
-            options.policy,
-            budget=None if self.budget is None else max(1, self.budget - spent),
-            ignores_quota=options.ignores_quota,
-            sent_by=options.sent_by,
-            watch=self.watch,
-            sleep=asyncio.sleep if options.waits_for_lookups else None,
-        )
-        headings, given = shown.table.headings, shown.push_file.saved
-        await asyncio.to_thread(remember, settings.folder, headings, shown.columns, given)
-        unpublished = await publish_results(settings)
-        rows = [_shown(row, shown.columns) for row in done.rows]
-        report = await self._report(shown, rows, done, pulled=pulled, unpublished=unpublished)
-        if report.file is not None and any(row.outcome == "conflict" for row in rows):
-            await asyncio.to_thread(
-                note_preview, settings.folder, shown, self.checked_at, report.file
-            )
-        return report
-
-    async def _pull(self, shown: Preview) -> PullReport:
-        """Pull the resources that the rows are compared with, and return the report."""
-        from connector.pulls.run import pull  # noqa: PLC0415
-
-        return await pull(
-            self.settings,
-            sorted(shown.resources),
-            budget=self.budget,
-            ignores_quota=self.options.ignores_quota,
-            publishes=False,  # The push publishes once, at its end.
-            command="push",
-            watch=self.watch,
-        )
-
-    async def _report(
-        self,
-        shown: Preview,
-        rows: Sequence[Row],
-        done: BatchReport | None = None,
-        *,
-        pulled: PullReport | None = None,
-        error: ConnectorError | None = None,
-        unpublished: ConnectorError | None = None,
-        is_held_back: bool = False,
-    ) -> PushReport:
-        """Write the report file, and return the report with these rows."""
-        is_sent, requests = done is not None, pulled.requests if pulled is not None else 0
-        return PushReport(
-            done.batch if done is not None else "",
-            rows,
-            requests + (done.requests if done is not None else 0),
-            file=await asyncio.to_thread(self._write_report, shown, rows, is_sent=is_sent),
-            seconds=time.monotonic() - self.started,
-            error=done.error if done is not None else error,
-            unpublished=unpublished,
-            is_applied=is_sent,
-            preview=shown,
-            summary=Summary.of(rows),
-            pulled=pulled,
-            is_held_back=is_held_back,
-        )
-
-    def _write_report(self, shown: Preview, rows: Sequence[Row], *, is_sent: bool) -> Path | None:
-        """Write the report file and return its path; None if it would have no row."""
-        options = self.options
-        pairs = list(zip(shown.cells, rows, strict=True))
-        for cells, row in pairs:
-            assert cells.number == row.number, "the report's rows are not the file's"
-        if not is_sent and options.report_rows == "problems":
-            pairs = [
-                each for each in pairs if each[1].problems or each[1].warnings or each[1].changes
-            ]
-        if not options.reports or not (pairs or is_sent or options.output):
-            return None
-        path = options.output or report_path(shown.table)
-        write_report(path, shown.table, pairs)
-        return path
 
 
 def _not_sent(shown: Preview, code: str = "") -> list[Row]:

@@ -13,6 +13,7 @@ now keeps a state from which a later push continues.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -28,12 +29,7 @@ from connector.catalog.field_comparison import (
     values_by_key,
 )
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Declaration, Page, Resource
-from connector.client.messages import (
-    Request,
-    build_convert_request,
-    build_create_request,
-    build_update_request,
-)
+from connector.client.messages import Request, build_request
 from connector.errors import (
     ConnectorError,
     Forbidden,
@@ -65,9 +61,6 @@ from connector.warehouse.stream import Outcome as Read
 
 ATTEMPTS_MAX = 3
 """Maximum number of lost attempts of one step. After them a person has to decide."""
-
-UNSENT_MAX = 3
-"""Maximum number of attempts of one run that could not be sent. A later push continues."""
 
 PAGES_MAX, DETAILS_MAX = 20, 10
 """Maximum number of pages and of details of one look for a record."""
@@ -171,43 +164,45 @@ class Journal(Protocol):
         """Return other rows that may be creating a record of the same resource."""
 
 
+class PushStopped(Exception):
+    """The row cannot continue in this run. It keeps its state in the journal."""
+
+
 async def push_row(row: Row, api: Api, journal: Journal, policy: Policy) -> None:
     """Carry out a row as far as possible now."""
     for attempt in row.attempts:
         if attempt.fate is None:
             attempt.fate, attempt.reason = "lost", "the push ended before an answer was recorded"
     work = _Work(row, api, journal, policy)
-    goes_on = True
-    while goes_on and row.state in ("planned", "sent"):
-        if row.operation == "create" and not row.is_created:
-            goes_on = await (work.create() if row.state == "planned" else work.look_up())
-        elif row.operation == "convert":
-            goes_on = await (work.convert() if row.state == "planned" else work.check_conversion())
-        else:
-            goes_on = await work.update()
+    with suppress(PushStopped):
+        while row.state in ("planned", "sent"):
+            if row.operation == "create" and not row.is_created:
+                await (work.create() if row.state == "planned" else work.look_up())
+            elif row.operation == "convert":
+                await (work.convert() if row.state == "planned" else work.check_conversion())
+            else:
+                await work.update()
 
 
 class _Work:
-    """A row that is being pushed. Each step returns True if the row can continue now."""
+    """A row that is being pushed. Each step changes its state, or raises `PushStopped`."""
 
     def __init__(self, row: Row, api: Api, journal: Journal, policy: Policy) -> None:
         self.row, self.api, self.journal, self.policy = row, api, journal, policy
         self.resource = declaration(row.resource)
-        self.unsent = 0
         # A record that was just read or answered, so that it is not read again.
         self.fresh: FoundDetail | None = None
-
-    @property
-    def id(self) -> str:
-        """Id of the record to change."""
-        assert self.row.record_id is not None, "an update or a conversion names no record"
-        return self.row.record_id
 
     @property
     def settled_at(self) -> datetime:
         """Time of our own clock after which no attempt can take effect any more."""
         last = max(each.at for each in self.row.current)
         return last + timedelta(seconds=self.policy.settle_seconds)
+
+    @property
+    def altered(self) -> list[Problem]:
+        """Problems of fields that the API has shown with another value."""
+        return [each for each in self.row.problems if each.code == "values_differ"]
 
     # -- changes of the row -----------------------------------------------------------------------
 
@@ -220,10 +215,22 @@ class _Work:
         shown: Resource | None = None,
     ) -> None:
         """Change state and outcome, and save the row with a record that the API showed."""
-        self.row.end(state, outcome, code, *problems)
+        row = self.row
+        row.end(state, outcome, code, *problems)
         if shown is not None:
-            self._note_record(shown)
-        await self.journal.save(self.row, shown)
+            if row.operation == "create" and not row.is_created:
+                # An answer proves nothing about the record that an update names.
+                row.record_id = shown.id
+            at = shown.raw.get("updated_at")
+            row.updated_at = at if isinstance(at, str) else row.updated_at
+        await self.journal.save(row, shown)
+
+    async def refuse(self, outcome: Outcome, code: str, problems: Sequence[Problem]) -> None:
+        """End a row that is not applied, or not completely if its record is created."""
+        if self.row.is_created:
+            await self.applied("not_applied", code, problems)
+        else:
+            await self.end("refused", outcome, code, problems)
 
     async def applied(
         self,
@@ -239,47 +246,32 @@ class _Work:
             outcome, code = "not_applied", "values_differ"
         await self.end("done", outcome, code, problems, shown)
 
-    def _note_record(self, record: Resource) -> None:
-        at = record.raw.get("updated_at")
-        if self.row.operation == "create" and not self.row.is_created:
-            # An answer proves nothing about the record that an update names.
-            self.row.record_id = record.id
-        self.row.updated_at = at if isinstance(at, str) else self.row.updated_at
-
     async def hold(self, code: str, ids: Sequence[str] = ()) -> None:
         """Leave the row to a person. `ids` are records that may be its own."""
         answers = [each.answer for each in self.row.current if each.is_lost]
-        answered = (answers[-1] if answers else None) or UNANSWERED
-        message = DOUBTS[code].format(answered=answered)
+        message = DOUBTS[code].format(answered=(answers[-1] if answers else None) or UNANSWERED)
         problem = Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE)
         await self.end("held", "held", code, (*self.altered, problem))
 
-    @property
-    def altered(self) -> list[Problem]:
-        """Problems of fields that the API has shown with another value."""
-        return [each for each in self.row.problems if each.code == "values_differ"]
+    # -- requests ---------------------------------------------------------------------------------
 
     async def send(
         self,
         operation: Operation,
-        fields: Mapping[str, Any] | None,
+        fields: Mapping[str, Any],
         before: Mapping[str, Any] | None = None,
     ) -> Answer | None:
-        """Save an attempt, send it, and return the answer.
+        """Save an attempt, send it, and return the answer; None if the row has ended.
 
-        The caller records an accepted or declined attempt. Others are recorded here. Returns None
-        if the values make no valid request; then the row has ended.
+        The caller saves an accepted or declined attempt. Raises `PushStopped` if it was not sent.
         """
         row = self.row
         self.api.check_can_write()
         try:
-            request = _request(self.resource, row, operation, fields or {})
+            request = _request(self.resource, row, operation, fields)
         except Misused as error:
             problem = Problem("unfit", str(error), fix="Correct the values of the row.")
-            if row.is_created:
-                await self.applied("not_applied", "unfit", (problem,))
-            else:
-                await self.end("refused", "invalid", "unfit", (problem,))
+            await self.refuse("invalid", "unfit", (problem,))
             return None
         at, server_at = self.api.times()
         body = None if request.body is None else request.body.decode()
@@ -290,15 +282,19 @@ class _Work:
         await self.journal.save(row)
         answer = await self.api.send(row, request)
         match answer:
+            case Accepted():
+                attempt.fate = "accepted"
+            case Declined():
+                attempt.fate, attempt.reason = "refused", answer.message
+            case Lost():
+                await self.lose(answer)
             case Unsent(reason, is_limited):
-                self.unsent += 1
                 attempt.fate, attempt.reason = "limited" if is_limited else "unsent", reason
                 left: Outcome = "held" if row.is_in_doubt else "not_sent"
                 row.state, row.code = "planned", ""
                 row.outcome = "not_applied" if row.is_created else left
                 await self.journal.save(row)
-            case Lost():
-                await self.lose(answer)
+                raise PushStopped
         return answer
 
     async def lose(self, lost: Lost) -> None:
@@ -307,61 +303,49 @@ class _Work:
         attempt.fate, attempt.reason, attempt.answer = "lost", lost.reason, lost.answer
         await self.journal.save(self.row)
 
-    def accept(self) -> None:
-        """Note that the last attempt was accepted."""
-        self.row.attempts[-1].fate = "accepted"
-
-    def decline(self, answer: Declined) -> None:
-        """Note that the last attempt was refused."""
-        self.row.attempts[-1].fate, self.row.attempts[-1].reason = "refused", answer.message
-
-    @property
-    def can_retry(self) -> bool:
-        """Return True if the row may be sent again in this run."""
-        return self.unsent < UNSENT_MAX
+    async def read(self, id: str | None) -> FoundDetail | DeletionProof:
+        """Return the record. Raises `PushStopped` if it cannot be read."""
+        assert id is not None, "an update or a conversion names no record"
+        found = await self.api.read(self.row, id)
+        if isinstance(found, UnreadableDetail):
+            raise PushStopped
+        return found
 
     # -- create -----------------------------------------------------------------------------------
 
-    async def create(self) -> bool:
+    async def create(self) -> None:
         """Send the create once."""
         row = self.row
         if not row.is_in_doubt and not await self.is_new(row.identity):
-            return False
+            return
         answer = await self.send("create", row.fields)
-        match answer:
-            case None:
-                return False
-            case Accepted(record):
-                if reason := await self.not_ours(record):
-                    await self.lose(Lost(f"the row was {reason}", reason))
-                    return True
-                self.accept()
-                await self.created(record, "", altered_problems(self.resource, row.fields, record))
-            case Declined():
-                self.decline(answer)
-                problems = declined_problems(self.resource, answer, row.fields)
-                if row.is_in_doubt:
-                    # The record of an earlier attempt may be the reason of the refusal.
-                    row.code, row.problems = "refused_in_doubt", problems
-                    await self.journal.save(row)
-                else:
-                    await self.end("refused", "rejected", answer.code, problems)
-        return self.can_retry
+        if isinstance(answer, Accepted):
+            if reason := await self.not_ours(answer.record):
+                await self.lose(Lost(f"the row was {reason}", reason))
+                return
+            altered = altered_problems(self.resource, row.fields, answer.record)
+            await self.created(answer.record, "", altered)
+        elif isinstance(answer, Declined):
+            problems = declined_problems(self.resource, answer, row.fields)
+            if row.is_in_doubt:
+                # The record of an earlier attempt may be the reason of the refusal.
+                row.code, row.problems = "refused_in_doubt", problems
+                await self.journal.save(row)
+            else:
+                await self.refuse("rejected", answer.code, problems)
 
     async def is_new(self, identity: Mapping[str, Any]) -> bool:
         """Return True unless another record with this identity is among the newest records.
 
-        Then the row ends as a duplicate. If the records cannot be read, the row stays planned.
+        Then the row ends as a duplicate.
         """
         if not identity:
             return True
-        page = await self.api.newest_before(self.row)
-        if isinstance(page, UnreadableDetail):
-            return False
+        row, page = self.row, _readable(await self.api.newest_before(self.row))
         ids: list[str] = [e.id for e in page.items if _has_identity(self.resource, identity, e)]
-        if self.row.operation == "create":
+        if row.operation == "create":
             ids = await self.not_taken(ids)
-        ids = [id for id in ids if id != self.row.record_id]
+        ids = [id for id in ids if id != row.record_id]
         if not ids:
             return True
         problem = Problem(
@@ -370,8 +354,8 @@ class _Work:
             found=", ".join(ids),
             fix="Check the record. Then remove the row, or push it with --mode upsert.",
         )
-        if self.row.operation == "create" and len(ids) == 1:
-            self.row.record_id = ids[0]
+        if row.operation == "create" and len(ids) == 1:
+            row.record_id = ids[0]
         await self.end("refused", "duplicate", "already_there", (problem,))
         return False
 
@@ -411,21 +395,16 @@ class _Work:
             at, _ = self.api.times()
             self.fresh = FoundDetail(record, record.served_at or at)
 
-    async def look_up(self) -> bool:
-        """Look for the record of a lost create, twice if it may still appear after the first look.
-
-        Returns False, with the row as it was, if the list or a record could not be read.
-        """
+    async def look_up(self) -> None:
+        """Look for the record of a lost create, twice if it may appear after the first look."""
         while True:
             seen = await self.look()
-            if seen is None:
-                return False
             if len(seen.matches) == 1:
                 await self.created(seen.matches[0], "found_after_doubt")
-                return True
+                return
             if seen.matches:
                 await self.hold("several_matches", [each.id for each in seen.matches])
-                return True
+                return
             if seen.started_at >= self.settled_at:
                 break
             await self.api.wait_until(self.row, self.settled_at)
@@ -436,30 +415,26 @@ class _Work:
             await self.end("held", "held", "refused_in_doubt", self.row.problems)
         else:
             await self.hold("not_found" if seen.is_complete else "look_incomplete")
-        return True
 
-    async def look(self) -> _Seen | None:
+    async def look(self) -> _Seen:
         """Read the newest records down to the first attempt, and compare those that may match.
 
         Records that were loaded before, or that belong to another row, do not match. A match that
-        another open row may have made counts as alike. None if something could not be read.
+        another open row may have made counts as alike.
         """
-        seen = await self.list_late_enough(next(each for each in self.row.current if each.is_lost))
-        if seen is None:
-            return None
+        row = self.row
+        seen = await self.list_late_enough(next(each for each in row.current if each.is_lost))
         ids = await self.not_taken(seen.alike)
         matches, seen.alike = list[Resource](), ids[DETAILS_MAX:]
         for id in ids[:DETAILS_MAX]:
-            found = await self.api.read(self.row, id)
-            if isinstance(found, UnreadableDetail):
-                return None
+            found = await self.read(id)
             if isinstance(found, DeletionProof):
                 # It existed, and was deleted: nobody can tell whose it was.
                 seen.alike.append(id)
-            elif not unapplied_fields(self.resource, self.row.fields, found.record.raw):
+            elif not unapplied_fields(self.resource, row.fields, found.record.raw):
                 matches.append(found.record)
-            elif self.row.identity and not unapplied_fields(
-                self.resource, self.row.identity, found.record.raw
+            elif row.identity and not unapplied_fields(
+                self.resource, row.identity, found.record.raw
             ):
                 seen.alike.append(id)
         contested = [each.id for each in matches if await self.is_contested(each)]
@@ -474,8 +449,8 @@ class _Work:
         taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
         return [id for id in ids if id not in taken]
 
-    async def list_late_enough(self, first: Attempt) -> _Seen | None:
-        """Return the records created late enough that may match; None if a page is unreadable.
+    async def list_late_enough(self, first: Attempt) -> _Seen:
+        """Return the records created late enough that may match.
 
         A list that shrinks meanwhile is not complete: a record may be missed between two pages.
         """
@@ -483,9 +458,7 @@ class _Work:
         pages: list[Page[Resource]] = []
         is_last = has_shrunk = False
         while not (is_last or has_shrunk) and len(pages) < PAGES_MAX:
-            page = await self.api.newest(self.row, len(pages) + 1)
-            if isinstance(page, UnreadableDetail):
-                return None
+            page = _readable(await self.api.newest(self.row, len(pages) + 1))
             has_shrunk = bool(pages) and page.total < pages[-1].total
             pages.append(page)
             floor = _earliest_creation(first, page, self.policy.lateness_seconds)
@@ -511,138 +484,105 @@ class _Work:
 
     # -- update -----------------------------------------------------------------------------------
 
-    async def update(self) -> bool:
+    async def update(self) -> None:
         """Read the record, and send the values that differ.
 
         After a lost attempt the same comparison tells if it was applied.
         """
         row = self.row
-        found: Read = self.fresh or await self.api.read(row, self.id)
+        found = self.fresh or await self.read(row.record_id)
         self.fresh = None
-        if isinstance(found, UnreadableDetail):
-            return False
         if isinstance(found, DeletionProof):
-            await self.gone("not_applied" if row.is_created else None)
-            return False
+            await self.gone()
+            return
         record, wanted = found.record, row.then if row.is_created else row.fields
         base = row.base if row.before is None else row.before
         body, conflicts = differences(self.resource, wanted, base, record.raw)
         lost = sum(each.is_lost for each in row.current)
-        done: Outcome = "created" if row.is_created else "updated"
         if conflicts and not self.policy.overwrite:
             problems = conflict_problems(conflicts, wanted, base, record.raw)
             state: State = "done" if row.is_created else "refused"
             outcome: Outcome = "not_applied" if row.is_created else "conflict"
             await self.end(state, outcome, "changed_elsewhere", problems, record)
+        elif not body and (row.is_created or lost):
+            code = "found_after_doubt" if lost else ""
+            await self.applied(done_outcome(row), code, (), record)
         elif not body:
-            if row.is_created or lost:
-                code = "found_after_doubt" if lost else ""
-                await self.applied(done, code, (), record)
-            else:
-                await self.end("done", "unchanged", "up_to_date", (), record)
+            await self.end("done", "unchanged", "up_to_date", (), record)
         elif row.state == "planned":
-            return await self.send_update(wanted, body, dict(record.raw), done)
+            await self.send_update(wanted, body, dict(record.raw))
         elif lost >= ATTEMPTS_MAX:
             await self.hold("attempts_spent")
         else:
             row.state, row.code = "planned", ""
             await self.journal.save(row)
             self.fresh = found
-        return True
 
     async def send_update(
-        self,
-        wanted: Mapping[str, Any],
-        body: Mapping[str, Any],
-        now: Mapping[str, Any],
-        done: Outcome,
-    ) -> bool:
+        self, wanted: Mapping[str, Any], body: Mapping[str, Any], now: Mapping[str, Any]
+    ) -> None:
         """Send an update with this body."""
         row = self.row
         key = natural_key_change(self.resource, row, body, now)
         if not row.is_created and not await self.is_new(key):
-            return False
+            return
         answer = await self.send("update", body, now)
-        match answer:
-            case None:
-                return False
-            case Accepted(record):
-                self.accept()
-                problems = altered_problems(self.resource, wanted, record)
-                await self.applied(done, "", problems, record)
-            case Declined():
-                self.decline(answer)
-                problems = declined_problems(self.resource, answer, body)
-                if row.is_created:
-                    await self.applied("not_applied", "afterwards_refused", problems)
-                else:
-                    await self.end("refused", "rejected", answer.code, problems)
-        return self.can_retry
+        if isinstance(answer, Accepted):
+            problems = altered_problems(self.resource, wanted, answer.record)
+            await self.applied(done_outcome(row), "", problems, answer.record)
+        elif isinstance(answer, Declined):
+            problems = declined_problems(self.resource, answer, body)
+            code = "afterwards_refused" if row.is_created else answer.code
+            await self.refuse("rejected", code, problems)
 
-    async def gone(self, outcome: Outcome | None = None) -> None:
+    async def gone(self) -> None:
         """End a row whose record does not exist any more."""
         problem = Problem(
             "record_gone",
             "the record no longer exists",
-            received=self.id,
+            received=self.row.record_id,
             fix="Run 'connector pull'. Then create the record again, or remove the row.",
         )
-        if outcome is not None:
-            await self.applied(outcome, "record_gone", (problem,))
-        else:
-            # A lost update may have been applied before the record was deleted.
-            ended: Outcome = "rejected" if self.row.state == "planned" else "conflict"
-            await self.end("refused", ended, "record_gone", (problem,))
+        # A lost update may have been applied before the record was deleted.
+        is_planned = self.row.state == "planned"
+        await self.refuse("rejected" if is_planned else "conflict", "record_gone", (problem,))
 
     # -- convert ----------------------------------------------------------------------------------
     # After a conversion, the lead may be gone, active or unchanged (API 3.5). An unchanged lead
     # proves nothing, so that a person has to decide.
 
-    async def convert(self) -> bool:
+    async def convert(self) -> None:
         """Read the lead and, unless it is converted, convert it once."""
-        row = self.row
-        found = await self.api.read(row, self.id)
-        if isinstance(found, UnreadableDetail):
-            return False
+        row, found = self.row, await self.read(self.row.record_id)
         if isinstance(found, FoundDetail) and not _is_converted(found.record):
-            answer = await self.send("convert", None, dict(found.record.raw))
-            match answer:
-                case None:
-                    return False
-                case Accepted():
-                    # The answer may lack fields, so that the record is not loaded from it.
-                    self.accept()
-                    await self.end("done", "converted")
-                case Declined():
-                    self.decline(answer)
-                    if row.is_in_doubt and answer.is_about_row:
-                        # The lead is not as it was: an earlier attempt has converted it.
-                        await self.end("done", "converted", "found_after_doubt")
-                    else:
-                        problems = declined_problems(self.resource, answer, {})
-                        await self.end("refused", "rejected", answer.code, problems)
-            return self.can_retry
-        if row.is_in_doubt:
+            answer = await self.send("convert", {}, dict(found.record.raw))
+            if isinstance(answer, Accepted):
+                # The answer may lack fields, so that the record is not loaded from it.
+                await self.end("done", "converted")
+            elif isinstance(answer, Declined) and row.is_in_doubt and answer.is_about_row:
+                # The lead is not as it was: an earlier attempt has converted it.
+                await self.end("done", "converted", "found_after_doubt")
+            elif isinstance(answer, Declined):
+                problems = declined_problems(self.resource, answer, {})
+                await self.refuse("rejected", answer.code, problems)
+        elif row.is_in_doubt:
             await self.end("done", "converted", "found_after_doubt")
         elif isinstance(found, DeletionProof):
             await self.gone()
         else:
             await self.end("done", "unchanged", "already_converted", (), found.record)
-        return True
 
-    async def check_conversion(self) -> bool:
+    async def check_conversion(self) -> None:
         """Read the lead after a lost conversion, twice if it may still take effect."""
         while True:
             at, _ = self.api.times()
-            found = await self.api.read(self.row, self.id)
-            if isinstance(found, UnreadableDetail):
-                return False
+            found = await self.read(self.row.record_id)
             if isinstance(found, DeletionProof) or _is_converted(found.record):
                 await self.end("done", "converted", "found_after_doubt")
-                return True
+                return
             if at >= self.settled_at:
                 await self.hold("not_converted")
-                return True
+                return
             await self.api.wait_until(self.row, self.settled_at)
 
 
@@ -659,6 +599,19 @@ class _Seen:
     started_at: datetime
 
 
+def _readable(page: Page[Resource] | UnreadableDetail) -> Page[Resource]:
+    """Return the page. Raises `PushStopped` if it could not be read."""
+    if isinstance(page, UnreadableDetail):
+        raise PushStopped
+    return page
+
+
+def done_outcome(row: Row) -> Outcome:
+    """Return the outcome of a row that was applied."""
+    outcomes: dict[str | None, Outcome] = {"create": "created", "update": "updated"}
+    return outcomes.get(row.operation, "converted")
+
+
 # -- Requests and answers --------------------------------------------------------------------------
 
 
@@ -666,13 +619,9 @@ def _request(
     resource: Declaration, row: Row, operation: Operation, fields: Mapping[str, Any]
 ) -> Request:
     """Return the request of an operation. Raises `Misused` if the values cannot be sent."""
-    match operation:
-        case "create":
-            return build_create_request(resource, fields, row.parent)
-        case "update":
-            return build_update_request(resource, row.record_id or "", fields, row.parent)
-        case "convert":
-            return build_convert_request(resource, row.record_id or "")
+    body = None if operation == "convert" else fields
+    id = None if operation == "create" else row.record_id
+    return build_request(resource, operation, id, body, parent=row.parent)
 
 
 _UNSENT = (Unauthorized, Forbidden, Unreachable, RateLimited, Stopped, Misused, WarehouseError)

@@ -22,23 +22,13 @@ from connector.errors import ConnectorError, Misused, NotFound, Stopped, Warehou
 from connector.models.publish import publish
 from connector.pulls.account import RunContext, open_run
 from connector.pulls.report import Watch
-from connector.pushes.row import push_row
-from connector.pushes.session import Postponed, PushStopped, Session, Sleep
+from connector.pushes.row import PushStopped, done_outcome, push_row
+from connector.pushes.session import Postponed, Session, Sleep
 from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Batch, Journal, Plan
 from connector.state.quota import format_moment
-from connector.state.row import (
-    GOOD,
-    Outcome,
-    Policy,
-    Problem,
-    Row,
-    RowKey,
-    fold,
-    settle_seconds,
-    subject,
-)
+from connector.state.row import GOOD, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
 from connector.state.runs import latest_restore
 from connector.warehouse.queries import resource_state
 
@@ -479,12 +469,6 @@ async def _declare(session: Session, row: Row, declared: DeclaredRecord) -> None
     else:
         row.end("done", done_outcome(row), "declared")
     await session.save(row, record)
-
-
-def done_outcome(row: Row) -> Outcome:
-    """Return the outcome of a row that was applied."""
-    outcomes: dict[str | None, Outcome] = {"create": "created", "update": "updated"}
-    return outcomes.get(row.operation, "converted")
 
 
 # -- Checks before the first row -------------------------------------------------------------------

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ from connector.errors import (
 )
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
-from connector.pushes.row import Accepted, Answer, Lost, Unsent, answer_from_error
+from connector.pushes.row import Accepted, Answer, Lost, PushStopped, Unsent, answer_from_error
 from connector.state.journal import Journal
 from connector.state.row import Row, RowKey
 from connector.warehouse.queries import find_by_slug_or_id
@@ -60,11 +60,9 @@ WAIT_SECONDS_MAX = 30.0
 QUEUED_AS = "pushed"
 """Reason in the queue for a record that a push has written."""
 
+Shown = FoundDetail | DeletionProof | None
+
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
-
-
-class PushStopped(Exception):
-    """The row cannot continue in this run. It keeps its state in the journal."""
 
 
 class Postponed(Exception):
@@ -72,16 +70,6 @@ class Postponed(Exception):
 
     def __init__(self, until: datetime) -> None:
         self.until = until
-
-
-@dataclass(slots=True)
-class _Answers:
-    """Answers of one stream that wait to be loaded, by id of their record."""
-
-    stream: Stream
-    records: dict[str, FoundDetail] = field(default_factory=dict)
-    queue: dict[str, str] = field(default_factory=dict)
-    gone: dict[str, DeletionProof] = field(default_factory=dict)
 
 
 class Session:
@@ -107,7 +95,8 @@ class Session:
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
         self._parents: dict[str, str | None] = {}
-        self._answers: dict[str, _Answers] = {}
+        # By stream and id: what the API showed last; None if the next pull has to read the record.
+        self._shown: dict[tuple[str, str], tuple[Stream, Shown]] = {}
 
     # -- limits and progress ----------------------------------------------------------------------
 
@@ -259,46 +248,41 @@ class Session:
 
     # -- answers ----------------------------------------------------------------------------------
 
-    async def load(
-        self, row: Row, shown: Resource | None, *, gone: DeletionProof | None = None
-    ) -> None:
+    async def load(self, row: Row, shown: Resource | DeletionProof | None) -> None:
         """Load a record with others: complete if the answer has all fields, else by the next pull.
 
-        `gone` proves that the record was deleted.
+        A written record that the API did not show completely is read by the next pull.
         """
         is_written = row.outcome in ("created", "updated", "converted", "not_applied")
-        if row.record_id is None or (shown is None and gone is None and not is_written):
+        stream = self.stream_of(row) if shown is not None or is_written else None
+        if stream is None or row.record_id is None:
             return
-        stream = self.stream_of(row)
-        if stream is None:
-            return
-        waiting = self._answers.setdefault(stream.name, _Answers(stream))
         names = {each.name for each in stream.resource.detail_fields}
-        if gone is not None:
-            waiting.records.pop(row.record_id, None)
-            waiting.gone[row.record_id] = gone
+        if isinstance(shown, DeletionProof):
+            self._shown[stream.name, row.record_id] = stream, shown
         elif shown is not None and names <= shown.raw.keys():
-            waiting.records[shown.id] = FoundDetail(shown, shown.served_at or self.context.now())
-            waiting.queue.pop(shown.id, None)
+            detail = FoundDetail(shown, shown.served_at or self.context.now())
+            self._shown[stream.name, shown.id] = stream, detail
         elif is_written:
-            waiting.records.pop(row.record_id, None)
-            waiting.queue[row.record_id] = QUEUED_AS
-        if sum(len(each.records) + len(each.queue) for each in self._answers.values()) >= (
-            LOADED_TOGETHER
-        ):
+            self._shown[stream.name, row.record_id] = stream, None
+        if len(self._shown) >= LOADED_TOGETHER:
             await self.load_rest()
 
     async def load_rest(self) -> None:
         """Write all answers to the local copy. If that fails, the next pull loads their records."""
         async with self._load_lock:
-            waiting, self._answers = self._answers, {}
-            for each in waiting.values():
-                records = tuple(each.records.values())
-                commit = Commit(records=records, gone=each.gone, enqueue=each.queue)
+            waiting, self._shown = self._shown, {}
+            for stream in {name: stream for (name, _), (stream, _) in waiting.items()}.values():
+                shown = {id: e for (name, id), (_, e) in waiting.items() if name == stream.name}
+                commit = Commit(
+                    records=tuple(e for e in shown.values() if isinstance(e, FoundDetail)),
+                    gone={id: e for id, e in shown.items() if isinstance(e, DeletionProof)},
+                    enqueue={id: QUEUED_AS for id, e in shown.items() if e is None},
+                )
                 now, run_id = self.context.now(), self.context.run.run_id
                 with suppress(WarehouseError):
                     await asyncio.to_thread(
-                        self.context.warehouse.commit, each.stream, commit, run_id, now
+                        self.context.warehouse.commit, stream, commit, run_id, now
                     )
 
     def stream_of(self, row: Row) -> Stream | None:

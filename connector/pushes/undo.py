@@ -19,7 +19,7 @@ from typing import Any, Literal
 from connector.catalog import declaration
 from connector.catalog.field import Kind
 from connector.catalog.field_comparison import is_same_value, unapplied_fields, values_by_key
-from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
+from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
 from connector.client.client import Client
 from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.errors import ConnectorError, InDoubt, Misused, NotFound
@@ -116,17 +116,8 @@ class UndoReport(Report[UndoneRow]):
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`, with all rows."""
-        return {
-            "outcome": self.outcome,
-            "batch": self.batch,
-            "requests": self.requests,
-            "seconds": round(self.seconds, 3),
-            "error": None if self.error is None else self.error.as_json(),
-            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
-            "applied": self.is_applied,
-            "rows": [each.as_json() for each in self.rows],
-            "counts": {str(name): count for name, count in self.counts.items()},
-        }
+        rows = [each.as_json() for each in self.rows]
+        return {**super(UndoReport, self).as_json(), "applied": self.is_applied, "rows": rows}
 
 
 # -- Run -------------------------------------------------------------------------------------------
@@ -221,41 +212,43 @@ class _Undo:
     async def _undo(self, row: Row) -> UndoneRow:
         """Undo one row. Its record is read again even if a later row of the batch wrote it."""
         assert row.record_id is not None
-        undone = self._session.stored.undone_updates(row.record_id)
+        reason = InDoubt.code
         for _ in range(TRIES_MAX):
-            known = self._expected.get(row.record_id)
-            seen = known or await self._session.read(row, row.record_id)
-            if isinstance(seen, UnreadableDetail):
-                return _unread(row, seen.reason)
-            if isinstance(seen, DeletionProof):
-                return await self._end_missing(row, seen)
-            plan = plan_undo(
-                row, seen.record.raw, undone, is_timed=seen.record.served_at is not None
-            )
-            if not self._applies:
-                raw = {**seen.record.raw, **plan.body}
-                record = type(seen.record)(raw, served_at=seen.record.served_at)
-                self._expected[row.record_id] = FoundDetail(record, seen.served_at)
-                return plan
-            if (ended := await self._write(row, plan, seen, undone)) is not None:
+            seen = self._expected.get(row.record_id)
+            found = seen or await self._session.read(row, row.record_id)
+            if isinstance(found, UnreadableDetail):
+                reason = found.reason
+                break
+            if isinstance(found, DeletionProof) and row.operation == "create":
+                return await self._deleted(row, found, "undone")
+            if isinstance(found, DeletionProof):
+                problem = Problem("record_gone", "the record was deleted after the push")
+                return _undone(row, "conflict", problem)
+            if (ended := await self._undo_found(row, row.record_id, found)) is not None:
                 return ended
-        return _unread(row, InDoubt.code)
+        problem = Problem(
+            reason, f"the API answered with an error ({reason})", fix="Run the same command again."
+        )
+        return _undone(row, "unread", problem)
 
-    async def _write(
-        self, row: Row, plan: UndoneRow, seen: FoundDetail, undone: Sequence[tuple[str, str]]
-    ) -> UndoneRow | None:
-        """Carry out a plan, and return the outcome of the row; None without an answer."""
-        if plan.outcome != "delete" and not plan.changes:
-            if plan.outcome != "conflict":
-                self._mark(row)
+    async def _undo_found(self, row: Row, id: str, found: FoundDetail) -> UndoneRow | None:
+        """Undo a row whose record was read; None if the write was not answered."""
+        plan = plan_undo(row, found, self._session.stored.undone_updates(id))
+        if not self._applies:
+            raw = {**found.record.raw, **plan.body}
+            record = type(found.record)(raw, served_at=found.record.served_at)
+            self._expected[id] = FoundDetail(record, found.served_at)
             return plan
-        answer = await self._send(row, plan)
-        match answer:
-            case DeletionProof():
-                return await self._end_deleted(row, answer, "deleted")
-            case Accepted():
-                return await self._end_restored(row, plan, answer, seen, undone)
-            case Declined(is_missing=False):
+        if plan.outcome in ("undone", "partly") and not plan.changes:
+            self._mark(row)
+        if plan.outcome != "delete" and not plan.changes:
+            return plan
+        match await self._send(row, plan):
+            case DeletionProof() as gone:
+                return await self._deleted(row, gone, "deleted")
+            case Accepted(record):
+                return await self._restored(row, plan, found, record)
+            case Declined(is_missing=False) as answer:
                 problems = declined_problems(declaration(row.resource), answer, plan.body)
                 return _undone(row, "refused", *plan.problems, *problems)
         return None
@@ -281,39 +274,29 @@ class _Undo:
 
     def _mark(self, row: Row, updated_at: str | None = None) -> None:
         """Mark a row as undone. `updated_at` is the record's own after it; None if not ours."""
-        if self._applies:
-            self._session.stored.mark_undone(row.key, updated_at, self._by)
+        self._session.stored.mark_undone(row.key, updated_at, self._by)
 
-    async def _end_missing(self, row: Row, gone: DeletionProof) -> UndoneRow:
-        """End a row whose record someone else deleted: a create needs no undo any more."""
-        if row.operation == "create":
-            return await self._end_deleted(row, gone, "undone")
-        problem = Problem("record_gone", "the record was deleted after the push")
-        return _undone(row, "conflict", problem)
-
-    async def _end_deleted(self, row: Row, gone: DeletionProof, outcome: UndoOutcome) -> UndoneRow:
+    async def _deleted(self, row: Row, gone: DeletionProof, outcome: UndoOutcome) -> UndoneRow:
         """End a row whose record is deleted, and mark the record in the local copy."""
         if self._applies:
-            await self._session.load(row, None, gone=gone)
-        self._mark(row)
+            await self._session.load(row, gone)
+            self._mark(row)
         return _undone(row, outcome)
 
-    async def _end_restored(
-        self,
-        row: Row,
-        plan: UndoneRow,
-        answer: Accepted,
-        seen: FoundDetail,
-        undone: Sequence[tuple[str, str]],
+    async def _restored(
+        self, row: Row, plan: UndoneRow, seen: FoundDetail, record: Resource
     ) -> UndoneRow:
         """End a row whose fields were restored, with problems of values that differ."""
-        await self._session.load(row, answer.record)
-        before, after = seen.record.raw, answer.record.raw
-        altered = altered_problems(declaration(row.resource), plan.body, answer.record)
-        problems = (*plan.problems, *altered)
-        others = [n for n in after if n not in {*plan.body, "updated_at"}]
-        is_ours = not problems and all(after[name] == before.get(name) for name in others)
-        is_ours = is_ours and is_unchanged_by_others(row, before, undone)
+        await self._session.load(row, record)
+        before, after = seen.record.raw, record.raw
+        problems = (*plan.problems, *altered_problems(declaration(row.resource), plan.body, record))
+        undone = self._session.stored.undone_updates(record.id)
+        others = [name for name in after if name not in {*plan.body, "updated_at"}]
+        is_ours = (
+            not problems
+            and all(after[name] == before.get(name) for name in others)
+            and is_unchanged_by_others(row, before, undone)
+        )
         shown = after.get("updated_at")
         self._mark(row, shown if is_ours and isinstance(shown, str) else None)
         return replace(plan, outcome="partly" if problems else "restored", problems=problems)
@@ -329,64 +312,53 @@ def _undone(
     return UndoneRow(row.number, row.operation, outcome, row.record_id, changes or {}, problems)
 
 
-def _unread(row: Row, reason: str) -> UndoneRow:
-    """Return the outcome of a row whose record could not be read or written."""
-    message = f"the API answered with an error ({reason})"
-    problem = Problem(reason, message, fix="Run the same command again.")
-    return _undone(row, "unread", problem)
-
-
 def _without_read(row: Row) -> UndoneRow | None:
     """Return the outcome of a row if its record need not be read; None if it has to be read."""
     sent = [each for each in row.attempts if each.fate == "accepted" or each.is_lost]
-    is_applied = row.outcome in ("created", "updated", "converted", "not_applied")
-    outcome: UndoOutcome = "nothing"
-    problem = None
+    is_applied = row.outcome in ("created", "updated", "converted", "not_applied") and sent
+
+    outcome: UndoOutcome
     if row.undone_at is not None:
-        outcome = "undone"
-    elif row.is_open:
-        fix = "Resolve it with 'connector resolve' or push the file again, then undo the batch"
-        outcome = "held"
-        problem = Problem("not_settled", "the row is unconfirmed", fix=f"{fix} again.")
+        return _undone(row, "undone")
+    if row.is_open:
+        outcome, code, message = "held", "not_settled", "the row is unconfirmed"
+        fix = "Resolve it with 'connector resolve' or push the file again. Then undo the batch."
     elif row.is_followed:
+        outcome, code = "nothing", "written_elsewhere"
         message = "a row of another batch wrote the same values before"
-        found = f"row {row.same[1]} of the batch {row.same[0]}" if row.same else None
         fix = "To undo the values, undo that batch."
-        problem = Problem("written_elsewhere", message, found=found, fix=fix)
     elif row.state == "refused" and any(each.is_lost for each in sent):
-        message, fix = "the row was sent, but its result is unknown", "Check the record on the"
-        outcome, problem = "held", Problem("never_known", message, fix=f"{fix} platform.")
+        outcome, code = "held", "never_known"
+        message, fix = "the row was sent, but its result is unknown", _BY_HAND
     elif is_applied and row.operation == "convert":
+        outcome, code = "irreversible", "irreversible"
         message, fix = "a conversion cannot be undone", "Change the record on the platform."
-        outcome, problem = "irreversible", Problem("irreversible", message, fix=fix)
     elif is_applied and row.operation == "create" and row.code == "declared":
+        outcome, code, fix = "conflict", "declared", _BY_HAND
         message = "the undo does not delete a record that 'connector resolve --record' assigned"
-        fix = "Delete the record on the platform if necessary."
-        outcome, problem = "conflict", Problem("declared", message, fix=fix)
-    elif is_applied and sent:
-        return None
-    return _undone(row, outcome, *filter(None, [problem]))
+    else:
+        return None if is_applied else _undone(row, "nothing")
+    found = f"row {row.same[1]} of the batch {row.same[0]}" if row.same else None
+    return _undone(row, outcome, Problem(code, message, found=found, fix=fix))
 
 
 # -- Plan of one row -------------------------------------------------------------------------------
 
 
-def plan_undo(
-    row: Row,
-    now: Mapping[str, Any],
-    undone: Sequence[tuple[str, str]] = (),
-    *,
-    is_timed: bool = True,
-) -> UndoneRow:
+def plan_undo(row: Row, seen: FoundDetail, undone: Sequence[tuple[str, str]]) -> UndoneRow:
     """Return what undoes a row, by comparing it with its record as it is now.
 
     If the row cannot have written to that record, nothing is changed. `undone` are later updates
-    that were undone: `updated_at` before each, and after its undo. Unless `is_timed`, the API does
-    not send its time, and times of the journal may be those of our own clock.
+    that were undone: `updated_at` before each, and after its undo.
     """
+    now = seen.record.raw
     if row.operation != "create":
         return _plan_restoration(row, now)
-    if not _is_own(row, now, is_timed=is_timed):
+    # Without the API's time, times of the journal may be those of our own clock.
+    slack = EARLIER_SECONDS if seen.record.served_at is not None else LATENESS_UNTIMED_SECONDS
+    earliest = min(each.sent_after for each in row.attempts) - timedelta(seconds=slack)
+    created_at, _ = declaration(row.resource).field("created_at").parse(now.get("created_at"))
+    if not isinstance(created_at, datetime) or created_at < earliest:
         message = "the record is older than this push, so the row did not create it"
         return _undone(row, "conflict", Problem("not_ours", message, fix=_BY_HAND))
     return _plan_deletion(row, now, undone)
@@ -399,14 +371,6 @@ def written(row: Row) -> dict[str, Any]:
         if each.fate == "accepted" or each.is_lost:
             values |= json.loads(each.body or "{}")
     return values
-
-
-def _is_own(row: Row, now: Mapping[str, Any], *, is_timed: bool) -> bool:
-    """Return True if the row can have created the record."""
-    slack = timedelta(seconds=EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS)
-    earliest = min(each.sent_after for each in row.attempts) - slack
-    created_at, _ = declaration(row.resource).field("created_at").parse(now.get("created_at"))
-    return isinstance(created_at, datetime) and created_at >= earliest
 
 
 def is_unchanged_by_others(

@@ -71,13 +71,15 @@ def load_settings(
     cwd = cwd.absolute()
     file = ProjectFile.read(environ, cwd)
     outside = _find_outside(flags or {}, environ, cwd)
-    chosen = outside.get("account") or file.values(None).get("account")
-    inside = file.values(chosen)
-    found, warnings = inside | outside, list(_misspelt_variables(environ))
+    inside = file.values(outside.get("account") or file.values(None).get("account"))
     _refuse_mixed_sources(inside, outside)
+    found, warnings = inside | outside, list(_misspelt_variables(environ))
     for name in SECRETS:
-        if secret := _find_secret(name, found, outside, warnings):
-            found[name] = secret
+        if name in outside and f"{name}{FILE_ENDING}" in outside:
+            both = f"{outside[name].origin} and {outside[f'{name}{FILE_ENDING}'].origin}"
+            raise SettingsError(f"both {both} are set", action="Unset one of the two.")
+        if name not in outside and (named := found.get(f"{name}{FILE_ENDING}")):
+            found[name] = _read_secret(f"{name}{FILE_ENDING}", named, warnings)
     found = {name: each for name, each in found.items() if name in NAMES}
     values: dict[str, Any] = {
         "data_dir": cwd / "data",
@@ -92,11 +94,7 @@ def load_settings(
         error = refused.errors(include_url=False, include_input=False)[0]
         context, name = error.get("ctx", {}), str(error["loc"][0])
         allowed = context.get("error", context.get("expected", error["msg"]))
-        raise found[name].refuse(name, str(allowed)) from None
-    quota = settings.monthly_requests
-    if quota is not None and settings.monthly_reserve >= quota:
-        allowed = f"less than monthly_requests, {quota}"
-        raise settings.invalid("monthly_reserve_requests", allowed)
+        raise invalid_value(name, found[name].raw, str(allowed), found[name].origin) from None
     settings.hash_key()  # Better no pull than one that cannot publish in the end.
     return settings
 
@@ -115,10 +113,6 @@ class Found:
             return self.raw
         text = str(self.raw).strip()
         return self.folder / Path(text).expanduser() if name in PATHS else text
-
-    def refuse(self, name: str, allowed: str) -> SettingsError:
-        """Return the error for a value that is not `allowed`; it does not contain a secret."""
-        return invalid_value(name, self.raw, allowed, self.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +158,7 @@ class ProjectFile:
         try:
             parse_account_name(account)
         except ValueError as error:
-            raise chosen.refuse("account", str(error)) from None
+            raise invalid_value("account", account, str(error), chosen.origin) from None
         where = f"{self.name} [accounts.{account}]"
         if self.accounts:
             if account not in self.accounts:
@@ -201,9 +195,8 @@ def _find_outside(
 ) -> dict[str, Found]:
     """Return the values of options and environment variables.
 
-    Raises:
-        SettingsError: A variable is empty.
-        UnknownName: An option is no setting, or a secret, which process lists would show.
+    Raises `SettingsError` for an empty variable, and `UnknownName` for an option that is no setting
+    or a secret, which process lists would show.
     """
     allowed = [each for each in NAMES if each not in SECRETS]
     for name in options:
@@ -218,7 +211,8 @@ def _find_outside(
             if not environ[variable].strip():
                 action = f"Give {variable} a value, or unset it."
                 raise SettingsError(f"{name} is empty (from {variable})", action=action)
-            found[name] = Found(environ[variable], variable, cwd)
+            raw = environ[variable]
+            found[name] = Found(SecretStr(raw) if name in SECRETS else raw, variable, cwd)
     return found
 
 
@@ -231,43 +225,25 @@ def _misspelt_variables(environ: Mapping[str, str]) -> Iterator[str]:
                 yield f"{name} is not a setting; did you mean {near}?"
 
 
-# -- Secrets ---------------------------------------------------------------------------------------
-
-
-def _find_secret(
-    name: str, found: Mapping[str, Found], outside: Mapping[str, Found], warnings: list[str]
-) -> Found | None:
-    """Return a secret from a variable or a file; None if it is not set.
-
-    A file that other users can open adds a sentence to `warnings`. Raises `SettingsError` if the
-    secret is set twice or cannot be read.
-    """
-    file_name = f"{name}{FILE_ENDING}"
-    if name in outside:
-        value = outside[name]
-        if file_name in outside:
-            problem = f"both {value.origin} and {outside[file_name].origin} are set"
-            raise SettingsError(problem, action="Unset one of the two.")
-        return Found(SecretStr(value.raw), value.origin, value.folder)
-    if file_name not in found:
-        return None
-    file = found[file_name]
-    path = file.value(file_name)
+def _read_secret(name: str, named: Found, warnings: list[str]) -> Found:
+    """Return the secret in a file; if other users can open it, that is added to `warnings`."""
+    path = named.value(name)
     if not isinstance(path, Path):
-        raise file.refuse(file_name, "a path")
+        raise invalid_value(name, None, "a path", named.origin)
     try:
         with path.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             content = opened.read(_SECRET_BYTES_MAX)
     except OSError as error:
-        raise file.refuse(file_name, f"a file that can be read: {error.strerror}") from None
+        allowed = f"a file that can be read: {error.strerror}"
+        raise invalid_value(name, None, allowed, named.origin) from None
     if os.name == "posix" and mode & 0o077:
         warnings.append(
             f"The key file {path} {OPEN_TO_OTHERS} (mode {mode:04o}): run chmod 600 on it."
         )
     # Latin-1 reads any byte; a character that cannot be part of a secret is refused later.
     secret = content.decode("latin-1").removesuffix("\n").removesuffix("\r")
-    return Found(SecretStr(secret), f"{path}, named by {file.origin}", path.parent)
+    return Found(SecretStr(secret), f"{path}, named by {named.origin}", path.parent)
 
 
 def _refuse_mixed_sources(inside: Mapping[str, Found], outside: Mapping[str, Found]) -> None:
@@ -276,13 +252,11 @@ def _refuse_mixed_sources(inside: Mapping[str, Found], outside: Mapping[str, Fou
     Otherwise the key could be sent to the address of another account.
     """
     address, key = outside.get("base_url"), outside.get("api_key", outside.get("api_key_file"))
-    if set(_IDENTITY) <= set(inside) and bool(address) != bool(key):
-        replaced, kept, left = key, "the address", inside["base_url"]
-        if address:
-            replaced, kept, left = address, "the key", inside["api_key_file"]
-        assert replaced is not None
+    replaced = address or key
+    if set(_IDENTITY) <= set(inside) and replaced and not (address and key):
+        kept, left = ("the key", "api_key_file") if address else ("the address", "base_url")
         raise SettingsError(
-            f"{replaced.origin} is set, but {kept} would still come from {left.origin}",
+            f"{replaced.origin} is set, but {kept} would still come from {inside[left].origin}",
             action="Set the address and the key in the same place, so the key is never sent to a"
             " wrong address.",
         )

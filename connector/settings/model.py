@@ -23,7 +23,7 @@ FILE_ENDING = "_file"
 """End of the name of the setting that names a secret's file."""
 
 RESERVE_SHARE = 20
-"""The part of the month's requests that is left to users unless it is set: a twentieth."""
+"""The part of the month's requests that is left to users: a twentieth."""
 
 OnOff = Literal["on", "off"]
 
@@ -66,7 +66,6 @@ class Settings(BaseModel):
     Attributes:
         account: None for the unnamed account.
         monthly_requests: None if the plan's limit was not set (API 8.5).
-        monthly_reserve_requests: None: a twentieth of `monthly_requests`.
         accounts: Names of the tables in the project file.
         warnings: Sentences to show once.
         origins: Option, variable or file of each setting that is set.
@@ -85,10 +84,8 @@ class Settings(BaseModel):
 
     monthly_requests: Annotated[int | None, _whole(1, 10**9)] = None
     billing_day: Annotated[int, _whole(1, 31)] = 1
-    monthly_reserve_requests: Annotated[int | None, _whole(0, 10**9 - 1)] = None
     connections: Annotated[int, _whole(1, 32)] = 4
     lateness_seconds: Annotated[int, _whole(0, 86_400)] = 120
-    reserve_requests: Annotated[int, _whole(0, 10**6)] = 0
 
     models: OnOff = "on"
     models_folder: Annotated[Path | None, _PATH] = None
@@ -105,7 +102,6 @@ class Settings(BaseModel):
     verification_requests: Annotated[int, _whole(0, 10**6)] = 500
     time_zone: Annotated[str, PlainValidator(values.parse_zone)] = "UTC"
 
-    import_file_mb: Annotated[int, _whole(1, 1_000)] = 50
     record_url: Annotated[str | None, PlainValidator(values.parse_record_url)] = None
 
     accounts: tuple[str, ...] = ()
@@ -119,11 +115,8 @@ class Settings(BaseModel):
 
     @property
     def monthly_reserve(self) -> int:
-        """Requests of the monthly quota that the connector does not use; 0 without a quota."""
-        if self.monthly_requests is None:
-            return 0
-        reserve = self.monthly_reserve_requests
-        return self.monthly_requests // RESERVE_SHARE if reserve is None else reserve
+        """Requests of the monthly quota that pulls leave to users; 0 without a quota."""
+        return (self.monthly_requests or 0) // RESERVE_SHARE
 
     def origin(self, name: str) -> str:
         """Return where the setting was found, or "default"."""
@@ -226,22 +219,9 @@ def invalid_value(name: str, received: object, allowed: str, origin: str) -> Set
     """Return the error for a value, with its origin and the allowed values, without a secret."""
     if name in SECRETS:
         return SettingsError(f"{name} {allowed} (from {origin})")
-    if name in SECRET_FILES:
+    if name in SECRET_FILES or name == "base_url":  # The value may be the key.
         return SettingsError(f"{name} (from {origin}) must be {allowed}")
     shown = repr(str(received) if isinstance(received, Path) else received)
-    if name == "base_url":
-        shown = redact_address(str(received))
     if len(shown) > _SHOWN_CHARACTERS_MAX:
         shown = f"{shown[:_SHOWN_CHARACTERS_MAX]}…"
     return SettingsError(f"{name} is {shown} (from {origin}): it must be {allowed}")
-
-
-def redact_address(raw: str) -> str:
-    """Quote an invalid address for an error, without password and query.
-
-    A value that is not an address may be a key and is not quoted.
-    """
-    scheme, mark, rest = raw.partition("://")
-    if not mark:
-        return "a value without 'https://'"
-    return repr(f"{scheme}://{re.split(r'[?#]', rest.rpartition('@')[2])[0]}")

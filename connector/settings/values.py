@@ -57,18 +57,18 @@ def parse_left_out(raw: object) -> tuple[str, ...]:
 
     Only schemas and fields of resources are checked, because models are not loaded yet.
     """
-    allowed = f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN"
     given = raw.split(",") if isinstance(raw, str) else raw
-    if not isinstance(given, list | tuple):
-        raise ValueError(allowed)
+    names = [str(each).strip() for each in given] if isinstance(given, list | tuple) else [""]
     fields = {f"{each}.{name}" for each in CATALOG for name in CATALOG[each].fields}
-    names = [str(each).strip() for each in given]
     for name in names:
         first, *more = name.split(".")
         if name not in fields and (first not in SCHEMAS or len(more) > 2 or not all(more)):
             near = get_close_matches(name, [*fields, *SCHEMAS], n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(f"{allowed}, not {name!r}{hint}")
+            raise ValueError(
+                f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or"
+                f" SCHEMA.TABLE.COLUMN, not {name!r}"
+                + (f" (did you mean {near[0]!r}?)" if near else "")
+            )
     return tuple(dict.fromkeys((*(each for each in SCHEMAS if each in names), *names)))
 
 
@@ -113,23 +113,20 @@ def parse_age(raw: object) -> Age:
     return Age(length, match[0])
 
 
-_CRON = (
-    "a cron expression (minute, hour, day of the month, month, day of the week) such as "
-    "'15 2 * * *' for 02:15 every day; or 'off'"
-)
-_CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-_CRON_RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/0*[1-9][0-9]?)?")
-
-
 def parse_cron(raw: object) -> str:
     """Validate a cron expression of numbers, or `off`; return it with single spaces."""
-    text = " ".join(str(raw).split())
-    if text == OFF:
-        return OFF
-    fields = text.split(" ")
-    if len(fields) != len(_CRON_RANGES) or not all(map(_is_cron_field, fields, _CRON_RANGES)):
-        raise ValueError(_CRON)
-    return text
+    fields = str(raw).split()
+    is_cron = len(fields) == len(_CRON_RANGES) and all(map(_is_cron_field, fields, _CRON_RANGES))
+    if not is_cron and fields != [OFF]:
+        raise ValueError(
+            "a cron expression (minute, hour, day of the month, month, day of the week) such as "
+            "'15 2 * * *' for 02:15 every day; or 'off'"
+        )
+    return " ".join(fields)
+
+
+_CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+_CRON_RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/0*[1-9][0-9]?)?")
 
 
 def _is_cron_field(field: str, allowed: tuple[int, int]) -> bool:
@@ -176,15 +173,11 @@ def parse_record_url(raw: object) -> str:
 def parse_proxy(raw: object) -> str:
     """Parse the address of a proxy. A password is not allowed, because the address is shown."""
     text = str(raw).lower().removesuffix("/")
-    if re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+):[0-9]{1,5}", text):
-        try:
-            if urlsplit(text).port:
-                return text
-        except ValueError:
-            pass
-    raise ValueError(
-        "the address of a proxy such as http://proxy.example:3128, without a name or a path"
-    )
+    if not re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+):[1-9][0-9]{1,4}", text):
+        raise ValueError(
+            "the address of a proxy such as http://proxy.example:3128, without a name or a path"
+        )
+    return text
 
 
 def _split_address(text: str, allowed: str) -> SplitResult:
@@ -196,14 +189,14 @@ def _split_address(text: str, allowed: str) -> SplitResult:
         raise ValueError(f"{allowed}, without spaces or backslashes")
     try:
         parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise ValueError(f"{allowed}, with a port from 1 to 65535 if any") from None
-    if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
+        is_valid = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
+    except ValueError:  # The port is no number of a port, or the brackets do not match.
+        is_valid = False
+    if not is_valid:
         raise ValueError(allowed)
     if "@" in parts.netloc:
         raise ValueError(f"{allowed}, without a user name or a password")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ValueError(f"{allowed}: only this machine may use http, because others could read it")
     return parts
 

@@ -1,4 +1,4 @@
-"""Sheets of workbooks: xlsx by openpyxl, xls by xlrd, ods by its XML.
+"""Sheets of workbooks: xlsx by openpyxl, xls by xlrd.
 
 Each cell becomes a text, a number, a boolean or a date, as typed, with the unit that its number
 format shows. A cell whose format shows something else than its value has no value: it is refused
@@ -16,7 +16,6 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
-from xml.etree import ElementTree
 
 import openpyxl
 import xlrd
@@ -25,12 +24,12 @@ from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from connector.errors import SheetUnknown, SpreadsheetError
-from connector.spreadsheet.headings import Sheet, appearance_key, find_headings, has_report_headings
-from connector.spreadsheet.numbers import as_typed, is_too_large, number_meanings, unit_of
+from connector.spreadsheet.headings import Sheet, find_headings, has_report_headings
+from connector.spreadsheet.numbers import as_typed, is_too_large, unit_of
 from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell
 
-BookKind = Literal["xlsx", "ods", "xls"]
-"""Kind of workbook: current Excel, OpenDocument, or Excel before 2007."""
+BookKind = Literal["xlsx", "xls"]
+"""Kind of workbook: current Excel, or Excel before 2007."""
 
 ROWS_MAX = 50_000
 """Maximum number of rows of a table: at 600 requests a minute they take 83 minutes."""
@@ -80,12 +79,12 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 
 
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
-    """Return the wanted sheet, ignoring letter case; else the only visible one with a table.
+    """Return the wanted sheet, or the only visible one with a table.
 
     Raises `SheetUnknown` for several, `SpreadsheetError`, or another `SpreadsheetError`, for
     example for a workbook without any cell.
     """
-    read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets, "ods": _ods_sheets}[kind]
+    read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets}[kind]
     try:
         if kind != "xls":
             _check_archive(path, content)
@@ -94,7 +93,10 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
             if wanted is None:
                 found = {n: load() for n, (is_visible, load) in sheets.items() if is_visible}
                 return _only_table(path, found)
-            return sheets[_find_name(path, sheets, wanted)][1]()
+            if wanted not in sheets:
+                action = f"Use one of: {', '.join(map(repr, sheets))}."
+                raise SheetUnknown(f"{path} has no sheet {wanted!r}", action=action, names=sheets)
+            return sheets[wanted][1]()
     except (SpreadsheetError, MemoryError):
         raise
     except Exception as error:  # the libraries raise arbitrary errors for damaged files
@@ -126,31 +128,18 @@ def _check_archive(path: Path, content: bytes) -> None:
 
 def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
     """Return the only sheet with rows, or the only one whose first rows have known headings."""
-    filled = [each for each in sheets.values() if each.rows]
-    if not filled:
-        raise SpreadsheetError(f"{path} has no visible sheet with rows", code="no_rows")
-    if len(filled) == 1:
-        return filled[0]
     headings = {name: find_headings(each.rows) for name, each in sheets.items() if each.rows}
+    if not headings:
+        raise SpreadsheetError(f"{path} has no visible sheet with rows", code="no_rows")
     reports = [n for n, each in headings.items() if has_report_headings(each.headings)]
     known = reports or [n for n, each in headings.items() if each.known_count >= 2]
+    known = known if len(headings) > 1 else [*headings]
     if len(known) == 1:
         return sheets[known[0]]
     shown = (f"{n!r} ({', '.join(filter(None, h.headings[:4]))})" for n, h in headings.items())
     action = f"Choose one with --sheet: {'; '.join(shown)}."
-    message = f"{path} has {len(filled)} sheets with rows"
+    message = f"{path} has {len(headings)} sheets with rows"
     raise SheetUnknown(message, action=action, names=headings)
-
-
-def _find_name(path: Path, names: Iterable[str], wanted: str) -> str:
-    """Return the only name that is the wanted one, or differs only in letter case or blanks."""
-    similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
-    if wanted in similar:
-        return wanted
-    if len(similar) != 1:
-        action = f"Use one of: {', '.join(map(repr, names))}."
-        raise SheetUnknown(f"{path} has no sheet {wanted!r}", action=action, names=names)
-    return similar[0]
 
 
 _Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]
@@ -191,7 +180,7 @@ def _xlsx_sheets(content: bytes) -> _Sheets:
 
 
 def _read_xlsx(source: Any) -> Sheet:
-    """Return the sheet with its hidden and merged cells, which openpyxl ignores in this mode."""
+    """Return the sheet with its hidden rows and merged cells, which openpyxl ignores here."""
     sheet, book = Sheet(source.title), source.parent
     form_of = lru_cache(maxsize=None)(
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
@@ -222,9 +211,6 @@ def _read_xlsx(source: Any) -> Sheet:
     for number, attributes in parser.row_dimensions.items():
         if attributes.get("hidden") in _TRUE:
             sheet.hidden_rows.add(int(number) - 1)
-    for each in parser.column_dimensions.values():
-        if each.get("hidden") in _TRUE:
-            sheet.hidden_columns |= {*range(int(each["min"]) - 1, int(each["max"]))}
     for each in parser.merged_cells.mergeCell if parser.merged_cells is not None else ():
         left, top, right, bottom = each.bounds
         sheet.merged_ranges.append((top - 1, bottom - 1, left - 1, right - 1))
@@ -265,7 +251,6 @@ def _read_xls(book: Any, source: Any) -> Sheet:
     for index in range(source.nrows):
         _add_row(sheet, index, ((n, read(cell)) for n, cell in enumerate(source.row(index))))
     sheet.hidden_rows = {n for n, each in source.rowinfo_map.items() if each.hidden}
-    sheet.hidden_columns = {n for n, each in source.colinfo_map.items() if each.hidden}
     sheet.merged_ranges = [(r, s - 1, c, d - 1) for r, s, c, d in source.merged_cells]
     return sheet
 
@@ -277,95 +262,6 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> timedelta
     year, month, day, hour, minute, second = xlrd.xldate_as_tuple(days, mode)
     clock = time(hour, minute, second)
     return datetime.combine(date(year, month, day), clock) if year else clock
-
-
-# -- OpenDocument ----------------------------------------------------------------------------------
-
-_TABLE, _OFFICE, _TEXT = (
-    f"{{urn:oasis:names:tc:opendocument:xmlns:{each}:1.0}}" for each in ("table", "office", "text")
-)
-
-
-def _ods_sheets(content: bytes) -> _Sheets:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        root = ElementTree.fromstring(archive.read("content.xml"))  # noqa: S314 # no entities
-    tables = root.iter(f"{_TABLE}table")
-    return {each.get(f"{_TABLE}name", ""): (True, partial(_read_ods, each)) for each in tables}
-
-
-def _read_ods(table: ElementTree.Element) -> Sheet:
-    """Return the sheet, without the empty cells that repeat up to the end of the sheet."""
-    sheet, index = Sheet(table.get(f"{_TABLE}name", "")), 0
-    for row in table.iter(f"{_TABLE}table-row"):
-        cells: list[tuple[int, _Read]] = []
-        column = 0
-        for cell in row:
-            times, value = _repeat_count(cell, "columns"), _ods_value(cell)
-            last = min(column + times, _COLUMNS_MAX + 1) if value != "" else column
-            cells += [(place, value) for place in range(column, last)]
-            if (span := int(cell.get(f"{_TABLE}number-rows-spanned", "1"))) > 1:
-                sheet.merged_ranges.append((index, index + span - 1, column, column))
-            column += times
-        times = _repeat_count(row, "rows")
-        if row.get(f"{_TABLE}visibility") in ("collapse", "filter"):
-            sheet.hidden_rows.add(index)
-        for place in range(index, index + min(times, ROWS_MAX + 2)) if cells else ():
-            _add_row(sheet, place, cells)
-        index += times
-    return sheet
-
-
-def _repeat_count(element: ElementTree.Element, name: str) -> int:
-    return int(element.get(f"{_TABLE}number-{name}-repeated", "1"))
-
-
-def _ods_value(cell: ElementTree.Element) -> _Read:
-    """Return the typed value of a cell, or a flaw if its text shows something else."""
-    text = "\n".join(map(_ods_text, cell.findall(f"{_TEXT}p")))
-    kind = cell.get(f"{_OFFICE}value-type", "")
-    if kind == "boolean":
-        return cell.get(f"{_OFFICE}boolean-value") == "true"
-    if kind == "date":
-        moment = datetime.fromisoformat(cell.get(f"{_OFFICE}date-value", ""))
-        day = moment.date() if moment.time() == time() else moment
-        figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
-        is_shown = {moment.year, moment.year % 100} & figures and moment.day in figures
-        return day if is_shown else Flaw("unusual_format", f"{day}, shown as {text}")
-    if kind not in ("float", "percentage", "currency"):
-        return text
-    unit = "%" if kind == "percentage" else cell.get(f"{_OFFICE}currency", "")
-    return _ods_number(float(cell.get(f"{_OFFICE}value", "")), unit, text)
-
-
-def _ods_number(value: float, unit: str, text: str) -> _Read:
-    """Return a number with its unit, or a flaw if the cell shows something else."""
-    if is_too_large(value):
-        return as_typed(value)
-    if not text:
-        return PartlyVisibleCell(value, "", ";;;")
-    figure, meanings = (
-        as_typed(round(value * 100, 10) if unit == "%" else value),
-        number_meanings(text),
-    )
-    assert not isinstance(figure, str)
-    if meanings is None:
-        return Flaw("unusual_format", f"{value:g}, shown as {text}")
-    if text.startswith("0") and text.isdecimal() and int(text) == figure:
-        return text
-    is_exact = any(
-        min(abs(each - figure), abs(each - value)) < 1e-9 for each in meanings.values.values()
-    )
-    if is_exact and not unit:
-        return figure
-    form = "0.00%" if unit == "%" else "0.00"
-    return Amount(figure, unit_of(unit) or unit, form, "" if is_exact else text)
-
-
-def _ods_text(line: ElementTree.Element) -> str:
-    """Return the text of a paragraph; several blanks are written as one element."""
-    for blanks in line.iter(f"{_TEXT}s"):
-        blanks.text = " " * min(int(blanks.get(f"{_TEXT}c", "1")), 1_000)
-    return "".join(line.itertext())
 
 
 # -- Number formats --------------------------------------------------------------------------------
@@ -384,11 +280,7 @@ _DATE_PART = re.compile(r"y+|m+|d+|h+|s+", re.IGNORECASE)
 
 @lru_cache(maxsize=1_000)
 def _sections(number_format: str) -> tuple[tuple[str, str, str], ...]:
-    """Return the sections of a format: for positive numbers, negative ones, zero and text.
-
-    Each has its codes, its text or unit, and the whole section. A condition stays in the codes, so
-    that no number fits them.
-    """
+    """Return codes, text or unit, and whole of each section: positive, negative, zero, and text."""
     parts = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', number_format)
     return tuple(
         (
@@ -411,7 +303,7 @@ def show_cell(value: Any, number_format: str) -> _Read:
     shown: Cell | None = value
     match value:
         case timedelta():
-            shown = format_duration(value.total_seconds())
+            shown = None
         case date() | time():
             shown = _show_date(value, number_format)
         case bool():
@@ -459,7 +351,6 @@ def _show_number(number: float, number_format: str) -> Cell | None:
 
 
 def _fill_mask(number: int, mask: str) -> str:
-    """Return the digits in a mask, such as 07700 900123 in 00000 000000."""
     count = mask.count("0")
     digits = str(number).zfill(count)
     rest = iter(digits[len(digits) - count :])
@@ -480,10 +371,3 @@ def _show_date(cell: date | time, number_format: str) -> Cell | None:
         return cell.time() if isinstance(cell, datetime) else time()
     is_day_and_month = days and "m" in letters and not has_time
     return PartlyVisibleCell(cell, number_format, number_format) if is_day_and_month else None
-
-
-def format_duration(total: float) -> str:
-    """Return hours, minutes and seconds, as a spreadsheet shows this number of seconds."""
-    seconds = abs(round(total))
-    sign = "-" if round(total) < 0 else ""
-    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -132,7 +132,6 @@ def _read_name(read: ReadText, text: str) -> Any:
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
-    """Return the reader of cells for the kind of the column's field."""
     match column.field.kind:
         case Kind.NUMBER | Kind.INTEGER:
             read = number_reader(column, options)
@@ -179,7 +178,7 @@ def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.is_phone:
         return _reader_from_text(texts.phone_reader(options.region), True, options)
     typed = texts.typed_text(column.keeps_digits, options.whole_numbers)
-    return CellReader(texts.read_code if column.keeps_digits else texts.read_text, typed)
+    return CellReader(texts.read_exact_text if column.keeps_digits else texts.read_text, typed)
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
@@ -234,7 +233,6 @@ _COUNT = re.compile(r"[0-9]{1,3}(?:,?[0-9]{3}){0,5}").fullmatch
 
 
 def _choice_key(text: str) -> str:
-    """Return the text without letter case; blanks, hyphens and underscores are equal."""
     return _BETWEEN.sub("_", text.strip().casefold())
 
 
@@ -255,9 +253,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
             return str(value)
         if (band := _band_of(text, accepted)) is not None:
             return with_note(band, "band_chosen", f"The number is imported as {band}.")
-        closest = closest_value(text, accepted)
-        fix = f"Did you mean {closest}? Enter it, or another allowed value." if closest else None
-        raise CellError("unknown_value", allowed=allowed, fix=fix)
+        raise CellError("unknown_value", allowed=allowed)
 
     def typed(cell: Any) -> str | ValueWithNotes:
         if isinstance(cell, date):
@@ -276,13 +272,6 @@ def _band_of(text: str, values: Sequence[str]) -> str | None:
     # 1000 is in 501-1000 as well as in 1000+: the narrower one is meant.
     fitting = (v for v, band in bands if band and int(band[1]) <= count <= int(band[2] or count))
     return next(fitting, None)
-
-
-def closest_value(text: str, accepted: Sequence[str]) -> str | None:
-    """Return the only value of which the text is a misspelling; None for other texts."""
-    word = words.normalized_words(text)
-    near = [value for value in accepted if words.is_typing_error(word, value.replace("_", " "))]
-    return near[0] if len(near) == 1 else None
 
 
 def _read_bool(text: str) -> bool:

@@ -6,14 +6,11 @@ Rows are processed in batches, whose lookups are made together. Blank rows are s
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from itertools import islice
 from typing import Any, Literal
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, Kind, RequiredWhen
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, RequiredWhen
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow
 from connector.spreadsheet.records import (
@@ -35,8 +32,6 @@ from connector.state.row import LandedRecord, Row
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
-
-_PHONE_DIGITS = 9
 
 
 def check_rows(
@@ -75,7 +70,6 @@ class _RowChecker:
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = Comparison(target, columns, self._finder.by)
         self._create, self._update = (_Rules(target, columns, e) for e in ("create", "update"))
-        self._oddities, self._twins = _Oddities(columns), _Twins(target, columns, lookups)
         self._claims: dict[str, int] = {}
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
@@ -104,7 +98,6 @@ class _RowChecker:
     def _check_create(self, row: CheckedRow) -> None:
         """Check the values of a new record, and that no other row or record has its key."""
         values, afterwards = self._create.apply(row, {})
-        self._oddities.warn(row, values)
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in row.problems):
             row.outcome = "invalid"
@@ -118,8 +111,6 @@ class _RowChecker:
             row.task = self._task(row, values, identity, then=afterwards)
         if row.problems:
             row.outcome = "duplicate"
-        else:
-            self._twins.warn(row, values)
 
     def _check_change(self, row: CheckedRow) -> None:
         """Check an update or a conversion; unchanged if the record has all values already."""
@@ -128,7 +119,6 @@ class _RowChecker:
         base: dict[str, Any] = {}
         if is_update:
             values, _ = self._update.apply(row, {} if landed is None else landed.record)
-            self._oddities.warn(row, values)
             if landed is not None and not row.problems:
                 new, base = self._comparison.changes(row, values)
         if landed is None or row.problems:
@@ -161,7 +151,6 @@ class _RowChecker:
         then: Mapping[str, Any] | None = None,
         base: Mapping[str, Any] | None = None,
     ) -> Row:
-        """Return the row for the journal."""
         parent, record_id = self._target.parent, row.record_id
         bodies = [_as_body(each) if parent else each for each in (values, base or {})]
         return Row(
@@ -179,7 +168,6 @@ class _RowChecker:
     # -- duplicates -------------------------------------------------------------------------------
 
     def _claim_keys(self, row: CheckedRow, keys: Sequence[str]) -> None:
-        """Claim the keys for this row, and add a problem for a key that an earlier row has."""
         number = row.row.number
         owners = [self._claims.setdefault(key, number) for key in keys]
         first = next((owner for owner in reversed(owners) if owner != number), None)
@@ -248,92 +236,6 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             body[key] = value
     return body
-
-
-# -- Unusual values --------------------------------------------------------------------------------
-
-
-class _Oddities:
-    """Warnings for unusual pay, reversed ranges, and impossible dates of birth."""
-
-    def __init__(self, columns: ColumnMap) -> None:
-        self._columns, keys = columns, columns.targets
-        pairs = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
-        self._ranges = [
-            (code, key, partner)
-            for code, low, high in pairs
-            for key in keys
-            if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
-        ]
-        pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
-        numbers = [key for key, each in keys.items() if each.field.kind is Kind.NUMBER]
-        self._pay = [(key, *limits) for key in numbers for word, *limits in pay if word in key]
-        today = date.today().isoformat()  # the user's own day
-        self._births = f"{int(today[:4]) - 100}{today[4:]}", today
-
-    def warn(self, row: CheckedRow, values: Mapping[str, Any]) -> None:
-        """Add the warnings of a row."""
-        for key, minimum, maximum in self._pay:
-            amount = values.get(key)
-            # The row may declare that a salary is per hour.
-            is_known = minimum and values.get("salary_type") not in (None, "annual")
-            if amount and not minimum <= amount <= maximum and not is_known:
-                reason = "low" if amount < minimum else "high"
-                self._warn(row, "odd_amount", f"The value is unusually {reason}.", key)
-        for code, low, high in self._ranges:
-            first, last = values.get(low), values.get(high)
-            if first is not None and last is not None and first > last:
-                one, other = map(self._columns.display_name, (low, high))
-                self._warn(row, code, f"{one} is {first}, but {other} is {last}.", low)
-        born = values.get("date_of_birth")
-        if born is not None and not self._births[0] < born <= self._births[1]:
-            reason = "in the future" if born > self._births[1] else "more than 100 years ago"
-            self._warn(row, "born_later", f"The value is {reason}.", "date_of_birth")
-
-    def _warn(self, row: CheckedRow, code: str, message: str, key: str) -> None:
-        """Add a warning about a value, with the cell as it is in the file."""
-        cells = (row.row.cells[e.index] for e in self._columns.columns if e.target.key == key)
-        row.warn(code, message, key, next(cells, str(row.values.get(key))))
-
-
-class _Twins:
-    """Warnings for new people with the name and a number or profile of another record or row."""
-
-    def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
-        self._resource, self._columns, self._lookups = target.resource, columns, lookups
-        person = next((each for each in target.resource.subjects if each.is_record), None)
-        self._name = person.names[0] if person else ()
-        self._contacts = (*person.phones, *person.profiles) if person else ()
-        self._known: dict[tuple[str, ...], str] | None = None
-
-    def warn(self, row: CheckedRow, values: Mapping[str, Any]) -> None:
-        """Add a warning if a record, or an earlier row, may be the same person."""
-        if not self._name or not all(values.get(each) for each in self._name):
-            return
-        for contact in (each for each in self._contacts if values.get(each)):
-            self._known = dict(self._records()) if self._known is None else self._known
-            key = _person_key([values[each] for each in self._name], values[contact])
-            other = self._known.setdefault(key, f"row {row.row.number}")
-            if other != f"row {row.row.number}":
-                field = self._columns.display_name(contact)
-                message = f"The name and {field} are those of {other}, with another email."
-                row.warn("possible_twin", message, contact, values[contact])
-                return
-
-    def _records(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the keys of all records, with what to call them."""
-        singular, resource = self._resource.singular, self._resource.name
-        for contact in self._contacts:
-            for id, *name, text in self._lookups.list_texts(resource, (*self._name, contact)):
-                yield _person_key(name, text), f"the {singular} with the ID {id}"
-
-
-def _person_key(name: Sequence[str], contact: str) -> tuple[str, ...]:
-    """Return what two records of one person share: the name, and the last digits or the address."""
-    digits = re.sub(r"\D", "", contact)
-    is_number = len(digits) >= _PHONE_DIGITS and not re.search(r"[a-z]{2}", contact, re.IGNORECASE)
-    own = re.sub(r"^https?://(www\.)?|/+$", "", comparison_text(contact))
-    return (*map(comparison_text, name), digits[-_PHONE_DIGITS:] if is_number else own)
 
 
 # -- Rules of the API ------------------------------------------------------------------------------
@@ -449,7 +351,6 @@ class _Rules:
         values: Mapping[str, Any],
         landed: Mapping[str, Any],
     ) -> None:
-        """Add a problem if the rule's field has a value without its condition."""
         key, on = rule.field, rule.on
         if values.get(key) is None or on in row.failed_keys:
             return
@@ -461,7 +362,6 @@ class _Rules:
 
 
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
-    """Return True if the input accepts this value, or all values of a list."""
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
     if isinstance(value, list):

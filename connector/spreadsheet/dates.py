@@ -129,7 +129,6 @@ def _meanings(found: re.Match[str], pairs: Mapping[str, tuple[int, int]]) -> Dat
 
 
 def _parse_time(text: str) -> time | None:
-    """Return the time of a text such as 9:30 pm; None for other texts."""
     found = _TIME(text.strip())
     if found is None:
         return None
@@ -193,7 +192,6 @@ def _with_century(day: date, *, is_birth: bool) -> date:
 
 
 def _read_iso_day(text: str) -> date | None:
-    """Return the day of an ISO date; None for other texts. Raises `CellError`."""
     if _ISO_DATE(text) is None:
         return None
     try:
@@ -210,11 +208,17 @@ def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
         if day is not None:
             if rest and _MIDNIGHT(rest) is None:
                 raise CellError("time_in_date", fix=f"Enter {_format_day(day)}")
-            return _format_day(day)
+            return check_birth(day)
         day, clock, notes = _find_date(text, column, options, _DATE)
         if clock not in (None, time()):
             raise CellError("time_in_date", fix=f"Enter {day}")
-        return ValueWithNotes(_format_day(day), notes) if notes else _format_day(day)
+        return ValueWithNotes(check_birth(day), notes) if notes else check_birth(day)
+
+    def check_birth(day: date) -> str:
+        if column.is_birth and day > date.today():  # the user's own day
+            message = "The date of birth is in the future."
+            raise CellError("no_such_date", message, fix="Correct the year.")
+        return _format_day(day)
 
     return read
 

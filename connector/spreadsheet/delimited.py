@@ -24,7 +24,7 @@ from connector.spreadsheet.headings import (
     headings_of_one_line,
     normalized_heading,
 )
-from connector.spreadsheet.problems import FileQuestion, is_blank
+from connector.spreadsheet.problems import FileQuestion
 
 # -- Encoding --------------------------------------------------------------------------------------
 # The encoding that the user gave; a byte order mark; UTF-8 if the whole file is valid UTF-8, which
@@ -113,7 +113,6 @@ def _decode_old(content: bytes) -> Decoded:
 
 
 def _encoding_question(readings: Mapping[str, list[str]]) -> FileQuestion:
-    """Return the question which encoding is right, with words that differ between the encodings."""
     columns = sorted(zip(*readings.values(), strict=True), key=lambda words: len({*words}) == 1)
     samples = zip(*columns[:_SAMPLES_MAX], strict=True)
     choices = tuple((codec, ", ".join(each)) for codec, each in zip(readings, samples, strict=True))
@@ -231,7 +230,7 @@ def read_delimited(path: Path, text: str, delimiter: str | None, header_row: int
 
 
 def _find_delimiter(path: Path, text: str, header_row: int | None) -> str:
-    """Return the delimiter that gives the most known headings, or else fits the most rows."""
+    """Return the delimiter with the most known headings, or the only one with several headings."""
     found = {each: _headings_with(text, each, header_row) for each in _NAMES}
     reports = [each for each, headings in found.items() if has_report_headings(headings.headings)]
     if reports:
@@ -243,15 +242,11 @@ def _find_delimiter(path: Path, text: str, header_row: int | None) -> str:
         for each, headings in found.items()
         if (headings.known_count == known if known > 1 else len(headings.headings) > 1)
     ]
-    if not likely or (len(likely) == 1 and known > 1):
-        return likely[0] if likely else ","
-    fits = {each: _fitting_rows(text, each, found[each]) for each in likely}
-    chosen = [each for each, fit in fits.items() if fit == max(fits.values())]
-    if len(chosen) == 1 and (known > 1 or fits[chosen[0]] > 0.5):
-        return chosen[0]
-    shown = "; ".join(f"{_NAMES[each]} fits {fit:.0%} of the rows" for each, fit in fits.items())
-    reason = "more than one delimiter fits" if len(chosen) > 1 else "no delimiter fits"
-    raise SpreadsheetError(f"{path}: {reason}: {shown}", code="delimiter_unknown")
+    if len(likely) > 1:
+        names = " and ".join(_NAMES[each] for each in likely)
+        message = f"{path}: the headings can be separated by {names}"
+        raise SpreadsheetError(message, code="delimiter_unknown")
+    return likely[0] if likely else ","
 
 
 def _headings_with(text: str, delimiter: str, header_row: int | None) -> HeadingRows:
@@ -266,10 +261,3 @@ def _headings_with(text: str, delimiter: str, header_row: int | None) -> Heading
         found = find_headings(rows[1:])
         return HeadingRows(found.headings, found.index + 1, found.depth, found.known_count)
     return find_headings(rows)
-
-
-def _fitting_rows(text: str, delimiter: str, headings: HeadingRows) -> float:
-    """Return the share of filled rows that are as wide as the headings; 1 without any rows."""
-    rows = [row for row in _read_rows(text, delimiter, headings).below if not is_blank(row)]
-    widths = range(len(headings.filled), len(headings.headings) + 2)
-    return sum(len(row) in widths for row in rows) / len(rows) if rows else 1.0

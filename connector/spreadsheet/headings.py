@@ -1,9 +1,9 @@
 """Headings of a table: their row, their names, and the rows that do not belong to the table.
 
 Above the headings there may be a title, notes, or a second row that groups them. Below them there
-may be repeated headings, totals, a footer, or another table. The row with the most known headings,
-in the languages of the catalog, is the heading row. If no heading is known, it is the first row
-that is as wide as the table.
+may be repeated headings, totals or a footer. The row with the most known headings, in the languages
+of the catalog, is the heading row. If no heading is known, it is the first row that is as wide as
+the table.
 """
 
 from __future__ import annotations
@@ -153,10 +153,7 @@ def find_headings(sheet: Sequence[Sequence[Cell]], header_row: int | None = None
 
 
 def _can_be_headings(rows: Sequence[HeadingRows], headings: HeadingRows) -> bool:
-    """Return True if the rows above are no table: they are narrower, or group the columns.
-
-    `rows` are all rows, each as if it had the headings.
-    """
+    """Return True if the rows above are no table: they are narrower, or group the columns."""
     above, width = rows[: headings.index], len(headings.filled)
     wide = [each for each in above if len(each.filled) >= width]
     is_grouped = not wide or (wide == [above[-1]] and headings.known_count * 2 > width)
@@ -203,7 +200,6 @@ class Sheet:
     headings: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
     hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: set[int] = field(default_factory=set)
     merged_ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
     delimiter: str | None = None
     damages: dict[int, QuoteDamage] = field(default_factory=dict)
@@ -248,7 +244,6 @@ def name_columns(path: Path, first_row: Sequence[str], filled_count: int = 0) ->
 
 
 def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
-    """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
         appearance, position = appearance_key(cell), f"(column {get_column_letter(index + 1)})"
@@ -275,46 +270,45 @@ _SHOWN_MAX = 5
 
 
 def mark_rows_outside(
-    headings: Sequence[str], rows: Iterable[SheetRow]
-) -> tuple[list[SheetRow], int | None, list[str]]:
-    """Return the rows, marked if they do not belong to the table.
+    path: Path, headings: Sequence[str], rows: Iterable[SheetRow]
+) -> tuple[list[SheetRow], list[str]]:
+    """Return the rows, marked if they do not belong to the table, and a sentence that names these.
 
-    Also returns the number of the row at which another table begins, and a sentence on other rows
-    that were left out, if there are any.
+    Raises `SpreadsheetError` if another table begins below the table.
     """
-    marked, left_out, second_table = list[SheetRow](), dict[int, str](), None
+    marked, left_out = list[SheetRow](), dict[int, str]()
     looks = tuple(map(appearance_key, headings))
     is_after_blank = is_below_totals = False
     for row in rows:
         texts = [text for cell in row.cells if (text := str(cell).strip())]
-        is_outside = second_table is not None
-        if texts and not is_outside:
+        is_outside = False
+        if texts:
             is_total = begins_totals(texts[0]) and _is_total(row.cells, len(looks))
             is_footer = is_below_totals and len(texts) == 1 and len(looks) > _KNOWN_MIN
-            if is_total or is_footer or _repeats(row.cells, looks):
-                is_outside, left_out[row.number] = True, texts[0][:_SHOWN_CHARACTERS]
+            is_outside = is_total or is_footer or _repeats(row.cells, looks)
+            if is_outside:
+                left_out[row.number] = texts[0][:_SHOWN_CHARACTERS]
             elif is_after_blank and _begins_another_table(texts):
-                is_outside, second_table = True, row.number
+                message = f"{path}: row {row.number} seems to be the first row of another table"
+                action = "Move the second table to its own file."
+                raise SpreadsheetError(message, action=action, code="headings_refused")
             is_below_totals = (is_below_totals and is_footer) or is_total
         is_after_blank = not texts
         marked.append(replace(row, is_outside=True, problems=()) if is_outside else row)
     shown = ", ".join(f"{n} ({text})" for n, text in list(left_out.items())[:_SHOWN_MAX])
     shown += f", … and {max(left_out)}" if len(left_out) > _SHOWN_MAX else ""
     notice = f"Rows with totals, footers or repeated headings are not imported: {shown}."
-    return marked, second_table, [notice] if left_out else []
+    return marked, [notice] if left_out else []
 
 
 def _is_total(cells: Sequence[Cell], width: int) -> bool:
-    """Return True if all texts after the first filled cell are numbers, and some cells are
-    empty.
-    """
+    """Return True if texts after the first are numbers, and some cells are empty."""
     filled = [each for each in cells if str(each).strip()]
     texts = [each for each in filled[1:] if isinstance(each, str)]
     return len(filled) < width and all(_FIGURE(each) and "+" not in each for each in texts)
 
 
 def _repeats(cells: Sequence[Cell], looks: tuple[str, ...]) -> bool:
-    """Return True if the cells look like the headings of the table."""
     if appearance_key(str(cells[0])) != looks[0]:
         return False
     found = tuple(appearance_key(str(each)) for each in cells)
@@ -322,6 +316,5 @@ def _repeats(cells: Sequence[Cell], looks: tuple[str, ...]) -> bool:
 
 
 def _begins_another_table(texts: Sequence[str]) -> bool:
-    """Return True if more than half of the texts are known headings."""
     known = _count_known(texts)
     return known >= _KNOWN_MIN and known * 2 > len(texts)

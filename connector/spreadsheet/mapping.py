@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Literal
 
 from connector.catalog.aliases import EXPORTS
@@ -31,9 +32,6 @@ WHOLE_NAME = "full_name"
 
 EVERY_COLUMN = "*"
 """Value of `--ignore` for all columns without a field."""
-
-_LAST_NAMES = frozenset(("name", "nom", "naam"))
-"""Headings of a last name, if the first name has its own column."""
 
 _NAME_PARTS = ("first_name", "last_name")
 _REMARK = re.compile(
@@ -58,11 +56,11 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnmappedColumn:
-    """Column of the file without a field; `suggestions` are names of fields with reasons."""
+    """Column of the file without a field; `suggestions` are names of fields."""
 
     heading: str
     reason: str
-    suggestions: tuple[tuple[str, str], ...] = ()
+    suggestions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +169,8 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
     """Return the map for a mapping file; columns without a field become comments."""
     comments = []
     for each in columns.unmapped:
-        likely = "; ".join(f"{name}: {why}" for name, why in each.suggestions)
-        comments.append(f'{toml_key(each.heading)} = ""  # no field yet ({likely or each.reason})')
+        likely = f"perhaps {' or '.join(each.suggestions)}" if each.suggestions else each.reason
+        comments.append(f'{toml_key(each.heading)} = ""  # no field yet ({likely})')
     comments += [f"missing: {each}, add a column or a constant for it" for each in columns.missing]
     return SavedMap(
         columns.resource,
@@ -184,7 +182,6 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
 
 
 def _unfilled_required_fields(target: PushTarget, filled_keys: Set[str]) -> tuple[str, ...]:
-    """Return the fields that creating a record needs and that are not in `filled_keys`."""
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.field.create.required)
@@ -202,8 +199,6 @@ _normalized_name = lru_cache(maxsize=2_048)(normalized_heading)
 
 
 class _HeadingMatcher:
-    """Matcher of headings with target columns, by names and aliases."""
-
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
         labels = [(_normalized_name(each), c) for c in target.columns for each in c.labels]
@@ -230,7 +225,6 @@ class _HeadingMatcher:
             for heading, name in meanings.items()
         }
         filled = {self._known[each][0].key for each in plains & self._known.keys()}
-        self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
     def given(self, heading: str, name: str) -> _Match:
@@ -246,20 +240,16 @@ class _HeadingMatcher:
             name = normalized_heading(self._exported[plain] or "")
             return self._known[name][0] if name in self._known else None, "alias"
         found = self._known.get(plain) or self._known.get(normalized_heading(heading))
-        if found is None or found[1] != "name":
-            if self.name_parts and self._lacks_last and plain in _LAST_NAMES:
-                return self.name_parts[1], "alias"
-            if self.name_parts and self._lacks_both and plain in WHOLE_NAMES:
-                return self._whole_name(), "alias"
+        is_named = found is not None and found[1] == "name"
+        if not is_named and self.name_parts and self._lacks_both and plain in WHOLE_NAMES:
+            return self._whole_name(), "alias"
         return found or (None, "alias")
 
     def _whole_name(self) -> TargetColumn:
-        """Return a target column for a first and a last name in one cell."""
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=(), labels=())
 
 
 def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
-    """Return the target column of that name. Raises `UnknownName`, which names the place."""
     for column in target.columns:
         if column.name == name or (column.is_content and column.key == name):
             return column
@@ -347,22 +337,19 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
     fields = {_normalized_name(name): name for name in target.resource.fields}
     name = fields.get(normalized_heading(heading))
     if name is None:
-        found = dict(_suggestions(heading, target))
-        suggestions = tuple(found.items())[:_SUGGESTIONS_MAX]
-        return UnmappedColumn(heading, "no field has this name", suggestions)
+        suggestions = islice(dict.fromkeys(_suggestions(heading, target)), _SUGGESTIONS_MAX)
+        return UnmappedColumn(heading, "no field has this name", tuple(suggestions))
     if any(each.name == name for each in target.columns):
         return UnmappedColumn(heading, f"no value of this export fits the field {name}")
     return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
 
 
-def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
-    """Yield (field, reason) for fields that the heading may mean, the likeliest first."""
+def _suggestions(heading: str, target: PushTarget) -> Iterator[str]:
+    """Yield names of fields that the heading may mean, the likeliest first."""
     there = {each.name for each in target.columns}
-    for name in SUGGESTED.get(normalized_heading(heading), ()):
-        if name in there:
-            yield name, "the heading is often used for this field"
+    yield from (each for each in SUGGESTED.get(normalized_heading(heading), ()) if each in there)
     words = " ".join(heading_words(heading))
     for column in target.columns:
-        for name in (column.name, *column.labels, *column.aliases):
-            if is_typing_error(words, " ".join(heading_words(name))):
-                yield column.name, f"the spelling is close to {name!r}"
+        names = (column.name, *column.labels, *column.aliases)
+        if any(is_typing_error(words, " ".join(heading_words(name))) for name in names):
+            yield column.name

@@ -105,8 +105,6 @@ _OTHER_KEYS = ("header_row", "ignored", "constants", "columns")
 
 
 class _Column(_FileOptions):
-    """Field and options of one column."""
-
     field: str
     whole_numbers: bool = False
     values: dict[str, _Text] = Field(default_factory=dict)
@@ -114,8 +112,6 @@ class _Column(_FileOptions):
 
 
 class _Document(_FileOptions):
-    """Whole mapping file."""
-
     resource: Literal[tuple(CATALOG)]  # type: ignore[valid-type] # the names of the catalog
     header_row: Annotated[int, Field(ge=1)] | None = None
     ignored: list[str] = Field(default_factory=list)
@@ -225,7 +221,6 @@ def save_map(path: Path, saved: SavedMap) -> None:
 
 
 def _toml_lines(saved: SavedMap) -> Iterator[str]:
-    """Yield the lines of the mapping file."""
     yield "# The field of each column of the file."
     yield f"resource = {_toml(saved.resource)}"
     if saved.header_row is not None:
@@ -264,7 +259,6 @@ def _written_column(saved: SavedMap, name: str, options: CellOptions) -> dict[st
 
 
 def _one_line(text: str) -> str:
-    """Return the text with blanks instead of line breaks and other unprintable characters."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 

@@ -56,9 +56,6 @@ _NUMBER = re.compile(
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 _LONG_FRACTION = re.compile(r"[0-9]+[.,][0-9]{4,}").fullmatch
 _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
-_ADDITION = re.compile(
-    r"([^+]*\d[^+]*?)\s*(?:\+\s*\w|(?:plus|basic|base)\b).*", re.IGNORECASE
-).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +126,13 @@ def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of a number in text. It returns an `Amount` if the cell has a currency."""
 
     def read(text: str) -> Any:
-        found, more = number_meanings(text), None
-        if found is None and not (column.is_whole or column.is_percentage):
-            more = _ADDITION(text)
-            found = number_meanings(more[1]) if more else None
+        found = number_meanings(text)
         if found is None:
             raise _not_a_number_error(text)
-        value = _choose_value(more[1] if more else text, found, options)
+        value = _choose_value(text, found, options)
         if found.period not in (None, column.period):
             value = _as_days(text, value, found.period, column)
         checked = _check(value, found.unit, column)
-        if more:
-            return with_note(checked, "addition", f"Only {more[1]} is imported of the value.")
         return with_note(checked, "days_counted") if found.period == "month" else checked
 
     return read
@@ -150,36 +142,30 @@ def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int
     """Return the number that the text means with the decimal separator of the column."""
     values, first, decimal = found.values, next(iter(found.values.values())), options.decimal
     value = values.get(decimal, first) if decimal else first
-    if decimal and decimal not in values and not options.is_decimal_inferred:
+    if decimal and decimal not in values and not options.is_decimal_assumed:
         sign = "dot" if decimal == "." else "comma"
         fix = f"Use a {sign} before a fraction, as in the rest of the column."
         raise CellError("decimal_sign", fix=fix)
     # The meaning without a fraction, if there are two.
     whole = max(values.values(), key=abs)
-    is_open = decimal is None or (options.is_decimal_inferred and value != whole)
+    is_open = decimal is None or (options.is_decimal_assumed and value != whole)
     if is_open and len({*values.values()}) > 1:
         shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
         fix = f"Enter {whole} if that is right, or choose the decimal separator of the column."
         raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
-    if "." not in values and _LONG_FRACTION(text) and decimal != ",":
+    is_chosen = decimal == "," and not options.is_decimal_assumed
+    if "." not in values and _LONG_FRACTION(text) and not is_chosen:
         raise CellError("not_a_number", "The value has a comma at an unusual place.")
     return value
 
 
 def _as_days(text: str, value: float, period: str | None, column: TargetColumn) -> int | float:
     """Return weeks and months in days. Raises `CellError` for other time units."""
-    is_count = column.is_whole and not _IS_RATE(text)
-    if column.period == "day" and is_count and period in _DAYS:
+    if column.period == "day" and column.is_whole and not _IS_RATE(text) and period in _DAYS:
         return value * _DAYS[period]
-    if column.period is None:
-        message, fix = f"The value has a period ({period}).", "Enter the number alone."
-    elif is_count:
-        message = f"The value is in {period}s, but this column is in {column.period}s."
-        fix = f"Enter the number of {column.period}s."
-    else:
-        message = f"The value is per {period}, but this column is per {column.period}."
-        fix = f"Enter the amount per {column.period}."
-    raise CellError("other_period", message, fix=fix)
+    needed = f"per {column.period}" if column.period else "without a period"
+    message = f"The value has the period {period}, but this column has numbers {needed}."
+    raise CellError("other_period", message)
 
 
 def typed_number(column: TargetColumn) -> ReadTyped:
@@ -228,7 +214,6 @@ def _check(value: float, unit: str, column: TargetColumn) -> Any:
 
 
 def _not_a_number_error(text: str) -> CellError:
-    """Return the error for a text that is too long, scientific, or no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return CellError("too_large")
     return CellError("scientific" if _SCIENTIFIC(text) else "not_a_number")

@@ -23,8 +23,7 @@ from connector.state.row import Problem
 class Amount:
     """Number with the unit that its cell shows: `%`, a currency code, or a currency sign.
 
-    `value` is the number that belongs to the unit: 17.5 for 17.5 %. `shown` is the visible text if
-    it is less precise, such as 18% for 17.5 %.
+    `value` is 17.5 for 17.5 %. `shown` is the visible text if it is less precise, such as 18%.
     """
 
     value: float
@@ -41,10 +40,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class PartlyVisibleCell:
-    """Cell whose number format shows less than the cell contains.
-
-    `shown` is the visible text: 30-Dec for a date with a year, or an empty text.
-    """
+    """Cell whose number format shows less than the cell contains: 30-Dec, or nothing."""
 
     value: str | int | float | date
     shown: str
@@ -72,8 +68,7 @@ class SheetRow:
     """Row of a table.
 
     Attributes:
-        number: Row number as a spreadsheet program shows it: the headings are row 1, and blank rows
-            count.
+        number: Row number as a spreadsheet program shows it.
         cells: One cell per heading, or more if the row is too wide.
         problems: Problems with the shape of the row.
         flaws: Reasons why cells have no value, by column index.
@@ -100,10 +95,7 @@ class SheetRow:
 
     @property
     def is_left_out(self) -> bool:
-        """Return True if the row is blank or does not belong to the table.
-
-        In a report, a row of another shape is blank and has a problem.
-        """
+        """Return True if the row is blank without a problem, or does not belong to the table."""
         return self.is_outside or (not self.problems and is_blank(self.cells))
 
 
@@ -127,6 +119,8 @@ WARNINGS: Mapping[str, str] = _TEXTS["warnings"]
 
 REMARKS: Mapping[str, str] = _TEXTS["remarks"]
 """By code: changes of cells that are reported once for a column, and hold no row back."""
+
+_TEXT_OF_CODE = {**PROBLEMS, **WARNINGS, **REMARKS}
 
 COLUMN_MISSING = "column_missing"
 """Code of rows that cannot create a record because the file lacks a column; reported once."""
@@ -155,10 +149,7 @@ def problem_of(
     fix: str | None = None,
     found: str | None = None,
 ) -> Problem:
-    """Return the problem of that code, with the texts of the catalogue by default.
-
-    "the value" in a message represents the received cell (`Problem.text`).
-    """
+    """Return the problem of that code, with the texts of the catalogue by default."""
     seen = None if received is None else visible_text(received)
     message, fix = message or message_of(code) or code, fix or fix_of(code)
     return Problem(code, message, column, seen, allowed, fix, found=found)
@@ -166,18 +157,14 @@ def problem_of(
 
 def message_of(code: str) -> str | None:
     """Return the general text of a code; None for an unknown code."""
-    text = _text_of_code(code)
+    text = _TEXT_OF_CODE.get(code)
     return f"{text.partition(': ')[0]}." if text else None
 
 
 def fix_of(code: str) -> str | None:
     """Return the general action for a code; None for an unknown code."""
-    fix = (_text_of_code(code) or "").partition(": ")[2]
+    fix = _TEXT_OF_CODE.get(code, "").partition(": ")[2]
     return f"{fix[0].upper()}{fix[1:]}" if fix else None
-
-
-def _text_of_code(code: str) -> str | None:
-    return PROBLEMS.get(code) or WARNINGS.get(code) or REMARKS.get(code)
 
 
 # -- Results of reading a cell ---------------------------------------------------------------------
@@ -191,10 +178,7 @@ ReadTyped = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueWithNotes:
-    """Value that was read from a cell, with warnings for the user.
-
-    `notes` are codes of warnings, each with a message if it differs from the general one.
-    """
+    """Value that was read from a cell, with codes of warnings and perhaps a message for each."""
 
     value: Any
     notes: tuple[tuple[str, str | None], ...]
@@ -226,9 +210,8 @@ class FileQuestion:
 
     Attributes:
         stops: True if the file cannot be imported before the question is answered.
-        received: Example cell.
-        choices: Words for the answers, each with the resulting value of the example; for values
-            that need an answer, each column with its values.
+        choices: Answers, each with an example; for values that need an answer, each column with
+            its values.
     """
 
     code: str
@@ -236,7 +219,6 @@ class FileQuestion:
     repair: str
     stops: bool = True
     column: str | None = None
-    received: str | None = None
     choices: tuple[tuple[str, str], ...] = ()
 
 
@@ -250,13 +232,7 @@ _CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage
 
 def text_of(cell: Cell) -> str:
     """Return the cell as text: a date in ISO format, a boolean as TRUE or FALSE."""
-    match cell:
-        case bool():
-            return str(cell).upper()
-        case datetime():
-            return cell.isoformat(sep=" ")
-    # An amount includes its unit.
-    return str(cell)
+    return str(cell).upper() if isinstance(cell, bool) else str(cell)
 
 
 def visible_text(cell: Cell) -> str:

@@ -154,7 +154,6 @@ class ReferenceResolver:
         return "; ".join(texts)
 
     def _near_names(self, resource: str, text: str) -> list[str]:
-        """Return names that differ only in a legal form, signs or one or two letters."""
         is_person = {*_PERSON} <= CATALOG[resource].fields.keys()
         fields = [_PERSON] if is_person else [(by,) for by in CATALOG[resource].found_by]
         names = dict.fromkeys(name for each in fields for name in self._ids_by(resource, *each))
@@ -207,7 +206,6 @@ class RecordFinder:
                 self._take_record(row, landed.get(row.record_id))
 
     def _has_key(self, row: CheckedRow) -> bool:
-        """Return True if the row has the fields that identify its record; else add a problem."""
         if row.row.is_misshapen:
             return False
         blank = next((key for key in self.by if row.values.get(key) is None), None)
@@ -255,7 +253,6 @@ class RecordFinder:
         return self._lookups.find_ids(self._resource, self.by, [values], self._target.parent)
 
     def _take_record(self, row: CheckedRow, landed: LandedRecord | None) -> None:
-        """Set the loaded record of a row; add a problem if it is unknown or deleted."""
         row.landed, row.operation = landed, row.operation or "update"
         if landed is None:
             self._add_unknown(row, str(row.record_id), "id")

@@ -28,8 +28,7 @@ from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 
-_EXAMPLES_MAX, _VALUES_MAX, _GROUPS_MAX = 3, 20, 500
-_ANSWERS_MAX = 20
+_EXAMPLES_MAX, _ANSWERS_MAX, _GROUPS_MAX = 3, 20, 500
 _CELLS_CHARACTERS_MAX = 10_000
 GroupKey = tuple[str, str | None]
 """Code and column of a problem."""
@@ -61,10 +60,7 @@ class ProblemGroup:
         return code in ANSWERED and column is not None and is_few and is_choice
 
     def describe(self) -> list[str]:
-        """Return one sentence if the text is the same in all rows, else one for each row.
-
-        If the same cells occur several times, the last sentence lists them with their numbers.
-        """
+        """Return one sentence if the text is the same in all rows, else one for each row."""
         more = self.count - len(self.examples)
         texts = {problem.text for _, problem in self.examples}
         if len(texts) == 1:
@@ -74,16 +70,11 @@ class ProblemGroup:
             f"{_format_rows([number], 0)}: {each.text}{_proposal(each)}"
             for number, each in self.examples
         ]
-        if more and len(self.values) <= _VALUES_MAX and len(self.values) < self.count:
-            cells = (f'"{value}" ({number})' for value, number in self.values.most_common())
-            return [*lines, f"all values: {', '.join(cells)}"]
         return [*lines, f"{more:,} more row{'s' * (more > 1)}"] if more else lines
 
     @property
     def fix(self) -> str | None:
-        """Suggested action if it is the same in the first rows; else the general action of the
-        code.
-        """
+        """Suggested action if the first rows have the same one; else that of the code."""
         fixes = {problem.fix for _, problem in self.examples}
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 
@@ -95,22 +86,13 @@ def _proposal(problem: Problem) -> str:
 
 
 def _format_rows(numbers: Sequence[int], more: int) -> str:
-    """Return row numbers, as in "rows 2, 5, 9 and 4 more"."""
     noun = "row" if len(numbers) + more == 1 else "rows"
     return f"{noun} {', '.join(map(str, numbers))}{f' and {more:,} more' if more else ''}"
 
 
 @dataclass(slots=True)
 class Summary:
-    """Counts of a file's rows by outcome.
-
-    Attributes:
-        codes: Number of problems by code.
-        rows_with_problems: Number of rows with problems.
-        rows_with_warnings: Number of rows that are sent with warnings.
-        problems: Groups of problems, by code and column.
-        warnings: Groups of warnings, by code and column.
-    """
+    """Counts of a file's rows by outcome, of their problems by code, and groups of problems."""
 
     counts: Counter[Outcome] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
@@ -133,7 +115,7 @@ class Summary:
         return self.counts.total()
 
     def add(self, result: Row) -> None:
-        """Count a row by its outcome, and its problems; new groups are only added up to a limit."""
+        """Count a row by its outcome, and its problems."""
         self.counts[result.outcome] += 1
         # Warnings only matter for rows that are sent.
         warnings = () if result.outcome in UNSENT else result.warnings

@@ -30,7 +30,6 @@ from connector.spreadsheet.problems import (
     ValueWithNotes,
     problem_of,
     text_of,
-    visible_text,
     with_note,
 )
 from connector.spreadsheet.targets import Decimal, PushTarget
@@ -38,31 +37,12 @@ from connector.spreadsheet.texts import is_timezone
 from connector.state.row import LandedRecord, Operation, Outcome, Problem, Row
 
 # -- Columns ---------------------------------------------------------------------------------------
-# `03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of
-# its dates are day first. If the cells of a column do not decide, the other columns of the file
-# may, since one program wrote them; then the country does. What it does not decide, the user
-# chooses.
+# `03/04/1985` can be two dates and `45,000` two numbers. The country decides, unless a cell of the
+# file can only be read in another way: then the user does.
 
 _DATES, _NUMBERS = (Kind.DATE, Kind.DATETIME), (Kind.NUMBER, Kind.INTEGER)
-_WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
-_SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
 _MONTHS = 12
 _ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullmatch
-
-
-@dataclass(slots=True)
-class _Proofs:
-    """Cells that show the order of a column's dates, or the decimal separator of its numbers.
-
-    `proofs` has, by reading, the first cell that has no other reading. `example` is the first
-    ambiguous cell, and `fraction` the first one in which the decimal separator of the country would
-    make a fraction of three digits.
-    """
-
-    is_date: bool
-    proofs: dict[str, str] = field(default_factory=dict)
-    example: str = ""
-    fraction: str = ""
 
 
 def _values_by_reading(text: str, *, is_date: bool) -> Mapping[str, Any]:
@@ -92,38 +72,22 @@ class ColumnMeanings:
     """What the cells of a file's columns mean, found while its rows are read.
 
     Attributes:
-        inferred: Sentences on the columns whose reading was inferred.
-        questions: Questions on columns whose reading the user has to choose.
+        notices: Sentences on the columns whose dates are read as in the country.
     """
 
     def __init__(
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
         self._columns = columns
-        self.inferred: list[str] = []
-        self.questions: list[FileQuestion] = []
+        self.notices: list[str] = []
         kinds = (*_DATES, *_NUMBERS)
         # Different cells by column, in the order of the file.
-        found = {e.index: dict[Cell, None]() for e in columns if e.target.field.kind in kinds}
+        self._cells = {e.index: dict[Cell, None]() for e in columns if e.target.field.kind in kinds}
         for row in (each for each in rows() if not each.is_outside):
-            for index, cells in found.items():
+            for index, cells in self._cells.items():
                 if index < len(row.cells):
-                    cells[row.cells[index]] = None
-        self._cells = {
-            index: list(dict.fromkeys(c.strip() if isinstance(c, str) else c for c in cells))
-            for index, cells in found.items()
-        }
-
-    def ask_for_hours(self, column: MappedColumn, cell: Cell) -> None:
-        """Add the question when days without a time begin and end, once for the file."""
-        if any(each.code == "day_hours" for each in self.questions):
-            return
-        seen, heading = visible_text(cell), column.heading
-        message = f"column {heading!r} has days without a time, for example {seen!r}"
-        fix = "Choose with --day-hours all-day, or with two times such as --day-hours 09:00-17:30."
-        self.questions.append(
-            FileQuestion("day_hours", message, fix, stops=False, column=heading, received=seen)
-        )
+                    cell = row.cells[index]
+                    cells[cell.strip() if isinstance(cell, str) else cell] = None
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
         """Yield a question for each column in which a program may have swapped day and month.
@@ -152,7 +116,6 @@ class ColumnMeanings:
                     "Compare the dates with their source. If they are right, run again with"
                     " --accept-warnings.",
                     column=column.heading,
-                    received=day.isoformat(),
                 )
 
     def column_currency(self, column: MappedColumn) -> str | None:
@@ -166,86 +129,58 @@ class ColumnMeanings:
         units -= {None, "", "%"}
         return units.pop() if len(units) == 1 else None
 
-    def infer_columns(self) -> tuple[MappedColumn, ...]:
-        """Read all rows, and return the columns with the inferred readings as their options."""
-        found = {each.index: self._find_proofs(each) for each in self._columns if _is_open(each)}
+    def read_by_country(self) -> tuple[MappedColumn, ...]:
+        """Return the columns, with the country's date order or decimal separator as an option.
+
+        If a cell of the file only has a meaning of another country, ambiguous cells stay open.
+        """
+        readings = {each.index: self._readings(each) for each in self._columns if _is_open(each)}
+        foreign = {
+            _is_date(each)
+            for each in self._columns
+            for values in readings.get(each.index, ())
+            if values and _usual_reading(each) not in values
+        }
         return tuple(
-            self._infer_column(each, own, found.values())
-            if (own := found.get(each.index)) and own.example
+            self._with_reading(each, readings[each.index])
+            if each.index in readings and _is_date(each) not in foreign
             else each
             for each in self._columns
         )
 
-    def _find_proofs(self, column: MappedColumn) -> _Proofs:
-        found = _Proofs(column.target.field.kind in _DATES)
-        decimal = words.decimal_of_region(column.options.region)
-        answered = {text.strip().casefold() for text in column.options.values}
-        for text in (cell for cell in self._cells[column.index] if isinstance(cell, str)):
-            meanings = _values_by_reading(text, is_date=found.is_date)
-            if len(meanings) == 1:
-                found.proofs.setdefault(next(iter(meanings)), text)
-            if len({*meanings.values()}) < 2 or text.casefold() in answered:
-                continue
-            found.example = found.example or text
-            if not found.is_date and meanings[decimal] != max(meanings.values(), key=abs):
-                found.fraction = found.fraction or text
-        return found
+    def _readings(self, column: MappedColumn) -> list[Mapping[str, Any]]:
+        texts = (cell for cell in self._cells[column.index] if isinstance(cell, str))
+        return [_values_by_reading(cell, is_date=_is_date(column)) for cell in texts]
 
-    def _infer_column(
-        self, column: MappedColumn, own: _Proofs, others: Iterable[_Proofs]
+    def _with_reading(
+        self, column: MappedColumn, readings: Sequence[Mapping[str, Any]]
     ) -> MappedColumn:
-        """Return the column with its inferred reading, or add a question."""
-        proofs, whose = own.proofs, f"column {column.heading!r}"
-        if not proofs:
-            same_kind = [each for each in others if each.is_date == own.is_date]
-            proofs = {key: text for each in same_kind for key, text in each.proofs.items()}
-            whose = "another column"
-        region, option = column.options.region, "--date-format" if own.is_date else "--decimal"
-        usual = words.date_order_of_region if own.is_date else words.decimal_of_region
-        reading, why = usual(region), "no cell has another order"
-        if len(proofs) == 1:
-            ((reading, proof),) = proofs.items()
-            why = f"{proof!r} in {whose} has only this meaning"
-        elif proofs or own.fraction:
-            self.questions.append(_reading_question(column, own, option, is_mixed=bool(proofs)))
-            return column
-        if reading != usual(region) or (own.is_date and not proofs):
-            read = f"Column {column.heading!r} is read with {_SHOWN[reading]}"
-            self.inferred.append(f"{read}: {why} (change this with {option}).")
-        if own.is_date:
-            return replace(column, options=replace(column.options, date_format=reading))
-        sign: Decimal = "," if reading == "," else "."
-        options = replace(column.options, decimal=sign, is_decimal_inferred=True)
-        return replace(column, options=options)
+        usual, options = _usual_reading(column), column.options
+        if not _is_date(column):
+            sign: Decimal = "," if usual == "," else "."
+            return replace(column, options=replace(options, decimal=sign, is_decimal_assumed=True))
+        if any(len({*values.values()}) > 1 for values in readings):
+            read = f"Column {column.heading!r} is read with {ORDERS[usual]}"
+            self.notices.append(f"{read}, as usual in the country (change with --date-format).")
+        return replace(column, options=replace(options, date_format=usual))
+
+
+def _is_date(column: MappedColumn) -> bool:
+    return column.target.field.kind in _DATES
+
+
+def _usual_reading(column: MappedColumn) -> str:
+    """Return the date order or the decimal separator of the column's country."""
+    find = words.date_order_of_region if _is_date(column) else words.decimal_of_region
+    return find(column.options.region)
 
 
 def _is_open(column: MappedColumn) -> bool:
     """Return True if cells of the column can be ambiguous, because the user declared nothing."""
-    kind, options = column.target.field.kind, column.options
-    if column.target.field.values or column.target.reference is not None:
-        return False
-    declared = options.date_format if kind in _DATES else options.decimal
-    return kind in (*_DATES, *_NUMBERS) and declared is None
-
-
-def _reading_question(
-    column: MappedColumn, proofs: _Proofs, option: str, *, is_mixed: bool
-) -> FileQuestion:
-    """Return the question how the column is read, with both values of its example."""
-    example = proofs.fraction or proofs.example
-    meanings = _values_by_reading(example, is_date=proofs.is_date).items()
-    choices = " or ".join(f"{value} ({option} {_WORDS[key]})" for key, value in meanings)
-    why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
-    return FileQuestion(
-        "reading",
-        f"column {column.heading!r} can be read in two ways, because {why}: {example!r} is"
-        f" {choices}",
-        "Choose with one of these options.",
-        stops=False,
-        column=column.heading,
-        received=example,
-        choices=tuple((key, str(value)) for key, value in meanings),
-    )
+    target, options = column.target, column.options
+    is_read = target.field.kind in (*_DATES, *_NUMBERS) and not target.field.values
+    declared = options.date_format if _is_date(column) else options.decimal
+    return is_read and target.reference is None and declared is None
 
 
 # -- Rows ------------------------------------------------------------------------------------------
@@ -348,7 +283,7 @@ class RowReader:
         keys = columns.targets.keys()
         self._columns = [
             (each.index, each.target.key, _cached_cell_reader(each, target), each)
-            for each in (columns.columns if meanings is None else meanings.infer_columns())
+            for each in (columns.columns if meanings is None else meanings.read_by_country())
         ]
         self._by_key = {each.target.key: each for each in columns.columns}
         self._currency_fields = _currency_by_amount(target)
@@ -388,8 +323,6 @@ class RowReader:
             try:
                 value = read(cells[index])
             except CellError as error:
-                if error.code == "time_missing" and self._meanings is not None:
-                    self._meanings.ask_for_hours(column, cells[index])
                 checked.fail(key, received=cells[index], **error.details)
                 continue
             if value.__class__ in _PLAIN:
@@ -400,7 +333,6 @@ class RowReader:
         return checked
 
     def _complete(self, checked: CheckedRow, amounts: Mapping[str, Amount]) -> None:
-        """Read what several cells of the row mean together."""
         values = checked.values
         for key in values.keys() & (amounts.keys() | self._column_currencies.keys()):
             self._fill_currency(checked, key, amounts.get(key))
@@ -486,7 +418,6 @@ class RowReader:
                 checked.values[key] = value.value if isinstance(value, ValueWithNotes) else value
 
     def _add_shape_problems(self, checked: CheckedRow) -> None:
-        """Add the problems of the row's shape, except those in a column without a field."""
         keys = {column.heading: key for key, column in self._by_key.items()}
         for problem in checked.row.problems:
             if problem.column is None or problem.column in keys:
@@ -536,7 +467,6 @@ _CAPITALS_MIN = 3
 
 
 def _split_whole_name(checked: CheckedRow) -> None:
-    """Replace a whole name by first and last name; add a problem if it is unclear."""
     whole = checked.values.pop(WHOLE_NAME)
     parts = _split_name(whole)
     if parts is None:
@@ -552,37 +482,22 @@ def _split_whole_name(checked: CheckedRow) -> None:
 def _split_name(name: str) -> tuple[str, str] | None:
     """Return first and last name of a whole name; None for one word or an unclear name.
 
-    A comma follows the last name, and capitals are the last name. Otherwise it is the last word,
-    with particles before it. Titles and degrees are removed.
+    The last name is before a comma, or the last word with the particles before it. Names with a
+    title, a degree or a part in capitals are unclear.
     """
-    if _IS_UNCLEAR(name):
+    names = name.replace(",", " , ").split()
+    plain = {*map(normalized_heading, names)}
+    has_letters = all(each == "," or any(map(str.isalpha, each)) for each in names)
+    if _IS_UNCLEAR(name) or not has_letters or plain & (words.TITLES | words.DEGREES):
         return None
-    parts = [_words_without_titles(part) for part in name.split(",")]
-    parts = [
-        part for part in parts if part and not {*map(normalized_heading, part)} <= words.DEGREES
-    ]
-    if any(not any(map(str.isalpha, word)) for part in parts for word in part):
-        return None
-    if len(parts) != 1:
-        return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
-    (names,) = parts
-    if normalized_heading(names[-1]) in words.DEGREES:
-        return None
+    if "," in names:
+        last, _, first = name.partition(",")
+        parts = " ".join(first.split()), " ".join(last.split())
+        return parts if all(parts) and "," not in first else None
     capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in names]
-    split_at = len(names) - 1
-    if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
-        split_at = capitals.index(False)
-        return " ".join(names[split_at:]), " ".join(names[:split_at])
-    while split_at > 1 and (
-        normalized_heading(names[split_at - 1]) in words.PARTICLES
-        or (capitals[split_at - 1] and capitals[-1])
-    ):
-        split_at -= 1
-    return (" ".join(names[:split_at]), " ".join(names[split_at:])) if split_at > 0 else None
-
-
-def _words_without_titles(part: str) -> list[str]:
-    names = part.split()
-    while names and normalized_heading(names[0]) in words.TITLES:
-        del names[0]
-    return names
+    if any(capitals) and not (len(names) == 2 and all(capitals)):
+        return None
+    at = len(names) - 1
+    while at > 1 and normalized_heading(names[at - 1]) in words.PARTICLES:
+        at -= 1
+    return (" ".join(names[:at]), " ".join(names[at:])) if at > 0 else None

@@ -1,4 +1,4 @@
-"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows, in memory.
+"""Table in a csv, tsv, txt, xlsx or xls file: its headings and its rows, in memory.
 
 The content determines the format, not the name. This module does not interpret cells; all text is
 text. A row of another shape than the headings is a row with problems: no cell is dropped or
@@ -40,7 +40,7 @@ from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
-BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
+BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -59,12 +59,10 @@ class Spreadsheet:
         sheet: Name of a workbook's sheet.
         merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
             the heading of their first column.
-        hidden_headings: Headings of hidden columns.
         delimiter: Delimiter of a text (one character).
         heading_rows: Rows that contain the headings, and their position.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
-        second_table_row: Number of the row at which another table begins, which is not read.
     """
 
     path: Path
@@ -74,13 +72,11 @@ class Spreadsheet:
     all_rows: Sequence[SheetRow] = field(repr=False)
     sheet: str | None = None
     merged_ranges: Mapping[str, str] = field(default_factory=dict)
-    hidden_headings: tuple[str, ...] = ()
     encoding: str | None = None
     delimiter: str | None = None
     heading_rows: HeadingRows = field(default_factory=lambda: HeadingRows(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
-    second_table_row: int | None = None
 
     def rows(self) -> Iterator[SheetRow]:
         """Yield every row below the headings, in order, including blank ones."""
@@ -95,12 +91,11 @@ def open_table(
     delimiter: str | None = None,
     header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt, xlsx, xls or ods file.
+    """Open the table in a csv, tsv, txt, xlsx or xls file.
 
     Args:
         path: File to open.
-        sheet: Sheet of a workbook, ignoring letter case. Default: the only visible sheet with a
-            table.
+        sheet: Sheet of a workbook. Default: the only visible sheet with a table.
         encoding: Encoding of a text. Default: detected in the whole file.
         delimiter: Delimiter of a text, as a character or a name. Default: detected.
         header_row: Row of the headings, numbered as in spreadsheet programs. Default: detected.
@@ -149,7 +144,8 @@ def _read_file(path: Path) -> bytes:
             message = f"{path} is not a regular file with a table"
         elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
             found = suffix or path.name
-            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
+            message = f"{path}: a table is a csv, tsv, txt, xlsx or xls, not {found!r}"
+            action = _EXPORT
         elif path.stat().st_size > _BYTES_MAX:
             too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
             raise SpreadsheetError(too_large, code="unsafe_workbook")
@@ -174,9 +170,7 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
         # The names of the members are in the directory at the end.
         if b"xl/workbook.xml" in content or b"xl\\workbook.xml" in content:
             return "xlsx"
-        if b"content.xml" in content and b"word/document.xml" not in content:
-            return "ods"
-        message = f"{path} is a zip file, but no xlsx or ods workbook"
+        message = f"{path} is a zip file, but no xlsx workbook"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
         message = f"{path} is a web page, a PDF or another document with the file name of a table"
@@ -190,7 +184,6 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
 def _build_table(
     path: Path, content: bytes, sheet: Sheet, decoded: delimited.Decoded
 ) -> Spreadsheet:
-    """Return the table in a decoded text or in a workbook's sheet."""
     found, below, is_text = sheet.headings, sheet.below, sheet.delimiter is not None
     if len(below) > ROWS_MAX:
         raise too_many_rows_error(str(path))
@@ -211,7 +204,7 @@ def _build_table(
     ]
     if is_text:
         _mark_split_rows(rows)
-    notices, second_table = [*decoded.notices], None
+    notices = [*decoded.notices]
     if found.first_row > 1:
         read = f"row {found.index + 1}"
         if found.depth > 1:
@@ -219,7 +212,7 @@ def _build_table(
         shown = ", ".join(headings[:_HEADINGS_SHOWN])
         notices.append(f"The headings are read from {read}: {shown} (change with --header-row).")
     if not is_report:
-        rows, second_table, left_out = mark_rows_outside(headings, rows)
+        rows, left_out = mark_rows_outside(path, headings, rows)
         notices += left_out
     return Spreadsheet(
         path=path,
@@ -228,19 +221,16 @@ def _build_table(
         is_report=is_report,
         all_rows=rows,
         merged_ranges=merged,
-        hidden_headings=tuple(h for i, h in enumerate(headings) if i in sheet.hidden_columns),
         heading_rows=found,
         sheet=sheet.name,
         encoding=decoded.encoding,
         delimiter=sheet.delimiter,
         questions=decoded.questions,
         notices=tuple(notices),
-        second_table_row=second_table,
     )
 
 
 def _filled_width(cells: Sequence[Cell]) -> int:
-    """Return the number of cells up to the last one that is not empty."""
     return next((n for n in range(len(cells), 0, -1) if str(cells[n - 1]).strip()), 0)
 
 

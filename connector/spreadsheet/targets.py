@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, get_args
 
@@ -21,10 +22,7 @@ from connector.state.row import KnownId, LandedRecord, Mode
 
 
 class Lookups(Protocol):
-    """Bulk queries of the records in the local copy.
-
-    Every method raises a `WarehouseError` if the file cannot be read.
-    """
+    """Bulk queries of the records in the local copy."""
 
     def find_ids(
         self,
@@ -35,8 +33,7 @@ class Lookups(Protocol):
     ) -> Sequence[tuple[str, ...]]:
         """Return, for each tuple of values, the ids of live records whose `fields` equal them.
 
-        If there are very many, only some are returned. Values are as in a request body; texts are
-        compared by `comparison_text`. `parent` is the slug or id of a content type.
+        Texts are compared by `comparison_text`. `parent` is the slug or id of a content type.
         """
 
     def list_texts(self, resource: str, fields: Sequence[str]) -> Sequence[tuple[str, ...]]:
@@ -69,10 +66,7 @@ def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def comparison_text(value: Any) -> str:
-    """Return the value as text that is equal for values with the same meaning.
-
-    Letter case, outer blanks and the composition of accents are ignored.
-    """
+    """Return the value as text, without letter case, outer blanks and composition of accents."""
     return normalize_text(value if isinstance(value, str) else str(value)).lower()
 
 
@@ -121,10 +115,8 @@ class TargetColumn:
     """Field of a request body that a column of the file can fill, and how its cells name it.
 
     Attributes:
-        name: Name as a heading.
         key: Name of the field in the body, with the prefix `fields.` for fields of a content type.
-        labels: Other names of the field in this workspace.
-        aliases: Other names of the field everywhere.
+        labels: Other names of the field in this workspace; `aliases` are those everywhere.
         is_multiple: True if a cell has several values.
         keeps_digits: True if leading zeros and a plus belong to the value, as in telephone numbers.
     """
@@ -140,7 +132,7 @@ class TargetColumn:
 
     @property
     def is_content(self) -> bool:
-        """Return True if it belongs to a content type, and not to every item."""
+        """True for fields of a content type, and not of every item."""
         return self.key.startswith(CONTENT_PREFIX)
 
     @property
@@ -150,22 +142,22 @@ class TargetColumn:
 
     @property
     def is_phone(self) -> bool:
-        """Return True if it contains telephone numbers."""
+        """True for telephone numbers."""
         return self.keeps_digits and self.name.split("_")[-1] in _PHONE_WORDS
 
     @property
     def is_birth(self) -> bool:
-        """Return True if it is a date of birth, which is never in the future."""
+        """True for a date of birth."""
         return self.key == "date_of_birth"
 
     @property
     def is_percentage(self) -> bool:
-        """Return True if its number is a percentage."""
+        """True for a percentage."""
         return self.field.kind is Kind.NUMBER and "percent" in self.name.lower()
 
     @property
     def is_whole(self) -> bool:
-        """Return True if its number has no fraction."""
+        """True for a number without a fraction."""
         return self.field.kind is Kind.INTEGER
 
     @property
@@ -207,8 +199,7 @@ def target_columns(
 ) -> tuple[TargetColumn, ...]:
     """Return every target column of this mode, in the order of the declaration.
 
-    An update and a conversion begin with the record's `id`. `content_fields` are the fields of the
-    content type, if the resource has one.
+    `content_fields` are the fields of the content type, if the resource has one.
     """
     columns: list[TargetColumn] = []
     if mode in ("update", "convert"):
@@ -227,7 +218,6 @@ def target_columns(
 
 
 def _target_column(declared: Declaration, field: Field) -> TargetColumn:
-    """Return the column for a field of the resource; its name is the name of the field."""
     resource = REFERENCES.get(field.name) or UNLISTED.get(field.name)
     return TargetColumn(
         name=field.name,
@@ -281,26 +271,20 @@ def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn
 
 
 def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
-    """Return the choices of a select; empty for other fields, and if `config` is unexpected.
-
-    The API does not document `config` (API 2.6).
-    """
+    """Return the choices of a select; empty for other fields, and if `config` is unexpected."""
     if declared.field_type not in ("select", "multi_select"):
         return ()
-    try:
-        config: Any = json.loads(declared.config or "{}")
-    except ValueError:
-        return ()
-    options = config.get("options") if isinstance(config, dict) else None
-    texts = [each for each in options if isinstance(each, str)] if isinstance(options, list) else ()
-    return tuple(dict.fromkeys(texts))
+    # The API does not document `config` (API 2.6).
+    with suppress(ValueError, TypeError, KeyError):
+        options = json.loads(declared.config or "{}")["options"]
+        texts = options if isinstance(options, list) else ()
+        return tuple(dict.fromkeys(each for each in texts if isinstance(each, str)))
+    return ()
 
 
 # -- Options of columns ---------------------------------------------------------------------------
 
 Decimal = Literal[".", ","]
-"""Decimal separator."""
-
 ColumnPolicy = Literal["overwrite", "fill"]
 """Policy of a column for existing records: overwrite the value, or fill it only if it is empty."""
 
@@ -310,14 +294,14 @@ class CellOptions:
     """Format of a column's cells, as the user declared it.
 
     Attributes:
-        date_format: Order of numeric dates: dmy, mdy or ymd.
+        date_format: Order of numeric dates, of `ORDERS`.
         timezone: Time zone of times without one.
         region: Country that decides ambiguous cells, for example GB.
         day_hours: Times of days without a time: "all-day", or for example "09:00-17:30".
         whole_numbers: True if numbers typed in a text column are correct.
         values: Replacements of cell texts. An empty replacement skips the field.
-        is_decimal_inferred: True if the other cells determined the decimal separator, not the user.
-            Then three digits after it are not read as a fraction: 45.000 is not 45.
+        is_decimal_assumed: True if the country determined the decimal separator. Then three digits
+            after it are not read as a fraction: 45.000 is not 45.
     """
 
     date_format: str | None = None
@@ -328,7 +312,7 @@ class CellOptions:
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"
-    is_decimal_inferred: bool = False
+    is_decimal_assumed: bool = False
 
 
 AS_WRITTEN = CellOptions()
@@ -348,7 +332,6 @@ class PushTarget:
         match: Fields by which a row finds its record; empty if a column `id` does.
         clear: Text that empties a field.
         parent: Slug or id of the content type, as given.
-        columns: Positions that columns can fill.
     """
 
     resource: Declaration
@@ -403,10 +386,7 @@ def push_target(
 def _content_fields(
     declared: Declaration, parent: str | None, lookups: Lookups
 ) -> Sequence[ContentTypeField]:
-    """Return the fields of the content type `parent`; empty for a resource without content types.
-
-    Raises `Misused` if the content type is missing, unknown, or not applicable.
-    """
+    """Return the fields of the content type `parent`; empty without content types."""
     if declared.parent is None:
         if parent is not None:
             raise Misused(f"--type cannot be used with {declared.name}", action="Leave it out.")
@@ -421,7 +401,6 @@ def _content_fields(
 
 
 def _check_match_field(declared: Declaration, name: str) -> None:
-    """Raise `UnknownName` if rows cannot find their records by this field."""
     allowed = [
         each.name
         for each in declared.detail_fields

@@ -1,13 +1,12 @@
 """Templates: an empty table with every accepted column, to be filled in.
 
-A csv has the headings. A workbook also explains each column at its heading,
-offers the allowed values as a list, and formats all columns as text, so that `00123` and `+44...`
-stay unchanged.
+A csv has the headings. A workbook also explains each column at its heading, offers the allowed
+values as a list, and formats all columns as text, so that `00123` and `+44...` stay unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,23 +38,16 @@ class TemplateColumn:
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     """Write the template, as csv or xlsx by its name. The file appears when it is complete.
 
-    Raises `SpreadsheetError` if headings are not distinct or look like a formula (only keys of
-    content fields can), and the errors of `open_new_file`.
+    Raises `SpreadsheetError` if headings are equal or look like a formula, which only keys of
+    content fields can, and the errors of `open_new_file`.
     """
     headings = [column.heading for column in columns]
-    for each in headings:
-        if is_hazard(each) or UNSAFE.search(each):
-            raise SpreadsheetError(
-                f"{path}: a spreadsheet program or a terminal would run the heading as a command: "
-                f"{each!r}",
-                action=(
-                    "Rename the key of this field in the content type, then pull content_types."
-                ),
-                code="headings_refused",
-            )
-    if headings != list(name_columns(path, headings)):
+    is_unsafe = any(is_hazard(each) or UNSAFE.search(each) for each in headings)
+    if is_unsafe or headings != list(name_columns(path, headings)):
+        shown = ", ".join(map(repr, headings))
         raise SpreadsheetError(
-            f"{path}: two columns have the same heading: {', '.join(headings)}",
+            f"{path}: two headings are equal, or a program would run one as a command: {shown}",
+            action="Rename the keys of these fields in the content type, then pull content_types.",
             code="headings_refused",
         )
     with open_new_file(path, "a template") as file:
@@ -68,13 +60,11 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
             write_delimited(file, delimiter, [headings])
 
 
-# -- Columns of a push target ----------------------------------------------------------------------
-# One column for each field. If a field can be named in several ways, the best known name is used
-# and the others are explained. A file with these headings maps by name alone.
-
-
 def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
-    """Return one column for every field that the target's mode accepts, in declared order."""
+    """Return one column for every field that the target's mode accepts, in declared order.
+
+    If a field can be named in several ways, the best known name is used.
+    """
     by_key: dict[str, list[TargetColumn]] = {}
     for column in target.columns:
         by_key.setdefault(column.key, []).append(column)
@@ -85,44 +75,21 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
     """Return the column for a field; `group` has the target columns that fill it."""
     # The second way to name a record is the best known one; the first is its id.
     column = group[1] if len(group) > 1 else group[0]
-    others = [each.name for each in group if each is not column]
-    rule = [column.field.about, *_rule_sentences(target, column)]
-    if others:
-        rule.append(f"Alternative column: {' or '.join(others)}.")
+    field, by = column.field, column.reference.by if column.reference is not None else None
+    rule = RULES[field.format or field.kind.value]
+    if by is not None:
+        rule = f"The {by.replace('_', ' ')} of an existing record."
+    elif field.values:
+        rule = "Several values are separated by semicolons." if column.is_multiple else ""
     return TemplateColumn(
         heading=column.name,
-        rule=" ".join(rule),
+        rule=f"{field.about} {rule}".strip(),
         allowed=column.accepted_values(target.mode),
         is_required=_is_required(target, column),
     )
 
 
 def _is_required(target: PushTarget, column: TargetColumn) -> bool:
-    """Return True if every row needs a value in this column."""
-    match target.mode:
-        case "create" | "upsert":
-            return column.field.create.required or column.key in target.match
-        case "update":
-            return column.key in (target.match or ("id",))
-        case "convert":
-            return column.key == "id"
-
-
-def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
-    """Yield the sentences on the expected value."""
-    if target.mode == "convert":
-        yield "Fill in id or email."
-    elif _is_required(target, column):
-        yield "Required."
-    if column.reference is not None and column.reference.by is not None:
-        yield f"The {column.reference.by.replace('_', ' ')} of an existing record."
-    elif column.field.format is not None:
-        yield RULES[column.field.format]
-    elif column.field.values:
-        yield (
-            "One or more of the values, separated by semicolons."
-            if column.is_multiple
-            else "A value."
-        )
-    else:
-        yield RULES[column.field.kind.value]
+    if target.mode == "update":
+        return column.key in (target.match or ("id",))
+    return target.mode != "convert" and (column.field.create.required or column.key in target.match)

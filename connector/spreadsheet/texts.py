@@ -38,32 +38,24 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~À-ɏ-]+"
 _LABEL = r"[A-Za-z0-9À-ɏ](?:[A-Za-z0-9À-ɏ-]*[A-Za-z0-9À-ɏ])?"
 _EMAIL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@(?:{_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]")
 _EMAIL_CHARACTERS_MAX = 1_000
-_MAIL_WORD = re.compile(r"\bmailto:", re.IGNORECASE)
-# A name is separated from its address: `ann lee@b.example` may be an address with a blank.
-_BEFORE = re.compile(
-    r"[\s\"']*|[^\d@]*(?:[<(\[\"]\s*'?|[:\u2013-]\s+)|(?:e-?)?mail\s*:", re.IGNORECASE
+_WITHIN = rf"(?!['/|])({_EMAIL.pattern})"
+_NAMED_EMAIL = re.compile(
+    rf"(?:[^\d@<>]*<\s*(?:mailto:)?{_WITHIN}\s*>|(?:mailto:\s*)?{_WITHIN})", re.IGNORECASE
 ).fullmatch
-_BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
 def _read_email(text: str) -> str:
-    """Return one email address, without `mailto:` and without a name around it."""
+    """Return one email address, without `mailto:` and without a name before `<ann@b.example>`."""
     if _EMAIL.fullmatch(text) and text[0] not in "'/|":
         return text
     _refuse_invisible_characters(text)
-    bare = _MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is no address, and searching it would take long.
-    near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
-    found = list({each.lower(): each.strip("'/|") for each in near}.values())
-    if len(found) > 1:
-        raise CellError("several_emails", fix=f"Keep one address, for example {found[0]}")
-    if found:
-        before, _, behind = bare.partition(found[0])
-        rest = re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
-        # A sign that cannot be in an address must not be next to one: a..b@x, .a@x and a@x.-y.
-        is_whole = before[-1:] != "." and not re.match(r"[-@\w]|\.[\w-]", rest)
-        if is_whole and _BEFORE(before) and _BEHIND(rest):
-            return found[0]
+    if len(text) > _EMAIL_CHARACTERS_MAX:
+        raise CellError("email_format")
+    if named := _NAMED_EMAIL(text.strip(" ,;")):
+        return str(named[1] or named[2])
+    if len({each.lower() for each in _EMAIL.findall(text)}) > 1:
+        raise CellError("several_emails")
     raise CellError("email_format")
 
 
@@ -75,12 +67,6 @@ _PHONE = re.compile(
     re.IGNORECASE,
 ).fullmatch
 _LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
-_WORD = (
-    r"(?:mob(?:ile|il|iel|ilnummer)?|cell(?:ulare)?|handy|portable|móvil|m|tel(?:efon|efono|éfono"
-    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline"
-    r"|text only)"
-)
-_LABELS = re.compile(rf"^{_WORD}\s*[.:]\s*(?=[+0-9(])|\s*\({_WORD}\.?\)$", re.IGNORECASE)
 _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
@@ -102,8 +88,7 @@ def phone_reader(region: str | None) -> ReadText:
     """
 
     def read(text: str) -> str | ValueWithNotes:
-        marked = without_text_marks(read_exact_text(text))
-        tidy = _LABELS.sub("", " ".join(marked.split())).strip()
+        tidy = " ".join(without_text_marks(read_exact_text(text)).split())
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
             message = (
                 "The value was written as a number by a program, so leading zeros may be lost."
@@ -116,9 +101,6 @@ def phone_reader(region: str | None) -> ReadText:
         except phonenumbers.NumberParseException:
             raise CellError("phone_format") from None
         reason = phonenumbers.is_possible_number_with_reason(number)
-        if reason == phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY:
-            # Without the area code, it is no number of the country.
-            return with_note(tidy, "odd_phone")
         if reason != phonenumbers.ValidationResult.IS_POSSIBLE:
             raise CellError("phone_format")
         found: str | ValueWithNotes = tidy
@@ -142,14 +124,12 @@ _URL = re.compile(r"https?://[^\s/\\]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
-_CUT_ENDS = ("…", "...", "[truncated]")
-_CUT_LENGTHS = frozenset((255, 32_767))
 _NUMBER_SAFE = 10**15
 """Spreadsheet programs keep the digits of smaller whole numbers."""
 
 
-def read_text(text: str) -> str | ValueWithNotes:
-    """Return the text unchanged, with a warning if it may have been cut.
+def read_text(text: str) -> str:
+    """Return the text unchanged.
 
     Raises `CellError` for shortened numbers, and for control characters and marks that deceive.
     """
@@ -163,7 +143,7 @@ def read_text(text: str) -> str | ValueWithNotes:
                 name = character_name(character)
                 message = f"The cell contains an invalid character: {name}."
                 raise CellError("control_character", message)
-    return _note_cut(text)
+    return text
 
 
 def read_exact_text(text: str) -> str:
@@ -176,17 +156,6 @@ def read_exact_text(text: str) -> str:
     return without_text_marks(text)
 
 
-def read_code(text: str) -> str | ValueWithNotes:
-    """Return a text in which each character counts, with a warning if it may have been cut."""
-    return _note_cut(read_exact_text(text))
-
-
-def _note_cut(text: str) -> str | ValueWithNotes:
-    """Return the text, with a warning if it ends in "..." or is as long as programs cut texts."""
-    is_cut = text.endswith(_CUT_ENDS) or len(text) in _CUT_LENGTHS
-    return with_note(text, "maybe_cut") if is_cut else text
-
-
 def _refuse_shortened_number(text: str) -> None:
     """Raise `CellError` for 4.5E+11 and ####, which programs show instead of a long number."""
     if _SCIENTIFIC(text) or _TOO_NARROW(text):
@@ -194,7 +163,6 @@ def _refuse_shortened_number(text: str) -> None:
 
 
 def _refuse_invisible_characters(text: str) -> None:
-    """Raise `CellError` for zero-width, directional and control characters."""
     if text.isprintable():
         return
     hidden = ", ".join(map(character_name, dict.fromkeys(c for c in text if not c.isprintable())))
@@ -296,7 +264,8 @@ _JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f]")
 _JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f\ufe00-\ufe0f]")
 # First of two bytes of UTF-8, as an old encoding shows it, before another such letter.
 _BROKEN = re.compile("[ÂÃÄÅÐÑâĂĹĐŃ¬√ƒ≈┬├─┼╨╤ðВГДЕРС][^\x00-\x7f]")
-_SHOWN_IN = ("cp1252", "cp1250", "cp437", "cp850", "cp1251", "mac-roman")
+_SHOWN_IN = ("latin-1", "cp1252", "cp1250", "cp437", "cp850", "cp1251", "mac-roman")
+_NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _ENTITY = re.compile(r"&(?:#[0-9]{2,5}|#x[0-9a-f]{2,5}|[a-z]{2,8});", re.IGNORECASE)
 _ODD = re.compile(
     r"\ufffd|[^\W\d_]\?[^\W\d_]|[£¢¤¦¬][^\W\d_]|[^\W\d_][£¢¤¦¬¥©®°§€™†‡•][^\W\d_]"
@@ -337,19 +306,20 @@ def clean_text(
         notes.append(("escaped_signs", None))
     if text.isascii() and not _MAY_BE_ODD(text):
         return ValueWithNotes(text, tuple(notes)) if notes else text
-    repaired = _repair_text(text)
-    if repaired != text:
-        message = "The value was damaged by a wrong encoding. It is imported as"
-        notes.append(("mojibake", f'{message} "{repaired[:60]}".'))
-    is_odd = _ODD.search(repaired) or (is_one_line and _ODD_EDGE.search(repaired))
-    if is_odd and "://" not in repaired:
+    if _ENTITY.search(text) and (plain := html.unescape(text)) != text:
+        message = f'The value has codes of a web page. It is imported as "{plain[:60]}".'
+        text, notes = plain, [*notes, ("escaped_signs", message)]
+    if _BROKEN.search(text) and any(map(_is_broken, _NOT_ASCII.findall(text))):
+        raise CellError("mojibake")
+    is_odd = _ODD.search(text) or (is_one_line and _ODD_EDGE.search(text))
+    if is_odd and "://" not in text:
         notes.append(("odd_letters", None))
-    elif _has_stray_quote(repaired):
+    elif _has_stray_quote(text):
         notes.append(("odd_letters", 'The value has a quote (") that may not belong there.'))
     # Zero-width characters join letters in some scripts, and emojis.
-    visible = _UNSEEN_SIGNS.sub("", repaired)
+    visible = _UNSEEN_SIGNS.sub("", text)
     visible = visible if _JOINED.search(visible) else _JOINERS.sub("", visible)
-    if visible != repaired:
+    if visible != text:
         notes.append(("invisible", None))
     # A special blank is read as a blank; removed characters are reported.
     tidy = _ODD_BLANKS.sub(" ", visible).strip()
@@ -357,27 +327,21 @@ def clean_text(
 
 
 def _has_stray_quote(text: str) -> bool:
-    """Return True if a short text has a quote without its partner, or one within a word."""
     if '"' not in text or len(text) > _QUOTED_CHARACTERS_MAX:
         return False
     bare = _INCHES.sub("", text)
     return bare.count('"') % 2 == 1 or _QUOTE_IN_WORD(bare) is not None
 
 
-def _repair_text(text: str) -> str:
-    """Return the text with HTML entities and letters of a wrong encoding replaced."""
-    if _ENTITY.search(text):
-        text = html.unescape(text)
-    if not _BROKEN.search(text):
-        return text
-    # Most files have nothing broken, and the library takes a while to be imported.
-    import ftfy  # noqa: PLC0415
-
-    repaired = str(ftfy.fix_encoding(text))
-    for codec in _SHOWN_IN if repaired == text else ():
+def _is_broken(letters: str) -> bool:
+    """Return True if the letters are bytes of UTF-8, as an old encoding shows them."""
+    if "\ufffd" in letters:
+        return True
+    for codec in _SHOWN_IN:
         with suppress(UnicodeError):
-            return text.encode(codec).decode()
-    return repaired
+            letters.encode(codec).decode()
+            return True
+    return False
 
 
 # -- Inert text ------------------------------------------------------------------------------------
@@ -385,12 +349,9 @@ def _repair_text(text: str) -> str:
 # restores it.
 #
 # A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, even if it is
-# quoted in the csv. Some treat the full-width forms of these signs like the signs, some drop blanks
-# before them, and a tab, a line break or a NUL at the start can have the same effect. All of these
-# are called *hazards* here. An apostrophe before a hazard makes the cell text.
-#
-# Marking and unmarking are inverse for every cell: a cell is marked if it is a hazard after any
-# number of apostrophes, including zero, and unmarked if it is a hazard after at least one.
+# quoted in the csv. Some drop blanks before the sign. An apostrophe makes such a *hazard* a text.
+# Marking and unmarking are inverse: a cell is marked if it is a hazard after any number of
+# apostrophes, including zero, and unmarked if it is a hazard after at least one.
 
 
 NOT_CALCULATED = "(not calculated) "

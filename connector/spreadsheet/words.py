@@ -22,7 +22,6 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _by_word(name: str) -> dict[str, str]:
-    """Return the keys of a table by word."""
     return {word: key for key, text in _DATA[name].items() for word in _words(text)}
 
 

@@ -26,19 +26,10 @@ from connector.spreadsheet.report import RowWithResult, not_calculated, report_c
 from connector.spreadsheet.template import TemplateColumn
 from connector.spreadsheet.texts import escape_workbook_cell, is_hazard
 from connector.spreadsheet.workbooks import AUTHOR, create_workbook, is_too_long, write_by_number
-from connector.state.row import Outcome
 
 _WIDTHS = (8, 14, 24, 60, 60, 38)
 _OWN_WIDTH = 20
 _WRONG = "FFC7CE"
-_COLORS: Mapping[str, tuple[Outcome, ...]] = {
-    "DDEBF7": ("create", "update", "convert"),
-    "C6EFCE": ("created", "updated", "converted"),
-    "EDEDED": ("unchanged", "not_sent"),
-    "FFEB9C": ("duplicate", "conflict", "held"),
-    _WRONG: ("invalid", "rejected", "not_applied"),
-}
-_COLOR_OF = {outcome: color for color, outcomes in _COLORS.items() for outcome in outcomes}
 _DATE_FORMATS: Mapping[type, str] = {
     date: "yyyy-mm-dd",
     time: "hh:mm:ss",
@@ -77,7 +68,7 @@ def write_report_workbook(
             number, outcome, *rest = report_cells(row, result)
             told = (escape_workbook_cell(each) for each in rest)
             cells = (_cell(sheet, each, alignment=_WRAPPED) if each else None for each in told)
-            middle = (number, _cell(sheet, outcome, _COLOR_OF[result.outcome]), *cells)
+            middle = (number, _cell(sheet, outcome), *cells)
             sheet.append([*own, *middle])
         sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
 
@@ -133,7 +124,7 @@ _LISTS_SHEET = "Allowed values"
 _LAST_ROW = 1_048_576
 _WIDTH = 24
 _MESSAGE_CHARACTERS_MAX = 225
-_REQUIRED_COLOR, _OPTIONAL_COLOR = "F8CBAD", "EDEDED"
+_REQUIRED_COLOR = "F8CBAD"
 
 
 def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
@@ -174,7 +165,7 @@ def _heading_cell(sheet: Any, column: TemplateColumn) -> Any:
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
     about = escape_control_characters("\n".join(filter(None, parts)), except_for="\n")
-    color = _REQUIRED_COLOR if column.is_required else _OPTIONAL_COLOR
+    color = _REQUIRED_COLOR if column.is_required else None
     comment = Comment(about, AUTHOR, 160, 320)
     return _text_cell(sheet, column.heading, color, font=_BOLD, comment=comment)
 

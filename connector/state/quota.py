@@ -184,7 +184,7 @@ class Quota:
 
     # -- the client's meter -----------------------------------------------------------------------
 
-    async def count_attempt(self, request: Request) -> None:
+    def count_attempt(self, request: Request) -> None:
         """Count one request. Raises as `spend`."""
         self.spend(request.operation)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connector.operations.backup import BackupResult, make_backup
-from connector.pushes.preview import PushFile
+from connector.operations.backup import make_backup
+from connector.pushes.options import PushFile, PushOptions
 from connector.sandbox.server import Sandbox
 from tests.support.agency import SandboxAccount
 
@@ -30,9 +30,10 @@ class BackedUpAccount(SandboxAccount):
         super().__init__(sandbox, folder)
         self.backups = folder / "backups"
 
-    def make_backup(self, **options: int) -> BackupResult:
+    def make_backup(self) -> Path:
         """Make a backup that is dated 20 November 2026."""
-        return make_backup(self.settings, self.backups, now=lambda: YESTERDAY, **options)
+        made, _ = make_backup(self.settings, self.backups, now=lambda: YESTERDAY)
+        return made
 
     def write_candidate_file(self, name: str, *emails: str) -> PushFile:
         """Write a CSV file with one candidate per email, and return the push that creates them."""
@@ -45,7 +46,7 @@ class BackedUpAccount(SandboxAccount):
             }
             for number, email in enumerate(emails)
         ]
-        return PushFile("candidates", self.write_csv(name, rows), mode="create")
+        return PushOptions("create").push_file("candidates", self.write_csv(name, rows))
 
     def edit_server_records(self) -> None:
         """Change two candidates and delete a job on the server."""

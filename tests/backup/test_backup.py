@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import zipfile
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,14 +15,7 @@ import duckdb
 import pytest
 
 from connector.errors import ConnectorError, Misused, SettingsError, WarehouseError
-from connector.operations.backup import (
-    BackupResult,
-    Manifest,
-    check_backup,
-    make_backup,
-    newest_backup,
-    restore,
-)
+from connector.operations.backup import Manifest, check_backup, make_backup, newest_backup, restore
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
 from connector.state.lock import LOCK_FILE
@@ -60,10 +54,11 @@ def settings(tmp_path: Path) -> Settings:
     return settings
 
 
-def make_backup_next_to_data(settings: Settings, hours: int = 0) -> BackupResult:
+def make_backup_next_to_data(settings: Settings, hours: int = 0) -> Path:
     """Back up to the folder `backups` next to the data folder, dated `hours` after `AT`."""
     to = settings.data_dir.parent / "backups"
-    return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
+    made, _ = make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
+    return made
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -83,12 +78,12 @@ def test_a_backup_and_a_restore_are_private_to_the_owner_under_any_umask(
         made = make_backup_next_to_data(settings)
         data = settings.data_dir
         data.rename(data.with_name("former"))
-        restore(settings, made.file)
+        restore(settings, made)
     finally:
         os.umask(former)
 
-    assert 0o600 == stat.S_IMODE(made.file.stat().st_mode)
-    assert 0o700 == stat.S_IMODE(made.file.parent.stat().st_mode)
+    assert 0o600 == stat.S_IMODE(made.stat().st_mode)
+    assert 0o700 == stat.S_IMODE(made.parent.stat().st_mode)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in data.rglob("*")}
     wide = {path: oct(mode) for path, mode in modes.items() if mode & 0o077}
     assert {} == wide
@@ -96,7 +91,7 @@ def test_a_backup_and_a_restore_are_private_to_the_owner_under_any_umask(
 
 def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Settings) -> None:
     made = make_backup_next_to_data(settings)
-    with zipfile.ZipFile(made.file) as archive:
+    with zipfile.ZipFile(made) as archive:
         names = set(archive.namelist())
 
     assert {
@@ -105,10 +100,10 @@ def test_a_backup_contains_every_file_of_the_connector_and_no_key(settings: Sett
         *("inbox/candidates/next.csv", "inbox/candidates/push.toml"),
         "inbox/candidates/done/last.csv",
     } == names
-    assert KEY.encode() not in made.file.read_bytes()
+    assert KEY.encode() not in made.read_bytes()
     with Database(settings.folder) as database:
         (last,) = latest_backups(database)
-    assert (AT, str(made.file)) == (last.began_at, last.file)
+    assert (AT, str(made)) == (last.began_at, last.file)
     assert last.ended_at is not None
 
 
@@ -118,10 +113,10 @@ def test_keep_deletes_older_backups_and_no_other_file(settings: Settings) -> Non
     others = [to / "connector-acme-20200101T000000Z.zip", to / "connector-unnamed-mine.zip"]
     for each in others:
         each.write_bytes(b"")
-    third = make_backup(settings, to, keep=2, now=lambda: AT + timedelta(hours=2))
+    third, removed = make_backup(settings, to, keep=2, now=lambda: AT + timedelta(hours=2))
 
-    assert (first.file,) == third.removed
-    assert sorted([*others, second.file, third.file]) == sorted(to.iterdir())
+    assert [first] == removed
+    assert sorted([*others, second, third]) == sorted(to.iterdir())
 
 
 def damage_backup(content: bytes) -> dict[str, bytes]:
@@ -143,7 +138,7 @@ def damage_backup(content: bytes) -> dict[str, bytes]:
 def test_a_damaged_backup_is_rejected_and_changes_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
-    content = make_backup_next_to_data(settings).file.read_bytes()
+    content = make_backup_next_to_data(settings).read_bytes()
     settings.folder.rename(tmp_path / "former")
     path = tmp_path / "damaged.zip"
     accepted = {}
@@ -167,9 +162,9 @@ def test_a_backup_with_a_file_outside_the_folder_is_rejected(
     name: str, settings: Settings, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.zip"
-    manifest = Manifest(AT, None, "0.1.0", {name: hashlib.sha256(b"").hexdigest()})
+    manifest = Manifest(AT.isoformat(), None, "0.1.0", {name: hashlib.sha256(b"").hexdigest()})
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("manifest.json", json.dumps(manifest.as_json()))
+        archive.writestr("manifest.json", json.dumps(asdict(manifest)))
         archive.writestr(name, b"")
     settings.folder.rename(tmp_path / "former")
     before = read_files(tmp_path)
@@ -186,7 +181,7 @@ def test_a_restore_over_existing_files_or_of_another_account_is_refused(
     made = make_backup_next_to_data(settings)
     before = read_files(settings.folder)
     with pytest.raises(Misused, match=r"is not empty: it contains .*work\.duckdb"):
-        restore(settings, made.file)
+        restore(settings, made)
     assert before == read_files(settings.folder)
     acme = load_settings({"account": "acme"}, variables(ADDRESS, tmp_path / "d2"), tmp_path)
     with pytest.raises(
@@ -194,7 +189,7 @@ def test_a_restore_over_existing_files_or_of_another_account_is_refused(
         match="a backup of the unnamed account, not of acme",
         check=has_code("backup"),
     ):
-        restore(acme, made.file)
+        restore(acme, made)
 
 
 def test_a_leftover_log_of_a_database_refuses_a_restore(settings: Settings, tmp_path: Path) -> None:
@@ -204,17 +199,17 @@ def test_a_leftover_log_of_a_database_refuses_a_restore(settings: Settings, tmp_
     (settings.folder / "work.duckdb.wal").write_bytes(b"of another file")
 
     with pytest.raises(Misused, match=r"it contains work\.duckdb\.wal"):
-        restore(settings, made.file)
+        restore(settings, made)
 
 
 def test_two_backups_at_nearly_the_same_time_are_both_kept(settings: Settings) -> None:
     to = settings.data_dir.parent / "backups"
     times = iter([AT, AT, AT + timedelta(microseconds=1), AT])
-    made = [make_backup(settings, to, now=lambda: next(times)) for _ in range(2)]
+    made = [make_backup(settings, to, now=lambda: next(times))[0] for _ in range(2)]
 
-    assert made[0].file != made[1].file
-    assert made[1].file == newest_backup(to, None)
-    assert [check_backup(each.file) for each in made] == [each.manifest for each in made]
+    assert made[0] != made[1]
+    assert made[1] == newest_backup(to, None)
+    assert 2 == len({check_backup(each).made_at for each in made})
 
 
 def test_a_backup_of_a_newer_version_is_refused(
@@ -229,7 +224,7 @@ def test_a_backup_of_a_newer_version_is_refused(
     settings.folder.rename(tmp_path / "former")
 
     with pytest.raises(WarehouseError, match="version"):
-        restore(settings, made.file)
+        restore(settings, made)
 
     assert {} == {n: c for n, c in read_files(settings.folder).items() if "restoring" not in n}
 
@@ -251,7 +246,7 @@ def test_a_restore_moves_waiting_inbox_files_aside_and_names_them(settings: Sett
     data = settings.data_dir
     data.rename(data.with_name("former"))
 
-    done = restore(settings, made.file)
+    done = restore(settings, made)
 
     assert ["next.csv"] == [path.name for path in done.waiting]
     assert ["done", "push.toml"] == sorted(

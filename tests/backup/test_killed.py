@@ -72,9 +72,9 @@ def test_a_killed_backup_leaves_no_incomplete_backup(settings: Settings, tmp_pat
             assert -signal.SIGKILL == status, (step, steps)
             for each in find_backups(to, None) if to.exists() else ():
                 check_backup(each)
-            made = make_backup(settings, to)
+            made, _ = make_backup(settings, to)
             assert {*find_backups(to, None)} == {*to.iterdir()}, f"killed at step {step}"
-            assert made.file in to.iterdir()
+            assert made in to.iterdir()
             assert before == read_files(settings.folder)
             shutil.rmtree(to)
 
@@ -83,16 +83,16 @@ def test_a_killed_backup_leaves_no_incomplete_backup(settings: Settings, tmp_pat
 def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
     settings: Settings, tmp_path: Path
 ) -> None:
-    made = make_backup(settings, tmp_path / "backups")
+    made, _ = make_backup(settings, tmp_path / "backups")
     reference = load_settings({}, variables(ADDRESS, tmp_path / "reference"), tmp_path)
-    restore(reference, made.file)
+    restore(reference, made)
     whole, seen = read_files(reference.folder), set[str]()
     with CommandForkServer() as server:
         first = variables(ADDRESS, tmp_path / "first")
-        _, steps = server.call(["restore", made.file], first)
+        _, steps = server.call(["restore", made], first)
         for step in choose_steps(steps):
             environ = variables(ADDRESS, tmp_path / f"killed-{step}")
-            status, _ = server.call(["restore", made.file], environ, step)
+            status, _ = server.call(["restore", made], environ, step)
             assert -signal.SIGKILL == status, (step, steps)
             killed = load_settings({}, environ, tmp_path)
             if (killed.folder / STATE_FILE).exists():
@@ -106,7 +106,7 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
                 found = killed.folder.iterdir() if killed.folder.exists() else ()
                 assert {".restoring", LOCK_FILE} >= {each.name for each in found}
             if not (killed.folder / STATE_FILE).exists():
-                restore(killed, made.file)
+                restore(killed, made)
             assert whole == read_files(killed.folder), f"killed at step {step} of {steps}"
             with Database(killed.folder) as database:
                 assert latest_restore(database) is not None

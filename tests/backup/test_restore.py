@@ -15,7 +15,7 @@ from connector.privacy import purge
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
 from connector.state.runs import latest_backups, latest_restore
-from tests.backup.aged_backup import COUNTS, BackedUpAccount
+from tests.backup.aged_backup import COUNTS, YESTERDAY, BackedUpAccount
 from tests.support.agency import differences, published
 from tests.support.errors import has_code
 
@@ -44,13 +44,13 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
     account.push(late)
     shutil.rmtree(account.data)
 
-    done = restore(account.settings, made.file)
+    done = restore(account.settings, made)
 
-    assert ((), 0) == (done.waiting, done.purges)
+    assert ([], 0) == (done.waiting, done.purges)
     with Database(account.data) as database:
         restored, (backup,) = latest_restore(database), latest_backups(database)
     assert restored is not None
-    assert (made.manifest.made_at, str(made.file)) == (restored.made_at, backup.file)
+    assert (YESTERDAY, str(made)) == (restored.made_at, backup.file)
     before, people = account.count_writes(), account.emails()
     with pytest.raises(
         ConnectorError,
@@ -81,7 +81,7 @@ def test_purges_after_the_backup_are_repeated_after_a_restore(account: BackedUpA
     former = account.data.with_name("former")
     account.data.rename(former)
 
-    done = restore(account.settings, made.file, former)
+    done = restore(account.settings, made, former)
     assert 1 == done.purges
     assert [EMAIL] == account.find_texts(EMAIL)
     waiting = account.call("person", "purge", "--apply")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from connector.client.client import Client
-from connector.client.messages import Observer, Request
+from connector.client.client import Client, Observer
+from connector.client.messages import Request
 from tests.support.clock import ClientClock
 
 KEY = "planted/key+of=the~tests"
@@ -35,7 +35,7 @@ class StatusObserver(Observer):
     def __init__(self) -> None:
         self.statuses: list[int | None] = []
 
-    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
+    def on_response(self, request: Request, status: int | None) -> None:
         self.statuses.append(status)
 
 

@@ -161,7 +161,7 @@ class LimiterSimulation:
         match self.limiter.acquire(now):
             case Ticket() as ticket:
                 self._send(now, worker, ticket)
-            case Wait(seconds, _):
+            case Wait(seconds):
                 self._schedule_retry(now, worker, seconds)
             case QuotaExhausted() as spent:
                 self.outcome.spent = spent

@@ -137,9 +137,8 @@ def test_repeated_429s_end_after_the_maximum_of_attempts() -> None:
 
     async def act() -> None:
         async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
-            with pytest.raises(RateLimited) as caught:
+            with pytest.raises(RateLimited):
                 await READS["get"](client)
-            assert caught.value.reset_in_seconds is not None
             assert 2 <= len(peer.requests) <= 4
 
     asyncio.run(act())

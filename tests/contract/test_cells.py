@@ -142,11 +142,15 @@ def test_the_region_of_the_settings_applies_unless_the_push_names_one(empty: Acc
     assert "2026-04-03" == value(here, "available_from")
 
 
-def test_the_other_cells_of_a_column_show_the_order_of_a_date(empty: Account) -> None:
+def test_a_date_of_another_country_leaves_the_other_dates_open(empty: Account) -> None:
     cells = ["03/04/2026", "03/25/2026"]
     rows = [candidate(n, available_from=cell) for n, cell in enumerate(cells)]
-    preview = check(empty, empty.csv("b.csv", rows).read_bytes())
-    assert {2: "2026-03-04", 3: "2026-03-25"} == values(preview, "available_from")
+    path = empty.csv("b.csv", rows)
+    preview = check(empty, path.read_bytes())
+    assert {3: "2026-03-25"} == values(preview, "available_from")
+    assert "ambiguous_date" in preview.codes[0]
+    chosen = check(empty, path.read_bytes(), "c.csv", "--date-format", "mdy")
+    assert {2: "2026-03-04", 3: "2026-03-25"} == values(chosen, "available_from")
 
 
 @pytest.mark.parametrize(("encoding", "delimiter"), [
@@ -175,7 +179,7 @@ FIRST = b"first_name,last_name,email,employment_type\n"
 
 @pytest.mark.parametrize(("name", "content"), [
     ("a.csv", b""), ("a.csv", b"\n\n"), ("a.csv", FIRST),
-    ("a.xlsx", b"PK\x03\x04broken"), ("a.ods", b"PK\x03\x04broken"),
+    ("a.xlsx", b"PK\x03\x04broken"), ("a.ods", b"PK\x03\x04content.xml"),
     ("a.xls", b"\xd0\xcf\x11\xe0broken"), ("a.xlsx", b""),
 ])  # fmt: skip
 def test_a_file_that_is_none_is_refused_with_an_error(

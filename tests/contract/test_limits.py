@@ -100,8 +100,13 @@ def test_verify_changes_nothing_and_finds_every_difference(server: Server, tmp_p
         result = account.run("verify", "candidates", "--json")
         assert 3 == result.status
         assert not result.json["equal"]
-        assert ids[0] in result.out
-        assert ids[1] in result.out
+        found = result.json["streams"]["candidates"]["differences"]
+        assert ([ids[0]], [ids[1]], 1) == (
+            [*found["different"]],
+            [*found["extra"]],
+            len(found["missing"]),
+        )
+        assert "city" in found["different"][ids[0]]
         assert before == account.live_ids("candidates")
         account.pull()
         assert 0 == account.run("verify").status

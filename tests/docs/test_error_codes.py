@@ -40,7 +40,7 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     Forbidden: Forbidden(WHERE, status=403, scope="jobs.read"),
     NotFound: NotFound(WHERE, status=404),
     ValidationFailed: ValidationFailed(WHERE, status=422, errors={"email": ("is not valid",)}),
-    RateLimited: RateLimited(WHERE, reset_in_seconds=30.0),
+    RateLimited: RateLimited(WHERE),
     InDoubt: InDoubt("POST /jobs", "no answer came"),
     PublishingRefused: PublishingRefused([("unique_fct_jobs_id", 2)]),
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),

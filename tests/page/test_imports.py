@@ -266,9 +266,9 @@ def test_a_sent_import_cannot_be_sent_again(sandbox: Sandbox, ann: User) -> None
 
 
 def test_rows_with_warnings_stay_back_unless_they_are_accepted(sandbox: Sandbox, ann: User) -> None:
-    odd = "Cy,Lo,cy@example.com,permanent,1911-01-01"
+    odd = "Cy,Lo,cy@example.com,permanent,Mon 1.2.1995"
     opened = ann.upload(make_csv(f"{BO},1985-01-01", odd, headings=f"{HEADINGS},Date of birth"))
-    assert ["born_later"] == [each["code"] for each in opened.check()["rows"]["3"]["problems"]]
+    assert ["weekday_differs"] == [each["code"] for each in opened.check()["rows"]["3"]["problems"]]
 
     assert {"2": "created", "3": "not_sent"} == opened.send()
     opened.change()

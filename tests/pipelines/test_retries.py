@@ -17,6 +17,7 @@ from connector.pulls.report import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
+from pipelines import accounts
 from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.landing import landing_assets
@@ -31,7 +32,7 @@ LEADS = KEYS["leads"]
 @pytest.fixture
 def skip_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let retries of a step and waits of the client take no time."""
-    monkeypatch.setattr(module, "RETRIES", dg.RetryPolicy(max_retries=2))
+    monkeypatch.setattr(accounts, "RETRY_SECONDS", (0, 0))
     time = Time()
     connect = partial(Client, clock=time.monotonic, sleep=time.wait)
     monkeypatch.setattr(module, "pull", partial(pull, connect=connect))

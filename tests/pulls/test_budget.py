@@ -65,18 +65,14 @@ def test_records_in_flight_when_the_budget_ends_are_loaded(tmp_path: Path) -> No
 @pytest.mark.parametrize("monthly", only_fast([1, 6, 17], [6]))
 def test_a_pull_stops_at_the_configured_monthly_quota(tmp_path: Path, monthly: int) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
-        report = pull_with_budget(
-            sandbox, tmp_path, None, monthly_requests=monthly, monthly_reserve_requests=0
-        )
+        report = pull_with_budget(sandbox, tmp_path, None, monthly_requests=monthly)
         assert (4, monthly) == (report.exit_status, report.requests)
         assert report.error is not None
         assert "quota_spent" == report.error.code
         assert report.month is not None
         assert str(report.month.period.ends) in report.error.action
 
-        again = pull_with_budget(
-            sandbox, tmp_path, None, monthly_requests=monthly, monthly_reserve_requests=0
-        )
+        again = pull_with_budget(sandbox, tmp_path, None, monthly_requests=monthly)
         assert (4, 0) == (again.exit_status, again.requests)
 
         enlarged = pull_with_budget(sandbox, tmp_path, None, monthly_requests=10_000)

@@ -45,7 +45,10 @@ def test_items_of_a_deleted_type_are_deleted(resources: tuple[str, ...], tmp_pat
         again = pulled(sandbox, tmp_path, *CONTENT)
         found = differences(sandbox, published(tmp_path))
 
-    assert (3, 10) == (verified.exit_status, len(verified.streams[f"content_items/{id}"].extra))
+    assert (3, 10) == (
+        verified.exit_status,
+        len(verified.streams[f"content_items/{id}"].differences["extra"]),
+    )
     assert ("done", True, 10, 20) == content_item_counts(report)
     assert ("done", True, 0, 20) == content_item_counts(again)
     assert [] == found

@@ -26,8 +26,7 @@ from connector.pushes.inbox import (
     scan_inbox,
 )
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.preview import PushFile
-from connector.pushes.report import PushReport, PushRunOptions, push
+from connector.pushes.report import PushReport, push
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_at, settings_of
 from tests.support.errors import has_code
@@ -81,18 +80,18 @@ def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 def preview_file(folder: Path, resource: str, name: str, digest: str) -> DeliveryResult:
     """Preview a file of the inbox without an API, and archive it."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-    file = PushFile(resource, Path(name), "create")
-    return asyncio.run(deliver(settings, file, PushRunOptions(), digest=digest))
+    file = PushOptions("create").push_file(resource, Path(name))
+    return asyncio.run(deliver(settings, file, digest=digest))
 
 
 def push_inbox_file(
     sandbox: Sandbox, folder: Path, file: WaitingFile, key: str | None = None
 ) -> DeliveryResult:
     """Push and apply a waiting file of the inbox, as the push job does."""
-    file_to_push = PushOptions(**file.options).push_file(file.resource, Path(file.name))
-    manner = PushRunOptions(applies=True, pulls=False)
+    options = PushOptions(**{**file.options, "apply": True, "pull": False})
+    file_to_push = options.push_file(file.resource, Path(file.name))
     settings = settings_of(sandbox, folder, key)
-    return asyncio.run(deliver(settings, file_to_push, manner, digest=file.digest, now=MOMENT))
+    return asyncio.run(deliver(settings, file_to_push, digest=file.digest, now=MOMENT))
 
 
 def push_and_act(
@@ -302,10 +301,10 @@ def test_a_file_that_still_changes_waits(tmp_path: Path, inbox: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('mode = "delete"', "create, update, upsert, convert"),
+        ('mode = "delete"', "mode: "),
         ('match = "email"', "match: "),
         ("apply = 1", "apply: "),
-        ("aply = true", "unknown setting 'aply'; allowed are mode, match, mapping,"),
+        ("aply = true", "unknown setting 'aply'; allowed are mode, match, apply, mapping,"),
         ("max_requests = 0", "max_requests: "),
         ("clear = 7", "clear: "),
         ('date_format = "D/D"', "'D/D' is not a date order"),
@@ -350,6 +349,7 @@ def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
         "overwrite": "true",
         "resend": "true",
         "apply": "true",
+        "report": '"all"',
         "pull": "false",
         "max_requests": "500",
     }
@@ -360,6 +360,6 @@ def test_push_toml_accepts_every_push_option(inbox: Path) -> None:
 
     assert {*KEYS} == set(values)
     assert (True, False, 500) == (orders["apply"], orders["pull"], orders["max_requests"])
-    assert ("(none)", ("Notes",)) == (orders["clear"], orders["ignore"])
-    assert {*PUSH_OPTIONS} <= {*orders}
-    assert [] == [n for n in PUSH_OPTIONS if orders[n] == getattr(PushOptions("create"), n)]
+    assert ("(none)", ["Notes"]) == (orders["clear"], orders["ignore"])
+    assert {*PUSH_OPTIONS} - {"output"} <= {*orders}
+    assert [] == [n for n in orders if orders[n] == getattr(PushOptions("create"), n)]

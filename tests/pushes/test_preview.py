@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from openpyxl import Workbook, load_workbook
 
-from connector.pushes.preview import PushFile
-from connector.pushes.report import PushRunOptions, push
+from connector.pushes.options import PushOptions
+from connector.pushes.report import push
 from connector.spreadsheet.table import open_table
 from tests.support.agency import settings_at
 from tests.support.command import call, variables
@@ -70,8 +70,8 @@ def test_the_report_of_invalid_rows_keeps_their_cells(tmp_path: Path, *, is_work
     else:
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([head, *lines])
-    push_file = PushFile("candidates", path, "create")
-    report = asyncio.run(push(settings, push_file, PushRunOptions()))
+    push_file = PushOptions("create").push_file("candidates", path)
+    report = asyncio.run(push(settings, push_file))
     assert report.file is not None
     there, read = open_table(path), open_table(report.file)
 

@@ -143,8 +143,6 @@ def test_a_sql_file_or_a_parquet_file_can_replace_the_query(
         ("select id\nfrom landing.nobody", "failed at line 2, column 6: Table with name nobody"),
         ("select 'é', id form jobs", "failed at line 1, column 21: syntax error at or near"),
         ("select 'é', nobody from jobs", "at line 1, column 25: Table with name jobs does not"),
-        ("select id, city as town2, 1 as x from {c}", "column 'town2' of the query is not imp"),
-        ("select id, created_at from {c}", "does not write the field created_at"),
         ("select id, city, phone as CITY from {c}", "returns 2 columns named 'city'"),
         ("select id, {'a': 1} as city from {c}", "has the type STRUCT(a INTEGER)"),
         ("select id, email::int as rating from {c}", "Could not convert string a value to INT32"),
@@ -176,6 +174,15 @@ def test_an_unusable_query_is_rejected_without_showing_data(
     assert (2, "") == (pushed.status, pushed.out)
     assert message in pushed.err
     assert "@" not in pushed.err
+
+
+def test_nothing_is_sent_if_a_column_of_the_query_is_no_field(analyst: Analyst) -> None:
+    sent = len(analyst.sandbox.log)
+    pushed = analyst.push("select id, created_at from landing.candidates", "--apply")
+
+    assert (3, sent) == (pushed.status, len(analyst.sandbox.log))
+    assert "1 column with values would not be imported: 'created_at'" in pushed.err
+    assert "Nothing was sent. Answer the question above first." in pushed.err
 
 
 def test_a_query_is_rejected_if_nothing_is_published_or_values_are_hashed(

@@ -22,7 +22,7 @@ def count_outcomes(report: BatchReport) -> dict[str, int]:
 def test_a_push_stops_at_the_monthly_quota_and_continues_next_month(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(clock=time.server_now) as sandbox:
-        limits = {"monthly_requests": 8, "monthly_reserve_requests": 0, "billing_day": 1}
+        limits = {"monthly_requests": 8, "billing_day": 1}
         pusher = Pusher(sandbox, tmp_path, time, **limits)
         first = pusher.push(make_creates(10))
         sent = len(sandbox.log)

@@ -43,8 +43,8 @@ def make_outdated_context() -> ssl.SSLContext:
 @pytest.mark.parametrize(
     ("make", "ca_file", "host", "code", "text"),
     [
-        (make_server_context, None, "127.0.0.1", "certificate_untrusted", "is not trusted"),
-        (make_server_context, PEM, "localhost", "certificate_of_another_host", "is not for local"),
+        (make_server_context, None, "127.0.0.1", "certificate_untrusted", "127.0.0.1 is refused"),
+        (make_server_context, PEM, "localhost", "certificate_of_another_host", "not valid"),
         (lambda: make_server_context(EXPIRED), EXPIRED, "127.0.0.1", "certificate_expired",
          "has expired; this machine's clock shows"),
         (make_outdated_context, PEM, "127.0.0.1", "no_tls", "cannot be reached"),

@@ -15,7 +15,7 @@ import openpyxl
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.messages import Response, build_get_request, response_error
+from connector.client.messages import Response, build_request, response_error
 from connector.errors import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
@@ -187,7 +187,7 @@ def test_hostile_text_is_escaped_in_files_and_unused_in_paths(hostile_run: Hosti
 
 def test_hostile_error_messages_of_the_api_are_escaped() -> None:
     body = b'{"message": "\\u001b[2J\\nforged", "errors": {"a\\u0007b": ["c\\u202ed"]}}'
-    error = response_error(build_get_request(CATALOG["jobs"], "5d1c"), Response(422, {}, body))
+    error = response_error(build_request(CATALOG["jobs"], "get", "5d1c"), Response(422, {}, body))
 
     assert isinstance(error, ValidationFailed)
     assert "\\x1b[2J\\nforged" in str(error)

@@ -50,27 +50,15 @@ def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
     assert "there is no backup" == run_upkeep_checks(settings)["backup"].found
     make_backup(settings, tmp_path / "b", now=lambda: datetime.now(UTC) - timedelta(days=9))
     old = run_upkeep_checks(settings)["backup"]
-    made = make_backup(settings, tmp_path / "b")
+    made, _ = make_backup(settings, tmp_path / "b")
     fresh = run_upkeep_checks(settings)["backup"]
-    made.file.unlink()
+    made.unlink()
     gone = run_upkeep_checks(settings)["backup"]
 
     assert ["warning", "ok", "warning"] == [each.state for each in (old, fresh, gone)]
-    assert str(made.file) in fresh.found
+    assert str(made) in fresh.found
     assert "does not exist" in gone.found
     assert "connector backup" in (old.action or "")
-
-
-def test_an_interrupted_purge_is_reported(tmp_path: Path) -> None:
-    settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
-    settings.make_folder()
-    with Database(settings.folder) as database:
-        database.put("purges", {"at": NOW, "ids": ["a", "b"]})
-
-    check = run_upkeep_checks(settings)["purges"]
-
-    assert ("warning", "2 people must be purged again") == (check.state, check.found)
-    assert "person purge --apply" in (check.action or "")
 
 
 def test_an_address_for_notifications_is_checked_without_showing_it(tmp_path: Path) -> None:

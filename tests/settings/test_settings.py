@@ -129,7 +129,6 @@ def test_a_variable_can_name_a_project_file_in_another_folder(tmp_path: Path) ->
         (b"billing_day = [1]", {}, "(from connector.toml): it must be a whole number"),
         (b"data_dir = 1", {}, "data_dir is 1 (from connector.toml): it must be a path"),
         (b"api_key_file = 1", {}, "api_key_file (from connector.toml) must be a path"),
-        (b"monthly_requests = 9\nmonthly_reserve_requests = 9", {}, "less than monthly_requests"),
         (b"publish_personal = 'hash'", {}, "publish_hash_key is not set"),
         *((f"{table}{name} = '{KEY}'".encode(), flags, f"contains {name}, but")
           for name in SECRETS for table, flags in (("", {}), ("[accounts.a]\n", {"account": "a"}))),
@@ -250,7 +249,7 @@ def test_a_key_file_that_others_can_read_causes_a_warning(tmp_path: Path, mode: 
         ({"API_KEY_FILE": KEY}, "api_key_file (from CONNECTOR_API_KEY_FILE) must be a file that"),
         ({"API_KEY": KEY, "API_KEY_FILE": "key"}, "both CONNECTOR_API_KEY and CONNECTOR_API_KEY_F"),
         ({"API_KEY": KEY, "BILLING_DAY": "99"}, "billing_day is '99'"),
-        ({"BASE_URL": KEY}, "base_url is a value without 'https://'"),
+        ({"BASE_URL": KEY}, "base_url (from CONNECTOR_BASE_URL) must be an address"),
         ({"BASE_URL": f"https://user:{KEY}@acme.example"}, "without a user name or a password"),
         ({"BASE_URL": f"https://acme.example?api_key={KEY}"}, "without '?' or '#'"),
         ({"BASE_URL": f"https://acme.example#{KEY}"}, "without '?' or '#'"),

@@ -250,7 +250,7 @@ def any_detail_is_accepted(patch: pytest.MonkeyPatch) -> None:
 
 def requests_in_flight_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     """The rate limiter ignores the requests that are under way."""
-    patch_source(patch, RateLimiter, "_left_by_headers", ("+ self._in_flight", ""))
+    patch_source(patch, RateLimiter, "_left", ("+ self._in_flight", ""))
 
 
 SHOWN_IN: Mapping[str, str] = {

@@ -44,6 +44,8 @@ ANSWERS = {
     "n/a": "not_applicable",
     "Either": "unknown",
     "50-55k": "50000",
+    "£60K + car": "60000",
+    "£350 + VAT": "350",
     "£450-£500": "450",
     "ASAP": "today",
     "Now": "today",
@@ -71,7 +73,7 @@ def write_export(folder: Path, *emails: str) -> Path:
 
 def preview_export(folder: Path, path: Path, mapping: Path | None = None) -> Preview:
     """Preview the file; the column without a field is ignored."""
-    options = PushOptions("create", mapping_file=mapping, ignore=("Cand Ref",))
+    options = PushOptions("create", mapping=mapping, ignore=("Cand Ref",))
     settings = settings_at("http://127.0.0.1:9", folder, "unused-key")
     return preview(settings, options.push_file("candidates", path))
 
@@ -88,7 +90,8 @@ def test_an_export_has_few_questions_and_each_value_is_answered_once(tmp_path: P
     assert len(found.notices) + len(found.summary.warnings) <= NOTICES_MAX
     assert ["email_format", "required"] == [each.problem.code for each in open_groups(found)]
     (asked,) = [each for each in found.questions if each.code == "values"]
-    columns = {"Perm/Contract", "IR35", "Desired Sal", "Day Rate", "Availability", "Relocate?"}
+    columns = {"Perm/Contract", "IR35", "Current Sal", "Desired Sal", "Day Rate"}
+    columns |= {"Availability", "Relocate?"}
     assert {*columns, "Consultant"} == {column for column, _ in asked.choices}
 
     mapping = tmp_path / "export.map.toml"

@@ -26,8 +26,8 @@ def settings_of(folder: Path, **values: Any) -> Settings:
 
 
 def quota_of(folder: Path, *, at: datetime = NOON, **more: Any) -> Quota:
-    """Return the count of a run at this time, of 20 requests a month with 4 reserved."""
-    settings = settings_of(folder, monthly_requests=20, monthly_reserve_requests=4)
+    """Return the count of a run at this time, of 20 requests a month with 1 reserved."""
+    settings = settings_of(folder, monthly_requests=20)
     return Quota(Database(folder), settings, "pull", now=lambda: at, **more)
 
 
@@ -53,9 +53,9 @@ def test_billing_cycles_follow_each_other_without_a_gap(billing_day: int) -> Non
 
 
 def test_runs_leave_the_reserve_to_people_and_no_one_exceeds_the_month(tmp_path: Path) -> None:
-    assert 16 == spend_all(quota_of(tmp_path))
+    assert 19 == spend_all(quota_of(tmp_path))
     assert 0 == spend_all(quota_of(tmp_path))
-    assert 4 == spend_all(quota_of(tmp_path, keeps_reserve=False))
+    assert 1 == spend_all(quota_of(tmp_path, keeps_reserve=False))
     assert 20 == sum(use.requests for use in request_uses(Database(tmp_path)))
 
 

@@ -23,8 +23,8 @@ from connector.catalog import CATALOG
 from connector.pulls.account import check_folder, write_identity
 from connector.pulls.report import PullReport
 from connector.pulls.run import pull
-from connector.pushes.preview import PushFile
-from connector.pushes.report import PushReport, PushRunOptions, push
+from connector.pushes.options import PushFile
+from connector.pushes.report import PushReport, push
 from connector.sandbox.server import Sandbox
 from connector.settings import Settings, load_settings
 from connector.state.database import Database
@@ -197,8 +197,9 @@ class SandboxAccount:
 
     def push(self, file: PushFile, *, pulls: bool = True) -> PushReport:
         """Push a file and return the report. `pulls` selects a pull before the push."""
-        options = PushRunOptions(applies=True, pulls=pulls, reports=False)
-        return asyncio.run(push(self.settings, file, options))
+        options = replace(file.options, apply=True, pull=pulls)
+        file = replace(file, options=options)
+        return asyncio.run(push(self.settings, file, writes_report=False))
 
     def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         """Write a spreadsheet with the keys of the rows as headings."""

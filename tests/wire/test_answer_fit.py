@@ -10,16 +10,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.field import parse_datetime
-from connector.client.messages import (
-    Response,
-    build_convert_request,
-    build_create_request,
-    build_delete_request,
-    build_get_request,
-    build_update_request,
-    check_deleted,
-    read_record,
-)
+from connector.client.messages import Response, build_request, check_deleted, read_record
 from connector.errors import InDoubt, UnreadableAnswer
 
 CANDIDATES, LEADS = CATALOG["candidates"], CATALOG["leads"]
@@ -48,19 +39,22 @@ def make_response(
 def read_created_id(**shown: Any) -> str:
     """Return the id of the record in the response to a create of `SENT`."""
     record = {"id": "a1", "created_at": NOW, **SENT, **shown}
-    found = read_record(build_create_request(CANDIDATES, SENT), make_response(record))
+    found = read_record(build_request(CANDIDATES, "create", None, SENT), make_response(record))
     return str(found["id"])
 
 
 @pytest.mark.parametrize("id", ["b2", "A1", "a1 "])
 def test_a_response_with_another_id_fails_a_read_and_leaves_a_write_in_doubt(id: str) -> None:
     with pytest.raises(UnreadableAnswer, match="was answered with a record with another id"):
-        read_record(build_get_request(CANDIDATES, "a1"), make_response({"id": id}))
-    for request in (build_update_request(CANDIDATES, "a1", {}), build_convert_request(LEADS, "a1")):
+        read_record(build_request(CANDIDATES, "get", "a1"), make_response({"id": id}))
+    for request in (
+        build_request(CANDIDATES, "update", "a1", {}),
+        build_request(LEADS, "convert", "a1"),
+    ):
         with pytest.raises(InDoubt, match="a record with another id"):
             read_record(request, make_response({"id": id}))
     with pytest.raises(InDoubt, match="a record with another id"):
-        check_deleted(build_delete_request(CANDIDATES, "a1"), make_response({"id": id}))
+        check_deleted(build_request(CANDIDATES, "delete", "a1"), make_response({"id": id}))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +112,7 @@ def test_a_create_response_may_be_as_old_as_its_request(
     created_at: str, date: str | None, seconds: float, is_accepted: bool
 ) -> None:
     record = {"id": "a1", **SENT, "created_at": created_at}
-    request = build_create_request(CANDIDATES, SENT)
+    request = build_request(CANDIDATES, "create", None, SENT)
     if is_accepted:
         assert record == read_record(request, make_response(record, date=date, seconds=seconds))
     else:

@@ -18,10 +18,8 @@ from connector.client.limiter import RateHeaders
 from connector.client.messages import (
     DEPTH_MAX,
     Response,
-    build_create_request,
-    build_delete_request,
-    build_get_request,
     build_list_request,
+    build_request,
     check_deleted,
     encode_body,
     parse_json,
@@ -35,9 +33,9 @@ from connector.errors import ConnectorError, UnreadableAnswer
 
 JOBS = CATALOG["jobs"]
 LIST = build_list_request(JOBS, page=2)
-GET = build_get_request(JOBS, "5d1c")
-CREATE = build_create_request(JOBS, {"title": "A"})
-DELETE = build_delete_request(JOBS, "5d1c")
+GET = build_request(JOBS, "get", "5d1c")
+CREATE = build_request(JOBS, "create", None, {"title": "A"})
+DELETE = build_request(JOBS, "delete", "5d1c")
 RECORD = {
     "id": "5d1c",
     "title": "A",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from connector.pushes.run import done_outcome
+from connector.pushes.row import done_outcome
 from connector.sandbox.seed import LEAD_STATUSES
 from connector.state.journal import Plan
 from connector.state.row import Policy, Row

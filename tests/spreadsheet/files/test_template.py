@@ -81,7 +81,7 @@ def test_template_cells_offer_the_allowed_values(tmp_path: Path) -> None:
 
 def test_a_template_with_equal_headings_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(
-        SpreadsheetError, match="first name, First Name", check=has_code("headings_refused")
+        SpreadsheetError, match="'first name', 'First Name'", check=has_code("headings_refused")
     ):
         write_template(
             tmp_path / "rows.csv", (COLUMNS[0], TemplateColumn("First Name", "", (), False))

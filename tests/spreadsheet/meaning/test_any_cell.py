@@ -97,7 +97,7 @@ def test_plain_numbers_are_read_exactly(cents: int) -> None:
 @given(day=some.dates(date(1900, 1, 1), date(2199, 12, 31)))
 def test_dates_are_read_in_the_declared_format(day: date) -> None:
     (column,) = (
-        s for s in target_columns(CATALOG["candidates"], "create") if s.key == "date_of_birth"
+        s for s in target_columns(CATALOG["candidates"], "create") if s.key == "available_from"
     )
     british = cell_reader(column, "create", CellOptions(date_format="dmy"))
     american = cell_reader(column, "create", CellOptions(date_format="mdy"))

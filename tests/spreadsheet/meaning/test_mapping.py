@@ -43,20 +43,15 @@ def test_known_aliases_are_found(heading: str, column: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "column", "reason"),
-    [
-        ("Emial", "email", "spelling is close to"),
-        ("Salary", "expected_salary", "often used for this field"),
-        ("Contract type", "employment_type", "often used for this field"),
-    ],
+    ("heading", "column"),
+    [("Emial", "email"), ("Salary", "expected_salary"), ("Contract type", "employment_type")],
 )
-def test_a_similar_column_is_suggested_but_not_used(heading: str, column: str, reason: str) -> None:
+def test_a_similar_column_is_suggested_but_not_used(heading: str, column: str) -> None:
     found = map_headings([heading], make_target())
 
     assert () == found.columns
     assert heading == found.unmapped[0].heading
-    (hint,) = [why for name, why in found.unmapped[0].suggestions if name == column]
-    assert reason in hint
+    assert column in found.unmapped[0].suggestions
 
 
 def test_the_second_of_two_columns_for_one_field_is_not_mapped() -> None:
@@ -77,9 +72,6 @@ def test_the_second_of_two_columns_for_one_field_is_not_mapped() -> None:
 def test_a_full_name_is_used_only_if_no_part_has_its_own_column() -> None:
     assert {"Name": ("full_name", "alias")} == list_mappings(map_headings(["Name"], make_target()))
     assert () == map_headings(["Full name", "Mail", "employment_type"], make_target()).missing
-    assert {"Vorname": ("first_name", "alias"), "Name": ("last_name", "alias")} == list_mappings(
-        map_headings(["Vorname", "Name"], make_target())
-    )
 
 
 def test_references_can_be_given_by_email_code_or_name() -> None:

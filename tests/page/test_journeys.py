@@ -173,8 +173,9 @@ def test_120_candidates_of_a_former_system(
             box.fill(right.get(column_name, f"new{tab.typed}@mail.example"))
             box.blur()
             tab.settle()
-        tab.clicks += 1
-        tab.page.get_by_label(re.compile("rows with warnings")).check()
+        if (warned := tab.page.get_by_label(re.compile("rows? with warnings"))).count():
+            tab.clicks += 1
+            warned.check()
         tab.send(115, "Created: 115")
         assert tab.clicks <= 25, tab.clicks
         assert tab.typed <= 10, tab.typed

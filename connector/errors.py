@@ -21,11 +21,7 @@ from typing import Any, ClassVar
 DONE, FAILED, MISUSED, PARTIAL, STOPPED = range(5)
 """Exit statuses of the commands."""
 
-_ACCEPT = "run 'connector pull --accept-deletes'"
-_RESTORE = (
-    "Move the account's files to another folder, and restore a backup with 'connector restore"
-    " FROM'. Without a backup, "
-)
+_RESTORE = "Restore a backup to an empty folder with 'connector restore'. Without a backup, "
 
 
 class ConnectorError(Exception):
@@ -45,31 +41,21 @@ class ConnectorError(Exception):
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
             "Open the record on the platform, correct the named value, and save the record. If"
-            " the error stays, send the id and the reason to the platform's support: another pull"
-            " does not help. The table sync.queue lists all unread records."
+            " that does not help, send the id and the reason to the platform's support. The table"
+            " sync.queue lists all unread records."
         ),
-        "deletions_refused": (
-            f"Check on the platform whether they exist. If they were deleted on purpose, {_ACCEPT}."
+        "record_forbidden": "Ask the platform's support why the key may not read this record.",
+        **dict.fromkeys(
+            ("deletions_refused", "deletions_held"),
+            "Check one of these records on the platform. If they were deleted on purpose, run"
+            " 'connector pull --accept-deletes'. If not, check that CONNECTOR_BASE_URL and"
+            " CONNECTOR_API_KEY belong to this account, and the scopes of the key.",
         ),
-        "deletions_held": (
-            "Check one of these records on the platform. If they were deleted on purpose,"
-            f" {_ACCEPT}. If not, check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to"
-            " this account, and the scopes and the user of the key."
-        ),
-        "record_forbidden": (
-            "Ask the platform's support why the key may read the list, but not this record. The"
-            " other records are loaded, and the next pull reads it again."
-        ),
-        "backup": (
-            "Check that the folder exists, and that this user can write to it. Nothing was changed."
-        ),
+        "backup": "Check that the folder exists, and that this user can write to it.",
         "backup_damaged": (
             "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
         ),
-        "not_delivered": (
-            "Check notify_urls and the network. The next 'connector status --notify' sends it"
-            " again."
-        ),
+        "not_delivered": "Check notify_urls and the network. The next check sends it again.",
     }
 
     def __init_subclass__(cls) -> None:
@@ -82,8 +68,7 @@ class ConnectorError(Exception):
         super().__init__(message)
         if code is not None:
             self.code, self.action = code, self.codes[code]
-        if action is not None:
-            self.action = action
+        self.action = action or self.action
 
     def as_json(self) -> dict[str, str]:
         """Return the object that commands print with `--json`."""
@@ -122,8 +107,7 @@ class UnusableId(Misused):
 
     action = (
         "Copy the id from the platform or from the column 'id' of recruitment.duckdb. An id has"
-        " letters, digits, hyphens, underscores and dots. It starts with a letter or digit, and"
-        " has no two dots in a row."
+        " letters, digits, hyphens, underscores and single dots, and does not start with a dot."
     )
 
 
@@ -159,13 +143,12 @@ class Answered(ConnectorError):
         status: int,
         api_code: str | None = None,
         api_message: str | None = None,
-        code: str | None = None,
-        action: str | None = None,
+        **options: str | None,
     ) -> None:
         self.where, self.status, self.answer = where, status, f"answered {status}"
         self.api_code, self.api_message = api_code, api_message
         self.reason = self.answer + (f": {api_message}" if api_message else "")
-        super().__init__(f"{where} was {self.reason}", code=code, action=action)
+        super().__init__(f"{where} was {self.reason}", **options)
 
 
 class Unauthorized(Answered):
@@ -177,12 +160,10 @@ class Unauthorized(Answered):
 class Forbidden(Answered):
     """403: the key does not have the scope of this operation (API 5.4)."""
 
-    def __init__(self, where: str, *, scope: str | None = None, **answer: Any) -> None:
+    def __init__(self, where: str, *, scope: str, **answer: Any) -> None:
         self.scope = scope
-        named = f"Give the key the scope {scope!r}, or name only the other resources in"
-        named += " 'connector pull'."
-        general = "Give the API key the scope that this operation requires."
-        super().__init__(where, action=named if scope else general, **answer)
+        action = f"Give the key the scope {scope!r}, or pull only the other resources."
+        super().__init__(where, action=action, **answer)
 
 
 class Refused(Answered):
@@ -204,12 +185,7 @@ class NotFound(Refused):
     )
 
     def __init__(
-        self,
-        where: str,
-        *,
-        is_api_error: bool = False,
-        served_at: datetime | None = None,
-        **answer: Any,
+        self, where: str, *, is_api_error: bool, served_at: datetime | None = None, **answer: Any
     ) -> None:
         self.is_api_error, self.served_at = is_api_error, served_at
         super().__init__(where, **answer)
@@ -236,7 +212,6 @@ class TryAgain(ConnectorError):
 
     action = "Run the command again later. Loaded records are kept."
     retry_after_seconds: float | None = None
-    """The value of `Retry-After`; None if the answer has none."""
 
 
 class RateLimited(TryAgain):
@@ -248,11 +223,9 @@ class RateLimited(TryAgain):
     )
 
     def __init__(self, where: str, *, is_sent: bool = True) -> None:
-        self.where = where
-        what = "was answered 429: the rate limit is exceeded"
-        if not is_sent:
-            what = "was not sent, because the wait for the rate limit is too long"
-        super().__init__(f"{where} {what}")
+        answered = "was answered 429: the rate limit is exceeded"
+        unsent = "was not sent, because the wait for the rate limit is too long"
+        super().__init__(f"{where} {answered if is_sent else unsent}")
 
 
 class Unreachable(TryAgain):
@@ -260,24 +233,15 @@ class Unreachable(TryAgain):
 
     action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
     codes: ClassVar = {
-        "certificate_expired": (
-            "Ask the administrator of the server to renew the certificate. Also check this"
-            " machine's clock."
-        ),
-        "certificate_of_another_host": (
-            "Check CONNECTOR_BASE_URL: use the host name for which the certificate was issued."
-        ),
+        "certificate_expired": "Ask for a new certificate. Also check this machine's clock.",
+        "certificate_of_another_host": "Check CONNECTOR_BASE_URL: use the certificate's host.",
         "certificate_untrusted": (
             "Check CONNECTOR_BASE_URL. If the server uses a private certificate authority, set"
             " CONNECTOR_CA_FILE to its certificate file."
         ),
-        "name_not_resolved": (
-            "Check the host name in CONNECTOR_BASE_URL, and the name server of this machine."
-        ),
+        "name_not_resolved": "Check the host name in CONNECTOR_BASE_URL, and the name server.",
         "no_tls": "Check the port in CONNECTOR_BASE_URL: https needs a port with TLS.",
-        "connection_refused": (
-            "Check the host and the port in CONNECTOR_BASE_URL, and the firewall in between."
-        ),
+        "connection_refused": "Check host and port in CONNECTOR_BASE_URL, and the firewall.",
         "proxy_refused": "Check CONNECTOR_PROXY, and if the proxy permits this host.",
     }
 
@@ -315,12 +279,10 @@ class NotTheApi(ConnectorError):
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
         # Redirects are not followed, because the key must not be sent to another address.
-        "redirected": (
-            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
-        ),
+        "redirected": "If the target is correct, set CONNECTOR_BASE_URL to it, without '/api/v1'.",
         "answer_broken": (
-            "Run the command again later: earlier answers of this address were readable. If the"
-            " error does not go away, send the request and the reason to the platform's support."
+            "Run the command again later: earlier answers of this address were readable. If that"
+            " does not help, send the request and the reason to the platform's support."
         ),
     }
 
@@ -357,9 +319,7 @@ class Stopped(ConnectorError):
     exit_status = STOPPED
     codes: ClassVar = {
         "budget_spent": action,
-        "quota_spent": (
-            "Run the same command again in the next billing cycle. Loaded records are kept."
-        ),
+        "quota_spent": "Run the same command again in the next billing cycle.",
     }
 
 
@@ -377,42 +337,23 @@ class WarehouseError(ConnectorError):
 
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
     codes: ClassVar = {
-        "work_lost": (
-            f"{_RESTORE}run 'connector pull --full', which loads all records again: the history"
-            " starts again."
-        ),
-        "no_file_locks": (
-            "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network"
-            " share (for NFS: start the lock service, and remove the mount option 'nolock')."
-        ),
-        "disk_full": (
-            "Free space on this disk, then run the command again. Committed data is not lost."
-        ),
-        "not_a_warehouse": (
-            f"{_RESTORE}move only this file away and run 'connector pull --full', which loads all"
-            " records again: the history starts again."
-        ),
-        "damaged_log": (
-            "Move this log to another folder, then run 'connector pull': it reads the lost records"
-            " again."
+        **dict.fromkeys(
+            ("work_lost", "not_a_warehouse"),
+            f"{_RESTORE}move only this file away and run 'connector pull --full': the history"
+            " starts again.",
         ),
         **dict.fromkeys(
             ("state_damaged", "not_a_state", "state_lost"),
             f"{_RESTORE}pull into the empty folder: the history starts again. Do not push earlier"
             " files again, because their rows may be created twice.",
         ),
-        "folder_mixed": (
-            "Copy the file that belongs to this account back to the folder. If it is lost, move"
-            " the account's files to another folder, and restore a backup with 'connector restore"
-            " FROM'."
-        ),
+        "folder_mixed": f"{_RESTORE}copy the file that belongs to this account back to the folder.",
+        "damaged_log": "Move this log to another folder, then run 'connector pull'.",
+        "no_file_locks": "Set CONNECTOR_DATA_DIR to a folder on a local disk.",
+        "disk_full": "Free space on this disk, then run the command again. No data is lost.",
         "purge_undone": "Run 'connector pull', then 'connector person purge --apply'.",
-        "warehouse_busy": (
-            "Wait until the other process ends. To query data, open recruitment.duckdb instead."
-        ),
-        "nothing_published": (
-            "Run 'connector pull', which publishes the file, then run this command again."
-        ),
+        "warehouse_busy": "Wait until the other process ends. To query, open recruitment.duckdb.",
+        "nothing_published": "Run 'connector pull', then run this command again.",
         "marts_missing": (
             "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run"
             " 'connector publish'."
@@ -452,7 +393,7 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": ("Correct the named line of the csv file, then run 'connector publish'.")
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'."
     }
 
     def __init__(
@@ -512,21 +453,13 @@ class SpreadsheetError(ConnectorError):
     exit_status = MISUSED
     codes: ClassVar = {
         "not_a_spreadsheet": "Save the table as xlsx or as csv in UTF-8, and use that file.",
-        "password_protected": (
-            "Save the workbook without a password, or save the sheet as csv in UTF-8."
-        ),
+        "password_protected": "Save the workbook without a password, and use that file.",
         "unsafe_workbook": "Copy the table as values to a new workbook or csv, and use that file.",
-        "delimiter_unknown": (
-            "Give the column separator with --delimiter: comma, semicolon, tab or pipe."
-        ),
-        "headings_refused": (
-            "Give each column a different name in the first row, and save the file."
-        ),
-        "no_rows": "Add rows below the column names, and save the file.",
-        "damaged_spreadsheet": (
-            "Open it in a spreadsheet program and save it again as xlsx, then use that file."
-        ),
+        "damaged_spreadsheet": "Open it in a spreadsheet program and save it again.",
+        "delimiter_unknown": "Give --delimiter as comma, semicolon, tab or pipe.",
         "encoding_unknown": "Save the file as csv in UTF-8, or give its encoding with --encoding.",
+        "headings_refused": "Give each column its own name in the first row, and save the file.",
+        "no_rows": "Add rows below the column names, and save the file.",
     }
 
 
@@ -538,11 +471,9 @@ class SheetUnknown(SpreadsheetError):
 
     action = "Choose the sheet with --sheet."
 
-    def __init__(
-        self, message: str, *, action: str | None = None, names: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, message: str, *, names: Iterable[str] = (), **options: Any) -> None:
         self.names = tuple(names)
-        super().__init__(message, action=action)
+        super().__init__(message, **options)
 
 
 class SpreadsheetChanged(SpreadsheetError):
@@ -554,9 +485,7 @@ class SpreadsheetChanged(SpreadsheetError):
 class ReportRefused(SpreadsheetError):
     """Internal error: a row of a report has no outcome, or several outcomes."""
 
-    action = (
-        "Run 'connector resolve' to list rows whose result is unknown, and report this message."
-    )
+    action = "Run 'connector resolve' to list unconfirmed rows, and report this message."
     exit_status = FAILED
 
 

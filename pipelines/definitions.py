@@ -16,7 +16,7 @@ from pipelines.landing import landing_assets
 from pipelines.models import model_assets
 from pipelines.pushes import external_assets, push_jobs
 from pipelines.schedules import NIGHTLY, create_schedules, pull_jobs
-from pipelines.sensors import create_inbox_sensor, failure_notify_sensor, notify_sensor
+from pipelines.sensors import create_inbox_sensor, notify_sensor
 
 
 def define(
@@ -33,12 +33,11 @@ def define(
     prefix = [key_prefix] if isinstance(key_prefix, str) else key_prefix
     accounts = Accounts.read(account, prefix)
     published, unrecorded = model_assets(accounts)
-    sensors = [create_inbox_sensor(accounts), notify_sensor, failure_notify_sensor]
     return dg.Definitions(
         assets=[*external_assets(accounts), landing_assets(accounts), *unrecorded, published],
         jobs=[*pull_jobs(accounts), *push_jobs(accounts)],
         schedules=list(create_schedules(accounts)) if schedules else [],
-        sensors=sensors if schedules else [],
+        sensors=[create_inbox_sensor(accounts), notify_sensor] if schedules else [],
         resources={"account": account},
     )
 

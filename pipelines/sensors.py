@@ -133,17 +133,6 @@ def notify_sensor(
     return dg.SkipReason(notify_all(account, context.log))
 
 
-@dg.run_failure_sensor(
-    default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Check the problems of every account immediately after a run fails.",
-)
-def failure_notify_sensor(
-    context: dg.RunFailureSensorContext, account: dg.ResourceParam[Account]
-) -> None:
-    """Check the accounts after a run failed."""
-    notify_all(account, context.log)
-
-
 def notify_all(account: Account, log: logging.Logger) -> str:
     """Send a message for each configured account whose problems changed. Return a summary.
 

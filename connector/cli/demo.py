@@ -10,8 +10,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
@@ -22,7 +21,7 @@ import click
 from connector.cli.pull import COLUMNS, HEADINGS
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, SettingsError, count_noun
+from connector.errors import ConnectorError, SettingsError, convert_file_errors, count_noun
 from connector.report.page import REPORT_FILE, write_report
 from connector.sandbox.seed import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
@@ -106,9 +105,9 @@ limit 5""",
 def create_demo_folder(folder: Path) -> None:
     """Create the folder, replacing a folder of an earlier demo.
 
-    Raises `SettingsError` for any other folder that is not empty.
+    Raises `SettingsError` for any other folder that is not empty, and `WarehouseError`.
     """
-    with _folder_errors(folder):
+    with convert_file_errors(folder):
         if (folder / MARKER).is_file() and not folder.is_symlink():
             shutil.rmtree(folder)
         if folder.is_symlink() or (
@@ -125,7 +124,7 @@ def create_demo_folder(folder: Path) -> None:
 def write_seeds(folder: Path) -> None:
     """Write seed files with names of the sample consultants and outcomes of lead statuses.
 
-    The API has no such names. Raises `SettingsError` if a file cannot be written.
+    The API has no such names. Raises `WarehouseError` if a file cannot be written.
     """
     people = zip(USERS, _PEOPLE, strict=True)
     statuses = zip(LEAD_STATUSES, _LEAD_STATUSES, strict=True)
@@ -133,22 +132,10 @@ def write_seeds(folder: Path) -> None:
         "people.csv": ["id,name,team", *(f"{id},{who}" for id, who in people)],
         "lead_statuses.csv": ["id,name,outcome", *(f"{id},{what}" for id, what in statuses)],
     }
-    with _folder_errors(folder):
+    with convert_file_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, lines in tables.items():
             (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _folder_errors(folder: Path) -> Iterator[None]:
-    """Convert an `OSError` in the block to a `SettingsError` with the folder."""
-    try:
-        yield
-    except OSError as error:
-        raise SettingsError(
-            f"{folder} cannot be written: {error.strerror or error}",
-            action="Choose another folder with --data-dir.",
-        ) from error
 
 
 @click.command(

@@ -15,12 +15,12 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import DONE, FAILED, Misused, count_noun
 from connector.models.exports import export, write_workbook
-from connector.models.mask import UndeclaredColumn, find_undeclared
+from connector.models.mask import find_undeclared
 from connector.models.project import Project
 from connector.models.publish import load_account_project
 from connector.models.publish import publish as run_publish
 from connector.models.runner import CheckResult, describe, run_check
-from connector.models.seeds import SeedCopy, find_unmapped, write_seed_copies
+from connector.models.seeds import find_unmapped, write_seed_copies
 from connector.pulls.account import check_account
 from connector.report.page import REPORT_FILE, write_report
 from connector.report.period import PERIOD_DEFAULT
@@ -31,7 +31,7 @@ from connector.warehouse.file import open_read_only
 from connector.warehouse.user_query import require_published
 from connector.warehouse.warehouse import Warehouse
 
-LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
+LISTED = ("name", "schema", "kind", "columns", "tests")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
 _CHECK_FIELDS = ("name", "model", "severity", "about")
@@ -50,16 +50,15 @@ def models() -> None:
     """
 
 
-def _report_undeclared(terminal: Terminal, project: Project) -> list[dict[str, object]]:
-    """Warn about columns of your own models that no schema.yml declares; return JSON objects."""
-    missing: Sequence[UndeclaredColumn] = find_undeclared(project)
-    for each in missing:
-        terminal.warn(each.sentence)
-    return [
-        {"model": e.table, "column": e.column, "is_masked": e.is_masked, "file": e.file,
-         "about": e.sentence}
-        for e in missing
-    ]  # fmt: skip
+def _warn_undeclared(terminal: Terminal, project: Project) -> list[str]:
+    """Warn about columns of your own models that are masked because no schema.yml declares them."""
+    names = find_undeclared(project)
+    if names:
+        terminal.warn(
+            f"publish_personal = drop or hash masks {', '.join(names)}: not declared in a"
+            " schema.yml, so it may be personal"
+        )
+    return names
 
 
 def _report_checks(terminal: Terminal, checks: Sequence[CheckResult]) -> list[dict[str, object]]:
@@ -94,7 +93,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> None:
     nodes = [project.nodes[name] for name in project.selected(select)]
     columns, tests = describe(project), Counter(check.model for check in project.checks)
     rows = [
-        (each.name, each.schema, each.kind, len(columns[each.table]), tests[each.name], each.grain)
+        (each.name, each.schema, each.kind, len(columns[each.table]), tests[each.name])
         for each in nodes
     ]
     terminal.print_table(LISTED, rows)
@@ -103,7 +102,6 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> None:
             "name": node.name,
             "schema": node.schema,
             "kind": node.kind,
-            "grain": node.grain or None,
             "about": node.about,
             "file": node.path,
             "made_of": node.parents,
@@ -115,7 +113,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> None:
         }
         for node in nodes
     ]
-    undeclared = _report_undeclared(terminal, project)
+    undeclared = _warn_undeclared(terminal, project)
     terminal.print_object({"models": objects, "undeclared": undeclared})
     kinds = Counter(each.kind == "seed" for each in project.nodes.values())
     terminal.say(f"{count_noun(kinds[False], 'model')}, {count_noun(kinds[True], 'seed')}.")
@@ -144,7 +142,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     ]
     terminal.print_table(CHECKED, rows)
     objects = _report_checks(terminal, bar.checks)
-    undeclared = _report_undeclared(terminal, project)
+    undeclared = _warn_undeclared(terminal, project)
     terminal.print_object({"checks": objects, "undeclared": undeclared})
     terminal.say(f"{count_noun(len(checks), 'check')} run, {len(failed):,} failed.")
     return FAILED if any(each.check.severity == "error" for each in failed) else DONE
@@ -180,43 +178,26 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> Non
 
     Seeds are small csv files: consultants, statuses, sources, rates. A file in the data folder's
     seeds/ replaces the shipped one. Rows with an empty second cell are ignored until you fill them
-    in. With --write but without SEED, it writes the seeds that miss values.
+    in. With --write but without SEED, it writes the seeds that miss values. Values that a
+    spreadsheet program could run as a formula are not written.
     """
     settings, terminal = session.load(), session.terminal
     project = load_account_project(settings)
     with open_read_only(_published(settings.folder)) as connection:
         found = find_unmapped(connection, project)
-    written: tuple[SeedCopy, ...] = ()
+    written = {}
     if writes:
         written = write_seed_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
-    names = {"is_new", "appended", "left_out"}
-    files = [{"file": e.path, **{name: getattr(e, name) for name in names}} for e in written]
+    files = [{"file": path, "appended": values} for path, values in written.items()]
     terminal.print_object({"unmapped": found, "written": files})
     rows = [(seed, value) for seed, values in found.items() for value in values]
     terminal.print_table(("seed", "missing value"), rows)
-    for each in written:
-        _print_seed_file(terminal, each)
+    for path, values in written.items():
+        terminal.say(f"{path} has {count_noun(len(values), 'new row')} for you to fill in.")
     if not writes and rows:
         terminal.say("Run the command with --write to add a row for each value to the seed files.")
-    elif not writes:
+    elif not rows:
         terminal.say("No value is missing in the seed files.")
-
-
-def _print_seed_file(terminal: Terminal, written: SeedCopy) -> None:
-    """Print the number of rows added to the file, and warn about values that were left out."""
-    rows = count_noun(len(written.appended), "row")
-    verb = f"has {rows} more for you to fill in"
-    if written.is_new:
-        verb = f"was created with {rows} for you to fill in"
-    elif not written.appended:
-        verb = "already has these values and was not changed"
-    terminal.say(f"{written.path} {verb}.")
-    if written.left_out:
-        values = count_noun(len(written.left_out), "value")
-        terminal.warn(
-            f"{written.path} does not contain {values} that a spreadsheet program could run as a"
-            " formula. Add correct values with a text editor."
-        )
 
 
 # -- Publish ---------------------------------------------------------------------------------------
@@ -298,7 +279,7 @@ def publish(
         written.append(f"Wrote {xlsx}: {rows}.")
     _report_checks(terminal, done.built.warnings)
     if settings.models == "on":
-        _report_undeclared(terminal, load_account_project(settings))
+        _warn_undeclared(terminal, load_account_project(settings))
     terminal.print_object(values)
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"

@@ -32,7 +32,6 @@ from connector.errors import (
     end_sentence,
 )
 from connector.log import shorten_name
-from connector.models.publish import load_account_project
 from connector.operations.verify import KINDS
 from connector.operations.verify import verify as run_verify
 from connector.pulls.account import WAIT_TOLD_SECONDS_MIN
@@ -47,7 +46,7 @@ from connector.pulls.report import (
     next_action,
 )
 from connector.pulls.run import pull as run_pull
-from connector.settings import ENVIRONMENT, ConfiguredAccount, Settings, refuse_shared_credentials
+from connector.settings import ENVIRONMENT, ConfiguredAccount, refuse_shared_credentials
 from connector.state.database import Database
 from connector.state.runs import Runs
 
@@ -170,8 +169,6 @@ def pull(
             )
         )  # fmt: skip
     _print_report(terminal, report)
-    if report.published is not None:
-        _warn_undeclared(terminal, settings)
     left = None if budget is None else budget - report.requests
     if report.outcome in ("done", "partial") and left != 0:
         from connector.pushes.run import look_up_unconfirmed  # noqa: PLC0415
@@ -196,21 +193,6 @@ def _print_report(terminal: Terminal, report: PullReport) -> None:
     error = None if isinstance(report.error, Stopped) else report.error
     terminal.print_errors(error, report.unpublished)
     terminal.say(_closing_sentence(report), requests=report.requests)
-
-
-def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
-    """Warn about own models and columns that no schema.yml declares."""
-    if settings.models == "off" or settings.models_folder is None:
-        return
-    from connector.models.mask import find_undeclared  # noqa: PLC0415 # only for own models
-
-    if missing := find_undeclared(load_account_project(settings)):
-        what = count_noun(len(missing), "model or column", "models or columns")
-        verb = "is" if len(missing) == 1 else "are"
-        terminal.warn(
-            f"{what} of your own {verb} not declared in a schema.yml:"
-            " 'connector models test' lists them"
-        )
 
 
 def _failure_lines(report: PullReport) -> Iterator[str]:

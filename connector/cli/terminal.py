@@ -181,33 +181,20 @@ class Terminal:
             self._write(self._out, "".join(f"{line}\n" for line in lines))
 
     def _draw_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
-        """Draw the table, divided into several tables if it is wider than the terminal.
-
-        Each part repeats the first column. No cell is cut.
-        """
+        """Draw the table with few lines and no frame, which leaves the most room for cells."""
         from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-        from rich.cells import cell_len  # noqa: PLC0415
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        console, part, parts = self._console(self._out), [0], list[list[int]]()
-        # A column is as wide as its widest cell, with a blank on each side.
-        widths = [max(map(cell_len, each)) + 3 for each in zip(columns, *cells, strict=True)]
-        for number in range(1, len(columns)):
-            if len(part) > 1 and sum(widths[n] for n in (*part, number)) > console.width:
-                parts.append(part)
-                part = [0]
-            part.append(number)
-        for numbers in (*parts, part):
-            # Few lines and no frame, which leaves the most room for cells.
-            table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-            for n in numbers:
-                is_figures = bool(cells) and all(_is_number(row[n]) for row in cells)
-                justify: Any = "right" if is_figures else "left"
-                table.add_column(Text(columns[n]), justify=justify, overflow="fold")
-            for row in cells:
-                table.add_row(*(Text(row[n]) for n in numbers))
-            console.print(table)
+        table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        for n, column in enumerate(columns):
+            is_figures = bool(cells) and all(_is_number(row[n]) for row in cells)
+            table.add_column(
+                Text(column), justify="right" if is_figures else "left", overflow="fold"
+            )
+        for row in cells:
+            table.add_row(*map(Text, row))
+        self._console(self._out).print(table)
 
     # -- Standard error ----------------------------------------------------------------------------
 

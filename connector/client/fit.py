@@ -17,19 +17,10 @@ from connector.catalog.field import Field, Kind
 from connector.catalog.field_comparison import differing_fields
 from connector.catalog.resource import Declaration
 
-EARLIER_SECONDS = 5.0
-"""A record that is older than a create by more than this was not made by it: the server's clock is
-known to about a second or two.
-"""
-
-COMPARED_CHARACTERS_MAX = 100
-"""Length of the longest text that is compared: a server may clean up the markup of a longer one."""
-
-CUT_CHARACTERS_MIN = 20
-"""Letters and digits of the shortest text that counts as cut off."""
-
-PHONE_DIGITS_MIN = 6
-"""Digits that two forms of one telephone number share."""
+EARLIER_SECONDS = 5.0  # A create does not make older records: the server's clock is known to 2 s.
+COMPARED_CHARACTERS_MAX = 100  # A server may clean up the markup of a longer text.
+CUT_CHARACTERS_MIN = 20  # Letters and digits of the shortest text that counts as cut off.
+PHONE_DIGITS_MIN = 6  # Digits that two forms of one telephone number share.
 
 _PHONE = re.compile(r"[\d\s()+./-]+")
 

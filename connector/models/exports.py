@@ -24,14 +24,8 @@ from openpyxl.utils import get_column_letter
 from connector.atomic_files import sync_folder, write_atomically
 from connector.errors import CHOOSE_PATH, Misused, UnknownName, WarehouseError
 from connector.settings import load_settings
-from connector.spreadsheet.workbooks import (
-    TEXT_CHARACTERS_MAX,
-    create_workbook,
-    is_too_long,
-    write_by_number,
-)
+from connector.spreadsheet.workbooks import create_workbook, is_too_long, write_by_number
 from connector.warehouse.file import convert_errors, open_read_only, quoted
-from connector.warehouse.publish import own_publication
 from connector.warehouse.user_query import (
     list_tables,
     read_table,
@@ -87,7 +81,7 @@ def _find_published_file(account: str | None) -> Path:
 # -- Parquet ---------------------------------------------------------------------------------------
 
 MANIFEST = "publication.json"
-"""File that identifies the folder of an export; it names the publication and the tables."""
+"""File that identifies the folder of an export; it lists the tables."""
 
 
 def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, ...]:
@@ -112,7 +106,8 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
         return wanted
     folder = Path(target)
     with convert_errors(folder, CHOOSE_PATH):
-        if os.path.lexists(folder) and not _is_replaceable(folder):
+        is_ours = (folder / MANIFEST).is_file() or (folder.is_dir() and not any(folder.iterdir()))
+        if os.path.lexists(folder) and (folder.is_symlink() or not is_ours):
             message = f"{folder} already exists and was not created by an export"
             raise Misused(message, action="Choose another folder with --parquet.")
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,13 +123,6 @@ def export(file: Path, target: str, schemas: Sequence[str] = ()) -> tuple[str, .
     return wanted
 
 
-def _is_replaceable(folder: Path) -> bool:
-    """Return True for an empty folder and for one that an export created."""
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    return (folder / MANIFEST).is_file() or not any(folder.iterdir())
-
-
 def _write_tables(file: Path, folder: Path, tables: Sequence[str]) -> None:
     """Write the tables and the manifest, readable only by the owner and synced to the disk."""
     # Names of tables have only a-z, 0-9 and underscores.
@@ -143,13 +131,8 @@ def _write_tables(file: Path, folder: Path, tables: Sequence[str]) -> None:
     for each in {target.parent for target in targets.values()}:
         each.mkdir(mode=0o700)
     write_parquet(file, targets)
-    row = own_publication(file)
-    manifest = {
-        "publication": row.publication if row else None,
-        "true_of": row.true_of.isoformat() if row and row.true_of else None,
-        "tables": paths,
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    manifest = json.dumps({"tables": paths}, indent=2)
+    (folder / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     for path in (folder / MANIFEST, *targets.values()):
         path.chmod(0o600)
         with path.open("rb") as written:
@@ -191,10 +174,12 @@ _DIGITS_MAX = 15
 _FIRST_DAY = date(1900, 3, 1)
 """Excel counts 29 February 1900, which did not exist. Earlier dates are written as text."""
 
+_SHORTENED = 4_000
+"""Characters that stay of a text that is too long for a cell, whatever has to be escaped."""
+
 _AS_THEY_ARE = re.compile(
     r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DOUBLE|FLOAT|DECIMAL.*|DATE|TIME"
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,56 +199,48 @@ def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet
     """
     sheets: list[Sheet] = []
     with open_read_only(require_published(file)) as connection:
+        known = tables_in(connection)
         for table in dict.fromkeys(tables):
+            if table not in known:
+                raise UnknownName("table of the published file", table, known)
+            ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
+            if rows > ROWS_MAX:
+                raise Misused(
+                    f"{table} has {rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
+                    action="Export the table with --parquet, or make a model with fewer rows.",
+                )
             # A sheet's name has at most 31 characters, and Excel refuses the name History.
             name, used = table.partition(".")[2][:31], {"history", *(s.name for s in sheets)}
             name = f"{name[:26]} ({len(sheets) + 1})" if name in used else name
-            sheets.append(Sheet(table, name, _count_rows(connection, table)))
+            sheets.append(Sheet(table, name, rows))
         with (
             convert_errors(path, CHOOSE_PATH),
             write_atomically(path) as written,
             create_workbook(written) as book,
         ):
             for each in sheets:
-                _write_sheet(connection, book, each)
+                _write_sheet(connection, book.create_sheet(each.name), each)
     return tuple(sheets)
 
 
-def _count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    known = tables_in(connection)
-    if table not in known:
-        raise UnknownName("table of the published file", table, known)
-    ((rows,),) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
-    if rows > ROWS_MAX:
-        raise Misused(
-            f"{table} has {rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
-            action="Export the table with --parquet, or make a model with fewer rows.",
-        )
-    return int(rows)
-
-
-def _write_sheet(connection: duckdb.DuckDBPyConnection, book: Any, sheet: Sheet) -> None:
-    """Write a sheet with frozen headings, a filter, and columns as wide as the first rows need."""
+def _write_sheet(connection: duckdb.DuckDBPyConnection, page: Any, sheet: Sheet) -> None:
+    """Write a sheet with frozen headings and a filter. Its columns are as wide as the headings."""
     source = quoted(sheet.table)
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     shown = ", ".join(_column_expression(name, type) for name, type, *_ in described)
-    rows = connection.execute(f"SELECT {shown} FROM {source} LIMIT {ROWS_MAX}")
-    written, batch = book.create_sheet(sheet.name), rows.fetchmany(2_000)
-    names = [str(name) for name, *_ in described]
-    headings = [WriteOnlyCell(written, write_by_number(name)) for name in names]
-    for number, (name, heading) in enumerate(zip(names, headings, strict=True)):
+    headings = []
+    for number, (name, *_) in enumerate(described, 1):
+        heading = WriteOnlyCell(page, write_by_number(name))
         heading.font = Font(bold=True)
-        longest = max((len(str(row[number])) for row in batch[:200]), default=0)
-        # The button of the filter covers some of the heading.
-        width = min(max(10, longest + 2, len(name) + 4), 60)
-        written.column_dimensions[get_column_letter(number + 1)].width = width
-    written.freeze_panes = "A2"
-    written.auto_filter.ref = f"A1:{get_column_letter(len(headings))}{sheet.rows + 1}"
-    written.append(headings)
-    while batch:
+        headings.append(heading)
+        page.column_dimensions[get_column_letter(number)].width = max(14, len(name) + 4)
+    page.freeze_panes = "A2"
+    page.auto_filter.ref = f"A1:{get_column_letter(len(headings))}{sheet.rows + 1}"
+    page.append(headings)
+    rows = connection.execute(f"SELECT {shown} FROM {source} LIMIT {ROWS_MAX}")
+    while batch := rows.fetchmany(2_000):
         for row in batch:
-            written.append([_cell(written, value) for value in row])
-        batch = rows.fetchmany(2_000)
+            page.append([_cell(page, value) for value in row])
 
 
 def _column_expression(name: str, type: str) -> str:
@@ -288,10 +265,10 @@ def _is_exact(value: object) -> bool:
     return value is None or isinstance(value, time)
 
 
-def _cell(sheet: Any, value: Any) -> object:
+def _cell(page: Any, value: Any) -> object:
     """Return a cell with the value, or with its text if Excel would change the value.
 
-    A text that is too long for a cell ends with its length.
+    A text that is too long for a cell is shortened and ends with its length.
     """
     if _is_exact(value):
         return value
@@ -299,12 +276,10 @@ def _cell(sheet: Any, value: Any) -> object:
     escaped = write_by_number(text)
     if is_too_long(escaped):
         ending = f" [shortened: {len(text):,} characters]"
-        kept = text[: TEXT_CHARACTERS_MAX - len(ending)]
-        while is_too_long(escaped := write_by_number(kept) + ending):
-            # Escaped characters and pairs take more room.
-            kept = kept[: len(kept) * 9 // 10]
-    if not text.startswith(_FORMULA):
+        escaped = write_by_number(text[:_SHORTENED]) + ending
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
         return escaped
-    cell = WriteOnlyCell(sheet, "")
+    # A text that Excel would run as a formula when the cell is edited.
+    cell = WriteOnlyCell(page, "")
     cell.value, cell.data_type, cell.quotePrefix = escaped, "s", True
     return cell

@@ -26,14 +26,7 @@ from connector.models.runner import (
     tables_read_by,
 )
 from connector.settings import Settings, Treatment
-from connector.warehouse.file import (
-    STORAGE_VERSION,
-    convert_errors,
-    literal,
-    open_file,
-    quoted,
-    transaction,
-)
+from connector.warehouse.file import STORAGE_VERSION, convert_errors, literal, open_file, quoted
 from connector.warehouse.schema import Column
 
 _RECORD = "_record"
@@ -79,22 +72,23 @@ def personal_columns(
         if table not in made and _is_personal_in_source(table, each.name)
     }
     for table, node in made.items():
-        entries, read = node.entry.named, tables_read_by(node, columns)
+        read = tables_read_by(node, columns)
         for each in columns.get(table, ()):
-            entry = entries.get(each.name)
+            entry = node.entry.named.get(each.name)
+            sources = [
+                (source, column.name)
+                for source in read
+                for column in columns[source]
+                if column.name.lower() in source_names(each.name)
+            ]
             if entry is not None and entry.meta.personal is not None:
                 is_personal = entry.meta.personal
+            elif not found.isdisjoint(sources):
+                is_personal = True
             else:
-                sources = [
-                    (source, column.name)
-                    for source in read
-                    for column in columns[source]
-                    if column.name.lower() in source_names(each.name)
-                ]
-                is_personal = not found.isdisjoint(sources) or (
-                    entry is None
-                    and each.type not in _SAFE_TYPES
-                    and not _is_passed_on(node, each, sources, connection)
+                is_personal = entry is None and each.type not in _SAFE_TYPES
+                is_personal = is_personal and not _is_passed_on(
+                    node, each.name, sources, connection
                 )
             if is_personal:
                 found.add((table, each.name))
@@ -103,22 +97,22 @@ def personal_columns(
 
 def _is_passed_on(
     node: Node,
-    column: Column,
+    name: str,
     sources: Collection[ColumnKey],
     connection: duckdb.DuckDBPyConnection | None,
 ) -> bool:
     """Return True if an undeclared column has only values of the columns that the model reads."""
-    if node.is_own and not (column.name == "id" or column.name.endswith("_id")):
-        return False
-    if not node.is_own or connection is None:
+    if not node.is_own or not sources:
         return bool(sources)
-    name = quoted(column.name)
-    for source, its_name in sources:
-        others = f"SELECT {quoted(its_name)} FROM {quoted(source)}"
-        query = f"SELECT {name} FROM {quoted(node.table)} WHERE {name} IS NOT NULL"
-        if connection.execute(f"({query} EXCEPT {others}) LIMIT 1").fetchone() is None:
-            return True
-    return False
+    if name != "id" and not name.endswith("_id"):
+        return False
+    values = f"SELECT {quoted(name)} FROM {quoted(node.table)} WHERE {quoted(name)} IS NOT NULL"
+    return connection is None or any(
+        not connection.execute(
+            f"({values} EXCEPT SELECT {quoted(column)} FROM {quoted(source)}) LIMIT 1"
+        ).fetchall()
+        for source, column in sources
+    )
 
 
 def _is_personal_in_source(table: str, column: str) -> bool:
@@ -139,35 +133,14 @@ def _is_personal_in_source(table: str, column: str) -> bool:
     return schema not in ("sync", "push", "seeds")
 
 
-@dataclass(frozen=True, slots=True)
-class UndeclaredColumn:
-    """Column of an own model without an entry. `is_masked` is True if it counts as personal."""
-
-    table: str
-    column: str
-    file: Path
-    is_masked: bool
-
-    @property
-    def sentence(self) -> str:
-        """Warning about the missing entry."""
-        masked = " The connector treats it as personal: publish_personal = drop or hash masks it."
-        text = f"{self.table}.{self.column} ({self.file}) is not declared in a schema.yml."
-        return text + masked * self.is_masked
-
-
-def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
-    """Return the columns of the user's models without an entry, in build order."""
-    own = [each for each in project.nodes.values() if each.is_own and each.kind != "seed"]
-    if not own:
-        return ()
-    columns = describe(project)
-    personal = personal_columns(project, columns)
-    return tuple(
-        UndeclaredColumn(node.table, each.name, node.path, (node.table, each.name) in personal)
-        for node in own
-        for each in columns[node.table]
-        if each.name not in node.entry.named
+def find_undeclared(project: Project) -> list[str]:
+    """Return the columns of the user's models that count as personal because they have no entry."""
+    own = {n.table: n for n in project.nodes.values() if n.is_own and n.kind != "seed"}
+    personal = personal_columns(project, describe(project)) if own else frozenset()
+    return sorted(
+        f"{table}.{column}"
+        for table, column in personal
+        if table in own and column not in own[table].entry.named
     )
 
 
@@ -205,17 +178,17 @@ class Mask:
         split = [name.partition(".")[::2] for name in self.without]
         return [(r, field) for r, field in split if r in CATALOG and field in CATALOG[r].fields]
 
-    def left_out(self) -> set[ColumnKey]:
-        """Return the columns to leave out.
+    @property
+    def left_out(self) -> set[str]:
+        """Schemas, tables and columns to leave out.
 
         `RESOURCE.FIELD` leaves out the columns of landing and history, and the texts of `push`
         that may contain its values.
         """
-        split = [name.rpartition(".")[::2] for name in self.without]
-        found = {(table, column) for table, column in split if "." in table}
+        found = {*self.without}
         for resource, field in self.fields:
-            found |= {(f"{schema}.{resource}", field) for schema in ("landing", "history")}
-            found |= {(table, name) for table, some in _PERSONAL_TEXTS.items() for name in some}
+            found |= {f"{schema}.{resource}.{field}" for schema in ("landing", "history")}
+            found |= {f"{table}.{name}" for table, some in _PERSONAL_TEXTS.items() for name in some}
         return found
 
     def check_names(self, project: Project) -> None:
@@ -224,28 +197,23 @@ class Mask:
         for name in self.without:
             if "." not in name or name in fields or name.startswith(_CONTENT_VIEWS):
                 continue
-            columns = describe(project)
-            schema, table, *column = name.split(".", 2)
-            known = [each.name for each in columns.get(f"{schema}.{table}", ())]
-            if not known:
-                raise UnknownName("table in publish_without", f"{schema}.{table}", columns)
-            if column and column[0] not in known:
-                what = f"column of {schema}.{table} in publish_without"
-                raise UnknownName(what, column[0], known)
+            columns, table = describe(project), ".".join(name.split(".")[:2])
+            known = [f"{table}.{each.name}" for each in columns.get(table, ())]
+            if name not in (*columns, *known):
+                raise UnknownName("table or column in publish_without", name, known or columns)
 
     def clear_fields(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Set each `RESOURCE.FIELD` to null, and remove it from the received records.
 
         This is done before the models are built, so that no model can contain the values.
         """
-        with transaction(connection):
-            for resource, field in self.fields:
-                removed = literal(json.dumps({field: None}))
-                for schema in ("landing", "history"):
-                    connection.execute(
-                        f"UPDATE {schema}.{quoted(resource)} SET {quoted(field)} = NULL, "
-                        f"{_RECORD} = json_merge_patch({_RECORD}, {removed})"
-                    )
+        for resource, field in self.fields:
+            removed = literal(json.dumps({field: None}))
+            for schema in ("landing", "history"):
+                connection.execute(
+                    f"UPDATE {schema}.{quoted(resource)} SET {quoted(field)} = NULL, "
+                    f"{_RECORD} = json_merge_patch({_RECORD}, {removed})"
+                )
 
 
 def write_masked(draft: Path, copy: Path, mask: Mask, project: Project) -> None:
@@ -259,10 +227,9 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project) -> None:
         copy.chmod(0o600)
         if mask.key is not None:
             _set_hash_key(connection, mask.key)
-        columns = read_columns(connection, project)
+        columns, left_out = read_columns(connection, project), mask.left_out
         is_kept = mask.personal == "keep"
         personal = frozenset() if is_kept else personal_columns(project, columns, connection)
-        left_out = mask.left_out()
         abouts = connection.execute(
             "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() "
             "WHERE database_name = current_database() UNION ALL "
@@ -270,8 +237,8 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project) -> None:
             "WHERE database_name = current_database() AND NOT internal ORDER BY ALL"
         ).fetchall()
         for table, about in abouts:
-            if {table.partition(".")[0], table}.isdisjoint(mask.without):
-                kept = [each for each in columns[table] if (table, each.name) not in left_out]
+            if left_out.isdisjoint((table, table.partition(".")[0])):
+                kept = [c for c in columns[table] if f"{table}.{c.name}" not in left_out]
                 shown = [*_shown_columns(table, kept, mask, personal)]
                 _copy_table(connection, table, about, shown)
         connection.execute("CHECKPOINT masked; DETACH masked")
@@ -297,19 +264,17 @@ def _copy_table(
     about: str | None,
     columns: Collection[tuple[str, str, str]],
 ) -> None:
-    """Copy the columns of a table with their comments, in one transaction; none if it has none."""
+    """Copy the columns of a table with their comments; no table if it has no columns."""
     if not columns:
         return
-    target = f"masked.{quoted(table)}"
+    target, schema = f"masked.{quoted(table)}", quoted(table.partition(".")[0])
     shown = ", ".join(f"{expression} AS {name}" for name, expression, _ in columns)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{schema}")
+    connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted(table)}")
     comments = [f"COMMENT ON TABLE {target} IS {literal(about or '')}"]
-    comments += [
-        f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}" for name, _, text in columns if text
-    ]
-    with transaction(connection):
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(table.partition('.')[0])}")
-        connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted(table)}")
-        connection.execute(";".join(comments))
+    for name, _, text in columns:
+        comments.append(f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}")
+    connection.execute(";".join(comments))
 
 
 def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:

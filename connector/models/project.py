@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import duckdb
 import yaml
@@ -26,7 +26,6 @@ from pydantic import (
     Field,
     StrictBool,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
@@ -76,11 +75,8 @@ _YamlLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _con
 
 
 def _join_words(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _join_words_of_lines(text: str) -> str:
-    return "\n".join(map(_join_words, text.strip().split("\n")))
+    """Return the text with single spaces; its lines stay."""
+    return "\n".join(" ".join(line.split()) for line in text.strip().split("\n"))
 
 
 class _Entry(BaseModel):
@@ -116,15 +112,6 @@ class ColumnTest(_Entry):
         flat |= (options.get("arguments") or {}) | (options.get("config") or {})
         return {**flat, "kind": kinds[0], _LINE: given.get(_LINE, 0)}
 
-    @model_validator(mode="after")
-    def _check_arguments(self) -> ColumnTest:
-        by_kind = {"accepted_values": {"values"}, "relationships": {"to", "field"}}
-        wanted = by_kind.get(self.kind, set())
-        if self.model_fields_set & {"values", "to", "field"} != wanted:
-            arguments = " and ".join(sorted(wanted)) or "no argument"
-            raise ValueError(f"the test {self.kind} takes {arguments}")
-        return self
-
 
 class _ColumnMeta(BaseModel):
     personal: StrictBool | None = None
@@ -151,16 +138,9 @@ class TableEntry(_Entry):
     """
 
     name: str = Field(default="", pattern=r"^[a-z][a-z0-9_]{0,62}$")
-    description: Annotated[str, AfterValidator(_join_words_of_lines)] = ""
+    description: Annotated[str, AfterValidator(_join_words)] = ""
     columns: list[ColumnEntry] = []
     config: _TableConfig = _TableConfig()
-
-    @field_validator("columns")
-    @classmethod
-    def _check_unique(cls, columns: list[ColumnEntry]) -> list[ColumnEntry]:
-        if len({each.name for each in columns}) < len(columns):
-            raise ValueError("a column is declared twice")
-        return columns
 
     @property
     def named(self) -> dict[str, ColumnEntry]:
@@ -191,6 +171,11 @@ class _SchemaFile(_Entry):
     models: list[TableEntry] = []
     seeds: list[TableEntry] = []
     sources: list[_Source] = []
+
+    def entries(self) -> Iterator[tuple[str, TableEntry]]:
+        """Entries by the name of a model or seed, or by the `schema.table` of a source."""
+        yield from ((each.name, each) for each in (*self.models, *self.seeds))
+        yield from ((f"{s.name}.{each.name}", each) for s in self.sources for each in s.tables)
 
 
 def _read_schema_file(path: Path) -> _SchemaFile:
@@ -247,56 +232,9 @@ class _Query:
     """
 
     sql: str
-    refs: tuple[str, ...]
-    sources: tuple[str, ...]
-    options: Mapping[str, str]
-
-
-def _render(text: str, path: Path, tables: Mapping[str, str], sources: Collection[str]) -> _Query:
-    """Evaluate a template. Raises `ModelError`, and `ReferenceUnknown` for an unknown name."""
-    refs, read, options = list[str](), list[str](), dict[str, str]()
-
-    def ref(name: str) -> str:
-        if name not in tables:
-            raise ReferenceUnknown("model or seed", name, tuple(tables))
-        refs.append(name)
-        return tables[name]
-
-    def source(schema: str, table: str) -> str:
-        name = f"{schema}.{table}"
-        if name not in sources:
-            raise ReferenceUnknown("source", name, tuple(sources))
-        read.append(name)
-        return name
-
-    def config(**given: str) -> str:
-        for name, value in given.items():
-            if value not in _OPTIONS.get(name, ()):
-                allowed = ", ".join(_OPTIONS.get(name, _OPTIONS))
-                raise ValueError(f"config() has {name}={value!r}. Allowed: {allowed}")
-        options.update(given)
-        return ""
-
-    # Jinja drops line breaks inside of braces, so they are moved behind them.
-    text = _BRACES.sub(lambda b: b[0].replace("\n", " ") + "\n" * b[0].count("\n"), text)
-    try:
-        sql = _JINJA.from_string(text).render(ref=ref, source=source, config=config)
-    except Exception as error:  # a template can raise anything
-        frames = reversed(extract_tb(error.__traceback__))
-        line = next((each.lineno for each in frames if each.filename == "<template>"), None)
-        if isinstance(error, ReferenceUnknown):
-            unknown = error.what, error.received, error.allowed
-            raise ReferenceUnknown(*unknown, path=path, line=line) from None
-        reason = str(error).replace(f"{_render.__name__}.<locals>.", "")
-        raise ModelError(
-            f"the template cannot be evaluated: {reason}",
-            path=path,
-            line=error.lineno if isinstance(error, TemplateSyntaxError) else line,
-            action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
-            " and {{ config(materialized='table' or 'view') }}, in an audit"
-            " {{ config(severity='error' or 'warn') }}.",
-        ) from None
-    return _Query(sql, tuple(dict.fromkeys(refs)), tuple(dict.fromkeys(read)), options)
+    refs: list[str]
+    sources: list[str]
+    options: dict[str, str]
 
 
 # -- Project ---------------------------------------------------------------------------------------
@@ -336,12 +274,6 @@ class Node:
     def about(self) -> str:
         """Description of the rows."""
         return self.entry.description
-
-    @property
-    def grain(self) -> str:
-        """Meaning of one row, from the description."""
-        found = re.search(r"[Oo]ne row[^.]*", self.about)
-        return found[0].lower().replace("\n", " ") if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,27 +322,20 @@ class Project:
                 raise UnknownName("model, seed or folder", bare, (*self.nodes, *schemas))
             chosen |= names
             for is_wanted, steps in ((word[0] == "+", parents), (word[-1] == "+", children)):
-                waiting, seen = [*names] if is_wanted else [], {*names}
+                waiting = [*names] if is_wanted else []
+                found = {*names}
                 while waiting:
-                    new = {*steps[waiting.pop()]} - seen
-                    seen |= new
+                    new = {*steps[waiting.pop()]} - found
+                    found |= new
                     waiting += new
-                chosen |= seen
+                chosen |= found
         return tuple(name for name in self.nodes if name in chosen)
 
     def checks_of(self, names: Collection[str]) -> tuple[Check, ...]:
-        """Return the checks that read one of these models and seeds.
-
-        A check that reads source tables only is included if one of the models reads such a table.
-        """
-        made = {node.table for node in self.nodes.values()}
-        tables = {self.nodes[name].table for name in names}
-        sources = {each for name in names for each in self.nodes[name].sources}
-        return tuple(
-            each
-            for each in self.checks
-            if each.reads & tables or (not each.reads & made and each.reads & sources)
-        )
+        """Return the checks that read one of these models and seeds, or a table loaded for them."""
+        nodes = [self.nodes[name] for name in names]
+        tables = {table for node in nodes for table in (node.table, *node.sources)}
+        return tuple(each for each in self.checks if each.reads & tables)
 
 
 def load_project(
@@ -433,8 +358,7 @@ class _Loader:
     """Reads the files of a project: first the schema files, because SQL names their sources."""
 
     def __init__(self, folder: Path, seeds: Path | None, own: Path | None) -> None:
-        self._folder, self._user_seeds = folder, seeds
-        self._own = own
+        self._folder, self._seeds, self._own = folder, seeds, own
         self._entries: dict[str, tuple[Path, TableEntry]] = {}
         """Entries with their schema files, by the name of the model or seed, or `schema.table`."""
         self._tables: dict[str, str] = {}
@@ -444,45 +368,37 @@ class _Loader:
     def load(self) -> Project:
         """Return the project, with all references resolved."""
         for path in self._files("*.y*ml"):
-            self._add_entries(path, _read_schema_file(path))
+            for name, entry in _read_schema_file(path).entries():
+                first, earlier = self._entries.setdefault(name, (path, entry))
+                if earlier is not entry:
+                    raise _duplicate(f"{name} is also in {first}:{earlier.line}", path, entry.line)
+        self._sources = {name: entry for name, (_, entry) in self._entries.items() if "." in name}
         texts = {path: _read_text(path) for path in self._files("*.sql")}
-        audits = [path for path, text in texts.items() if self._is_audit(path, text)]
+        audits = {path for path, text in texts.items() if self._is_audit(path, text)}
         paths: dict[str, Path] = {}
         for path in (*self._files("*.csv"), *(each for each in texts if each not in audits)):
             if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", path.stem):
                 action = "Rename the file: a-z, 0-9 and '_', beginning with a letter."
                 message = f"{path.stem!r} is not a valid table name"
                 raise ModelError(message, path=path, action=action)
-            if path.stem in paths:
-                _refuse_duplicate(f"{path.stem} is also {paths[path.stem]}", path)
-            paths[path.stem] = path
+            if (first := paths.setdefault(path.stem, path)) is not path:
+                raise _duplicate(f"{path.stem} is also {first}", path)
             self._tables[path.stem] = f"{self._schema(path)}.{path.stem}"
         for name, (path, entry) in self._entries.items():
             if name not in paths and name not in self._sources:
-                place = {"path": path, "line": entry.line}
-                raise ReferenceUnknown("model or seed", name, tuple(paths), **place)
+                known = tuple(paths)
+                raise ReferenceUnknown("model or seed", name, known, path=path, line=entry.line)
         nodes = {
             name: self._seed(path) if path.suffix == ".csv" else self._model(path, texts[path])
             for name, path in paths.items()
         }
         checks: dict[str, Check] = {}
-        for each in (*self._tests(), *(self._audit(path, texts[path]) for path in audits)):
-            if first := checks.get(each.name):
-                message = f"the test {each.name} is also in {first.path}:{first.line or 1}"
-                _refuse_duplicate(message, each.path, each.line)
-            checks[each.name] = each
+        found = (self._audit(path, text) for path, text in texts.items() if path in audits)
+        for each in (*self._tests(), *found):
+            if (other := checks.setdefault(each.name, each)) is not each:
+                message = f"the test {each.name} is also in {other.path}:{other.line or 1}"
+                raise _duplicate(message, each.path, each.line)
         return Project(_in_build_order(nodes), self._sources, tuple(checks.values()))
-
-    def _add_entries(self, path: Path, file: _SchemaFile) -> None:
-        sources = {f"{s.name}.{each.name}": each for s in file.sources for each in s.tables}
-        self._sources |= sources
-        named = [(each.name, each) for each in (*file.models, *file.seeds)]
-        for name, entry in (*named, *sources.items()):
-            if name in self._entries:
-                first, earlier = self._entries[name]
-                message = f"{name} is also declared in {first}:{earlier.line}"
-                _refuse_duplicate(message, path, entry.line)
-            self._entries[name] = path, entry
 
     def _files(self, pattern: str) -> list[Path]:
         """Return the project's files of this pattern, and then the user's."""
@@ -495,8 +411,7 @@ class _Loader:
         return self._own is not None and self._own in path.parents
 
     def _schema(self, path: Path) -> str:
-        is_own = self._is_own(path)
-        return OWN_SCHEMA if is_own else path.relative_to(self._folder).parts[0]
+        return OWN_SCHEMA if self._is_own(path) else path.relative_to(self._folder).parts[0]
 
     def _is_audit(self, path: Path, text: str) -> bool:
         """Return True for a file of `audits`, and for a user's that begins with `-- audit:`."""
@@ -513,8 +428,8 @@ class _Loader:
             entry=entry,
             schema_file=schema_file,
             sql=query.sql,
-            parents=query.refs,
-            sources=query.sources,
+            parents=tuple(dict.fromkeys(query.refs)),
+            sources=tuple(dict.fromkeys(query.sources)),
             is_own=self._is_own(path),
         )
 
@@ -522,17 +437,59 @@ class _Loader:
         """Return the seed of a csv file, or of the user's file of the same name."""
         if path.stem not in self._entries:
             raise ModelError(f"the seed {path.stem} is in no schema file", path=path)
-        users = (self._user_seeds or self._folder) / path.name
+        users = (self._seeds or self._folder) / path.name
         schema_file, entry = self._entries[path.stem]
         path, is_own = (users, True) if users.exists() else (path, False)
         return Node(path.stem, "seeds", "seed", path, entry, schema_file, is_own=is_own)
 
     def _query(self, path: Path, text: str) -> _Query:
+        """Evaluate a template. Raises `ModelError`, and `ReferenceUnknown` for an unknown name."""
         if text.rstrip().endswith(";"):
             line = text.rstrip().count("\n") + 1
             action = "Remove the semicolon. A file contains one query."
             raise ModelError("the query ends with a semicolon", path=path, line=line, action=action)
-        return _render(text, path, self._tables, self._sources)
+        query = _Query("", [], [], {})
+
+        def ref(name: str) -> str:
+            if name not in self._tables:
+                raise ReferenceUnknown("model or seed", name, tuple(self._tables))
+            query.refs.append(name)
+            return self._tables[name]
+
+        def source(schema: str, table: str) -> str:
+            name = f"{schema}.{table}"
+            if name not in self._sources:
+                raise ReferenceUnknown("source", name, tuple(self._sources))
+            query.sources.append(name)
+            return name
+
+        def config(**given: str) -> str:
+            for name, value in given.items():
+                if value not in _OPTIONS.get(name, ()):
+                    allowed = ", ".join(_OPTIONS.get(name, _OPTIONS))
+                    raise ValueError(f"config() has {name}={value!r}. Allowed: {allowed}")
+            query.options.update(given)
+            return ""
+
+        # Jinja drops line breaks inside of braces, so they are moved behind them.
+        text = _BRACES.sub(lambda b: b[0].replace("\n", " ") + "\n" * b[0].count("\n"), text)
+        try:
+            sql = _JINJA.from_string(text).render(ref=ref, source=source, config=config)
+        except Exception as error:  # a template can raise anything
+            frames = reversed(extract_tb(error.__traceback__))
+            place = next((each.lineno for each in frames if each.filename == "<template>"), None)
+            if isinstance(error, ReferenceUnknown):
+                unknown = error.what, error.received, error.allowed
+                raise ReferenceUnknown(*unknown, path=path, line=place) from None
+            reason = re.sub(r"\S+<locals>\.", "", str(error))
+            raise ModelError(
+                f"the template cannot be evaluated: {reason}",
+                path=path,
+                line=error.lineno if isinstance(error, TemplateSyntaxError) else place,
+                action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
+                " and {{ config(materialized='view') }}.",
+            ) from None
+        return replace(query, sql=sql)
 
     def _audit(self, path: Path, text: str) -> Check:
         """Return the audit of a file. Its sentence is the comment at the beginning."""
@@ -542,14 +499,13 @@ class _Loader:
             name=path.stem,
             model=(*query.refs, *query.sources, "")[0],
             severity="warn" if query.options.get("severity") == "warn" else "error",
-            about=_join_words(comment[1].replace("--", " ")) if comment else "",
+            about=" ".join(comment[1].replace("--", " ").split()) if comment else "",
             sql=query.sql,
             reads=frozenset((*(self._tables[name] for name in query.refs), *query.sources)),
             path=path,
         )
 
     def _tests(self) -> Iterator[Check]:
-        """Yield the tests of all columns."""
         for name, (path, entry) in self._entries.items():
             for column in entry.columns:
                 for test in column.data_tests:
@@ -558,25 +514,26 @@ class _Loader:
     def _test(self, model: str, entry: ColumnEntry, test: ColumnTest, path: Path) -> Check:
         table, column = self._tables.get(model, model), quoted(entry.name)
         name, reads, line = f"{table}.{entry.name}", {table}, test.line or entry.line
-        wrong = f"SELECT * FROM {table} WHERE {column}"
-        if test.kind == "unique":
-            about = f"No two rows have the same {name}."
-            sql = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-            sql += " GROUP BY ALL HAVING count(*) > 1"
-        elif test.kind == "not_null":
-            about = f"Every row has a value of {name}."
-            sql = f"{wrong} IS NULL"
-        elif test.kind == "accepted_values":
-            texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in test.values]
-            about = f"{name} is one of: {', '.join(texts)}."
-            sql = f"{wrong} NOT IN ({', '.join(map(literal, texts))})"
-        else:
-            other = self._other_table(test, path, line)
-            reads.add(other)
-            about = f"Every {name} is a {test.field} of {other}."
-            sql = f"SELECT checked.* FROM {table} AS checked ANTI JOIN {other} AS other"
-            sql += f" ON other.{quoted(test.field)} = checked.{column}"
-            sql += f" WHERE checked.{column} IS NOT NULL"
+        match test.kind:
+            case "unique":
+                about = f"No two rows have the same {name}."
+                sql = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
+                sql += " GROUP BY ALL HAVING count(*) > 1"
+            case "not_null":
+                about = f"Every row has a value of {name}."
+                sql = f"SELECT * FROM {table} WHERE {column} IS NULL"
+            case "accepted_values":
+                texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in test.values]
+                about = f"{name} is one of: {', '.join(texts)}."
+                allowed = ", ".join(map(literal, texts))
+                sql = f"SELECT * FROM {table} WHERE {column} NOT IN ({allowed})"
+            case "relationships":
+                other = self._other_table(test, path, line)
+                reads.add(other)
+                about = f"Every {name} is a {test.field} of {other}."
+                sql = f"SELECT checked.* FROM {table} AS checked ANTI JOIN {other} AS other"
+                sql += f" ON other.{quoted(test.field)} = checked.{column}"
+                sql += f" WHERE checked.{column} IS NOT NULL"
         label = test.name or f"{test.kind}_{model.replace('.', '_')}_{entry.name}"
         return Check(label, model, test.severity, about, sql, frozenset(reads), path, line)
 
@@ -584,16 +541,15 @@ class _Loader:
         """Return the table that `to: ref('x')` or `to: source('x', 'y')` of a test names."""
         # The same number of lines before it as in the file, so that an error names the line.
         text = "\n" * (line - 1) + f"{{{{ {test.to} }}}}"
-        query = _render(text, path, self._tables, self._sources)
-        table = query.sql.strip()
-        if table not in (*(self._tables[name] for name in query.refs), *query.sources):
+        table = self._query(path, text).sql.strip()
+        if table not in (*self._tables.values(), *self._sources):
             action = "Write to: ref('model')."
             raise ModelError("'to' is not a ref or source", path=path, line=line, action=action)
         return table
 
 
-def _refuse_duplicate(message: str, path: Path, line: int | None = None) -> NoReturn:
-    raise ModelError(message, path=path, line=line, action="Rename one of the two.")
+def _duplicate(message: str, path: Path, line: int | None = None) -> ModelError:
+    return ModelError(message, path=path, line=line, action="Rename one of the two.")
 
 
 def _in_build_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
@@ -629,7 +585,7 @@ def sql_errors(path: Path, problem: str, line: int | None = None) -> Iterator[No
         yield
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
         text = str(error)
-        message = _join_words(_SQL_LINE.split(text)[0])
+        message = " ".join(_SQL_LINE.split(text)[0].split())
         if not isinstance(error, _ABOUT_THE_TEXT):
             # Errors of the data quote values, which may be personal.
             message = re.sub(r"'[^']*'|\"[^\"]*\"", "'...'", message)

@@ -29,7 +29,7 @@ from connector.state.database import Database
 from connector.state.lock import hold
 from connector.state.runs import Publication, Runs
 from connector.warehouse import queries
-from connector.warehouse.file import open_file, remove_file, replace_file, transaction
+from connector.warehouse.file import open_file, remove_file, replace_file
 from connector.warehouse.publish import data_time, make_draft, own_publication, write_publication
 from connector.warehouse.warehouse import Warehouse
 
@@ -47,17 +47,12 @@ class PublishResult:
     def as_json(self) -> dict[str, Any]:
         """Return the publication as `--json` prints it; times as ISO 8601."""
         row = self.publication
-        return {
-            "outcome": row.outcome,
+        names = ("outcome", "models", "checks", "personal", "bytes", "seconds")
+        return {name: getattr(row, name) for name in names} | {
             "file": str(self.file),
             "true_of": row.true_of.isoformat() if row.true_of is not None else None,
-            "models": row.models,
-            "checks": row.checks,
             "failed_checks": list(row.failed_checks),
             "unfilled_seeds": list(row.unfilled_seeds),
-            "personal": row.personal,
-            "bytes": row.bytes,
-            "seconds": row.seconds,
         }
 
 
@@ -134,9 +129,7 @@ class _Publishing:
 
     def run(self, watch: Watch | None) -> PublishResult:
         """Publish. After an error, remove the drafts and record the error."""
-        fields: dict[str, Any] = {"publication": self._row.publication}
-        extra = {"event": "publication_begun", "fields": fields}
-        _LOGGER.info("publication begins", extra=extra)
+        self._log("publication_begun", "publication begins")
         try:
             built = self._publish(watch)
         except ConnectorError as error:
@@ -153,10 +146,13 @@ class _Publishing:
                 self._remove_drafts()
                 self._runs.put_publication(self._row)
             outcome = self._row.outcome or "interrupted"
-            fields = {**fields, "outcome": outcome, "seconds": self._row.seconds}
-            extra = {"event": "publication_ended", "fields": fields}
-            _LOGGER.info(f"publication ends: {outcome}", extra=extra)
+            text = f"publication ends: {outcome}"
+            self._log("publication_ended", text, outcome=outcome, seconds=self._row.seconds)
         return PublishResult(self._target, self._row, built)
+
+    def _log(self, event: str, text: str, **fields: object) -> None:
+        fields = {"publication": self._row.publication, **fields}
+        _LOGGER.info(text, extra={"event": event, "fields": fields})
 
     def _publish(self, watch: Watch | None) -> BuildResult:
         self._remove_drafts()
@@ -176,8 +172,7 @@ class _Publishing:
             if built.blocking:
                 raise PublishingRefused([(e.check.name, e.failing) for e in built.blocking])
             self._end("published")
-            with transaction(connection):
-                write_publication(connection, self._row)
+            write_publication(connection, self._row)
             connection.execute("CHECKPOINT")
         if mask is not None:
             write_masked(self._draft, self._masked, mask, project)
@@ -204,22 +199,20 @@ class _Publishing:
         remove_file(self._masked)
 
     def _add_results(self, built: BuildResult, unfilled: Mapping[str, int]) -> None:
-        """Add the results of the checks to the record.
-
-        Missing values of the `unfilled` seeds do not count as wrong rows.
-        """
-        failed = []
-        for each in (*built.blocking, *built.warnings):
-            waiting = sum(unfilled.values()) if each.check.name == AUDIT else 0
-            if each.failing > waiting:
-                failed.append(replace(each, failing=each.failing - waiting))
+        """Add the results to the record. Values missing in `unfilled` seeds are not wrong rows."""
+        waiting = {AUDIT: sum(unfilled.values())}
+        wrong = [
+            (each.check.name, each.failing - waiting.get(each.check.name, 0), each.examples)
+            for each in (*built.blocking, *built.warnings)
+        ]
+        failed = [each for each in wrong if each[1] > 0]
         self._row = replace(
             self._row,
             models=len(built.models),
             checks=len(built.checks),
-            failed_checks=tuple(each.check.name for each in failed),
-            failed_rows=tuple(each.failing for each in failed),
-            failed_samples=tuple((*each.examples, None)[0] for each in failed),
+            failed_checks=tuple(name for name, _, _ in failed),
+            failed_rows=tuple(rows for _, rows, _ in failed),
+            failed_samples=tuple((*examples, None)[0] for _, _, examples in failed),
             unfilled_seeds=tuple(unfilled),
             unfilled_rows=tuple(unfilled.values()),
         )

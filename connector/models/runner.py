@@ -115,7 +115,14 @@ def read_columns(connection: duckdb.DuckDBPyConnection, project: Project) -> Tab
         texts.setdefault(table, {}).update(entry.texts)
     for node in project.nodes.values():
         names = [each.name for each in found.get(node.table, ())]
-        _check_named_columns(node, names)
+        for column in node.entry.columns if names else ():
+            if column.name not in names:
+                raise ModelError(
+                    f"an entry names the column {column.name}, but {node.table} has no such column",
+                    path=node.schema_file,
+                    line=column.line,
+                    action=f"Name one of its columns: {', '.join(names)}.",
+                )
         texts[node.table] = written = node.entry.texts
         read = [texts[table] for table in tables_read_by(node, found)]
         for name in names:
@@ -137,18 +144,6 @@ def tables_read_by(node: Node, tables: Iterable[str]) -> list[str]:
 def source_names(column: str) -> tuple[str, str]:
     """Return the names that a model's column may have in a table that the model reads."""
     return column.lower(), f"_{column.lower()}"
-
-
-def _check_named_columns(node: Node, names: list[str]) -> None:
-    """Raise `ModelError` if a schema file names a column that a built model does not have."""
-    for column in node.entry.columns if names else ():
-        if column.name not in names:
-            raise ModelError(
-                f"an entry names the column {column.name}, but {node.table} has no such column",
-                path=node.schema_file,
-                line=column.line,
-                action=f"Name one of its columns: {', '.join(names)}.",
-            )
 
 
 # -- Build -----------------------------------------------------------------------------------------
@@ -176,8 +171,12 @@ def build(
             built.append(_build_node(connection, node))
             if watch is not None:
                 watch(built[-1], steps)
-        if "content_views" in project.nodes:
-            _create_content_views(connection, project.nodes["content_views"])
+        if views := project.nodes.get("content_views"):
+            # dbt runs the same statements with a macro (`macros/content_views.sql`).
+            statements = f"SELECT statement FROM {views.table} ORDER BY view_name"
+            for (statement,) in connection.execute(statements).fetchall():
+                with sql_errors(views.path, "the view of a content type cannot be created"):
+                    connection.execute(statement)
         _write_comments(connection, project)
     finally:
         connection.execute("RESET GLOBAL disabled_compression_methods")
@@ -215,39 +214,6 @@ def _write_comments(connection: duckdb.DuckDBPyConnection, project: Project) -> 
         ]
     with transaction(connection):
         connection.execute(";\n".join(statements))
-
-
-_CONTENT_COMMENTS = """
-SELECT 'COMMENT ON ' || kind || ' marts."' || view_name || '"' || column_name || ' IS '''
-    || replace(about, '''', '''''') || '''' FROM (
-    SELECT 'VIEW' AS kind, view_name, '' AS column_name, 'Live content items of the type '
-        || coalesce(type_name, '') || ', with a typed column for each field.' AS about
-    FROM staging.content_views
-    UNION ALL
-    SELECT 'COLUMN', names.view_name, '."' || fields.column_name || '"',
-        concat_ws(': ', nullif(fields.field_name, ''), nullif(fields.help_text, ''))
-    FROM staging.content_columns AS fields
-    JOIN staging.content_names AS names USING (content_type_id)
-    UNION ALL
-    SELECT 'COLUMN', names.view_name, '."' || column_name || '"', comment
-    FROM duckdb_columns(), staging.content_names AS names
-    WHERE database_name = current_database() AND table_name = 'content_items'
-    AND schema_name = 'landing' AND column_name IN
-        ('id', 'title', 'slug', 'status', 'published_at', 'created_at', 'updated_at')
-)
-"""
-
-
-def _create_content_views(connection: duckdb.DuckDBPyConnection, node: Node) -> None:
-    """Create a typed view for each content type: the statements are rows of a model.
-
-    dbt runs the same statements with a macro (`macros/content_views.sql`).
-    """
-    with sql_errors(node.path, "the views of content types cannot be created"):
-        connection.execute("CREATE SCHEMA IF NOT EXISTS marts")
-        for query in (f"SELECT statement FROM {node.table} ORDER BY view_name", _CONTENT_COMMENTS):
-            for (statement,) in connection.execute(query).fetchall():
-                connection.execute(statement)
 
 
 # -- Checks ----------------------------------------------------------------------------------------

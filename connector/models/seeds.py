@@ -12,7 +12,6 @@ import io
 import json
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -128,19 +127,6 @@ def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: TableEntry) -
 AUDIT = "seeds_are_complete"
 """Audit whose rows are the unmapped values: the seed, the value, and its id if it is one."""
 
-# A spreadsheet program would run these as the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-@dataclass(frozen=True, slots=True)
-class SeedCopy:
-    """User's copy of a seed. Values that a program might execute are `left_out`."""
-
-    path: Path
-    is_new: bool
-    appended: tuple[str, ...]
-    left_out: tuple[str, ...]
-
 
 def find_unmapped(
     connection: duckdb.DuckDBPyConnection, project: Project
@@ -164,31 +150,44 @@ def write_seed_copies(
     missing: Mapping[str, Collection[str]],
     project: Project,
     names: Collection[str] = (),
-) -> tuple[SeedCopy, ...]:
-    """Copy seeds to the user's folder, and append unmapped values for the user to fill in.
+) -> dict[Path, list[str]]:
+    """Copy seeds to the user's folder, and append missing values for the user to fill in.
 
-    Without `names`, only seeds with unmapped values are copied. Rows of an existing file are kept.
-    Raises `UnknownName`, `ModelError` and `WarehouseError`.
+    Existing rows are kept. Values that a spreadsheet program could run as a formula are left out.
+
+    Args:
+        folder: Folder of the user's seeds.
+        missing: Missing values of each seed.
+        project: Project with the seeds.
+        names: Seeds to copy. Default: the seeds with missing values.
+
+    Returns:
+        The appended values of each file.
+
+    Raises:
+        UnknownName: There is no such seed.
+        ModelError: A seed file is invalid.
+        WarehouseError: A file cannot be written.
     """
     seeds = {name: node for name, node in project.nodes.items() if node.kind == "seed"}
     for name in names:
         if name not in seeds:
             raise UnknownName("seed", name, seeds)
-    names = {*names} or {name for name, values in missing.items() if values}
     make_folder(folder)
-    return tuple(_write_copy(folder, seeds[n], missing.get(n, ())) for n in sorted(names))
+    written = {}
+    for name in sorted({*names} or missing):
+        path = folder / f"{name}.csv"
+        written[path] = _write_copy(path, seeds[name], missing.get(name, ()))
+    return written
 
 
-def _write_copy(folder: Path, seed: Node, missing: Collection[str]) -> SeedCopy:
-    path, columns = folder / f"{seed.name}.csv", [*seed.entry.named]
-    is_new = not path.exists()
+def _write_copy(path: Path, seed: Node, missing: Collection[str]) -> list[str]:
+    """Write the seed with rows for the missing values, and return the new ones."""
+    columns = [*seed.entry.named]
     delimiter, rows = read_rows(seed.path, columns)
-    # Rows that wait to be filled in need not be written twice.
-    named = {row[0] for _, row in rows}
-    left_out = tuple(
-        v for v in missing if v.startswith(_FORMULA) or v != escape_control_characters(v)
-    )
-    appended = tuple(v for v in missing if v not in named and v not in left_out)
+    # Rows that wait to be filled in are not written twice.
+    known = {row[0] for _, row in rows}
+    appended = [v for v in missing if v not in known and not _is_unsafe(v)]
     with convert_file_errors(path):
         content = seed.path.read_bytes()
         end = "\r\n" if b"\r\n" in content else "\n"
@@ -197,8 +196,11 @@ def _write_copy(folder: Path, seed: Node, missing: Collection[str]) -> SeedCopy:
             text.write(end)
         writer = csv.writer(text, delimiter=delimiter, lineterminator=end)
         writer.writerows([value, *("" for _ in columns[1:])] for value in appended)
-        if appended or is_new:
-            # Atomically, because the user's work must not be lost.
-            with write_atomically(path) as file:
-                file.write(content + text.getvalue().encode())
-    return SeedCopy(path, is_new, appended, left_out)
+        # Atomically, because the user's work must not be lost.
+        with write_atomically(path) as file:
+            file.write(content + text.getvalue().encode())
+    return appended
+
+
+def _is_unsafe(value: str) -> bool:
+    return value.startswith(("=", "+", "-", "@")) or value != escape_control_characters(value)

@@ -390,7 +390,9 @@ def _safe_name(name: str) -> str:
     last = re.sub(r"[^\w .,()&+'-]", "_", re.split(r"[/\\]", name)[-1])
     stem, dot, suffix = last.strip(" .-").rpartition(".")
     if not dot or len(suffix) > 5:
-        raise PageError("The file name has no known ending.", "Choose a CSV, XLSX or XLS file.")
+        raise PageError(
+            "The file name has no known ending.", "Choose a CSV, XLSX, XLS or ODS file."
+        )
     # A file system limits the bytes of a name.
     return f"{stem.encode()[:80].decode(errors='ignore') or 'file'}.{suffix}"
 

@@ -1,4 +1,4 @@
-"""Sheets of workbooks: xlsx by openpyxl, xls by xlrd.
+"""Sheets of workbooks: xlsx by openpyxl, xls by xlrd, ods by its XML.
 
 Each cell becomes a text, a number, a boolean or a date, as typed, with the unit that its number
 format shows. A cell whose format shows something else than its value has no value: it is refused
@@ -16,6 +16,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 import openpyxl
 import xlrd
@@ -25,11 +26,11 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from connector.errors import SheetUnknown, SpreadsheetError
 from connector.spreadsheet.headings import Sheet, find_headings, has_report_headings
-from connector.spreadsheet.numbers import as_typed, is_too_large, unit_of
+from connector.spreadsheet.numbers import as_typed, is_too_large, number_meanings, unit_of
 from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell
 
-BookKind = Literal["xlsx", "xls"]
-"""Kind of workbook: current Excel, or Excel before 2007."""
+BookKind = Literal["xlsx", "ods", "xls"]
+"""Kind of workbook: current Excel, OpenDocument, or Excel before 2007."""
 
 ROWS_MAX = 50_000
 """Maximum number of rows of a table: at 600 requests a minute they take 83 minutes."""
@@ -41,10 +42,7 @@ _Read = Cell | Flaw
 
 
 def _add_row(sheet: Sheet, index: int, cells: Iterable[tuple[int, _Read]]) -> None:
-    """Add the filled cells of a row to the sheet, each with its column.
-
-    Raises `SpreadsheetError` if a cell occurs twice, or for a table that is too large.
-    """
+    """Add the filled cells of a row. Raises `SpreadsheetError` for one twice or too far."""
     row: list[Cell] = []
     for column, value in cells:
         if isinstance(value, Flaw):
@@ -81,10 +79,9 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
     """Return the wanted sheet, or the only visible one with a table.
 
-    Raises `SheetUnknown` for several, `SpreadsheetError`, or another `SpreadsheetError`, for
-    example for a workbook without any cell.
+    Raises `SheetUnknown` for several, and `SpreadsheetError`.
     """
-    read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets}[kind]
+    read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets, "ods": _ods_sheets}[kind]
     try:
         if kind != "xls":
             _check_archive(path, content)
@@ -180,7 +177,6 @@ def _xlsx_sheets(content: bytes) -> _Sheets:
 
 
 def _read_xlsx(source: Any) -> Sheet:
-    """Return the sheet with its hidden rows and merged cells, which openpyxl ignores here."""
     sheet, book = Sheet(source.title), source.parent
     form_of = lru_cache(maxsize=None)(
         lambda style: ReadOnlyCell(source, 1, 1, None, "n", style).number_format or "General"
@@ -264,6 +260,74 @@ def _xls_date(days: float, number_format: str, mode: Literal[0, 1]) -> timedelta
     return datetime.combine(date(year, month, day), clock) if year else clock
 
 
+# -- OpenDocument ----------------------------------------------------------------------------------
+
+_TABLE, _OFFICE, _TEXT = (
+    f"{{urn:oasis:names:tc:opendocument:xmlns:{each}:1.0}}" for each in ("table", "office", "text")
+)
+
+
+def _ods_sheets(content: bytes) -> _Sheets:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        root = ElementTree.fromstring(archive.read("content.xml"))  # noqa: S314 # no entities
+    tables = root.iter(f"{_TABLE}table")
+    return {each.get(f"{_TABLE}name", ""): (True, partial(_read_ods, each)) for each in tables}
+
+
+def _read_ods(table: ElementTree.Element) -> Sheet:
+    """Return the sheet, without the empty cells that repeat up to the end of the sheet."""
+    sheet, index = Sheet(table.get(f"{_TABLE}name", "")), 0
+    for row in table.iter(f"{_TABLE}table-row"):
+        cells: list[tuple[int, _Read]] = []
+        column = 0
+        for cell in row:
+            times, value = int(cell.get(f"{_TABLE}number-columns-repeated", "1")), _ods_value(cell)
+            last = min(column + times, _COLUMNS_MAX + 1) if value != "" else column
+            cells += [(place, value) for place in range(column, last)]
+            if (span := int(cell.get(f"{_TABLE}number-rows-spanned", "1"))) > 1:
+                sheet.merged_ranges.append((index, index + span - 1, column, column))
+            column += times
+        times = int(row.get(f"{_TABLE}number-rows-repeated", "1"))
+        if row.get(f"{_TABLE}visibility") in ("collapse", "filter"):
+            sheet.hidden_rows.add(index)
+        for place in range(index, index + min(times, ROWS_MAX + 2)) if cells else ():
+            _add_row(sheet, place, cells)
+        index += times
+    return sheet
+
+
+def _ods_value(cell: ElementTree.Element) -> _Read:
+    """Return the value of a cell; a number or a date that is shown in another form is a flaw."""
+    for blanks in cell.iter(f"{_TEXT}s"):
+        blanks.text = " " * min(int(blanks.get(f"{_TEXT}c", "1")), 1_000)
+    text = "\n".join("".join(line.itertext()) for line in cell.findall(f"{_TEXT}p"))
+    kind = cell.get(f"{_OFFICE}value-type", "")
+    if kind == "date":
+        moment = datetime.fromisoformat(cell.get(f"{_OFFICE}date-value", ""))
+        figures = {int(each) for each in re.findall(r"[0-9]{1,4}", text)}
+        if moment.day in figures and {moment.year, moment.year % 100} & figures:
+            return moment if moment.time() != time() else moment.date()
+        return Flaw("unusual_format", f"{moment}, shown as {text}")
+    if kind not in ("float", "percentage", "currency"):
+        return text
+    unit = "%" if kind == "percentage" else cell.get(f"{_OFFICE}currency", "")
+    return _ods_number(float(cell.get(f"{_OFFICE}value", "")), unit, text)
+
+
+def _ods_number(value: float, unit: str, text: str) -> _Read:
+    """Return a number with its unit, or a flaw if its text is another number."""
+    figure = as_typed(round(value * 100, 10) if unit == "%" else value)
+    if isinstance(figure, str):  # too large
+        return figure
+    if text.startswith("0") and text.isdecimal() and int(text) == figure:
+        return text
+    meanings = number_meanings(text)
+    shown = meanings.values.values() if meanings is not None else ()
+    if not any(min(abs(each - figure), abs(each - value)) < 1e-9 for each in shown):
+        return Flaw("unusual_format", f"{value:g}, shown as {text}")
+    return Amount(figure, unit_of(unit) or unit, "0.00", "") if unit else figure
+
+
 # -- Number formats --------------------------------------------------------------------------------
 # A number format can show a unit, leading zeros, fewer digits than the cell contains, or a date
 # without its year. A cell whose format shows anything else is refused.
@@ -295,8 +359,7 @@ def _sections(number_format: str) -> tuple[tuple[str, str, str], ...]:
 def show_cell(value: Any, number_format: str) -> _Read:
     """Return the value as its number format shows it, or a flaw if the format shows anything else.
 
-    A number that is shown rounded, a hidden value, and a date without its year keep their value and
-    are marked.
+    A rounded number, a hidden value, and a date without its year keep their value and are marked.
     """
     if isinstance(value, float) and isinstance(value := as_typed(value), str):
         return value

@@ -92,7 +92,9 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
             return read(text)
         except CellError:
             is_choice = is_answer and words.normalized_words(text) in _NOT_APPLICABLE
-            is_nothing = words.means_nothing(text) or (is_amount and words.means_no_amount(text))
+            is_nothing = words.means_nothing(text) or (
+                is_amount and words.normalized_words(text) in words.NO_AMOUNT
+            )
             if is_choice or not is_nothing:
                 raise
             return with_note(None, "says_nothing")
@@ -103,7 +105,7 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
             takes_any and words.means_nothing(text)
         ):
             return read_or_nothing(text)
-        if words.means_ditto(text):
+        if words.is_ditto(text):
             raise CellError("ditto")
         tidy = texts.clean_text(text, is_plain=is_plain, is_one_line=is_one_line)
         if not isinstance(tidy, ValueWithNotes):
@@ -156,7 +158,7 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
 
 def _days_or_now(read: ReadText, text: str) -> Any:
     """Return a number of days; words like "immediate" are 0 days."""
-    if words.means_immediately(text):
+    if words.normalized_words(text) in words.IMMEDIATELY:
         return with_note(0, "days_counted", "The value is imported as 0 days.")
     return read(text)
 
@@ -167,7 +169,7 @@ def _date_or_today(read: ReadText, text: str) -> Any:
         today = date.today()  # the user's own day
         message = f"The value is imported as {today:%-d %B %Y}."
         return with_note(today.isoformat(), "today_taken", message)
-    if words.means_immediately(text):
+    if words.normalized_words(text) in words.IMMEDIATELY:
         raise CellError("immediately")
     return read(text)
 
@@ -188,12 +190,10 @@ def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) 
 
 
 def _read_reference(text: str) -> str:
-    """Return the text that names a record: its id, its name, its email address or its code."""
     return texts.FORMATS["email"](text) if "@" in text else texts.read_exact_text(text)
 
 
 def _read_several(read_one: ReadText, text: str) -> list[str]:
-    """Return a list: one value per line, or separated by semicolons."""
     parts = [part.strip() for part in re.split(r"[;\n]", text)]
     return list(dict.fromkeys(read_one(part) for part in parts if part))
 
@@ -201,11 +201,7 @@ def _read_several(read_one: ReadText, text: str) -> list[str]:
 def _mapping_reader(
     reader: CellReader, visible: CellReader, values: Mapping[str, str]
 ) -> CellReader:
-    """Return a reader that first replaces texts by `values`, regardless of letter case.
-
-    Replacements are read by `reader`, and other cells by `visible`, which may read a word as an
-    empty value.
-    """
+    """Return a reader that first replaces texts by `values`; `visible` reads other cells."""
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
 
@@ -249,7 +245,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     def read(text: str) -> str | ValueWithNotes:
         if (value := exact.get(text) or exact.get(_choice_key(text))) is not None:
             return value
-        if (value := words.find_choice(text)) in accepted:
+        if (value := words.CHOICES.get(words.normalized_words(text))) in accepted:
             return str(value)
         if (band := _band_of(text, accepted)) is not None:
             return with_note(band, "band_chosen", f"The number is imported as {band}.")

@@ -44,9 +44,7 @@ def check_rows(
 ) -> Iterator[CheckedRow]:
     """Check every row that is not blank, in the order of the file.
 
-    `meanings` decide ambiguous cells; without them an ambiguous cell is a problem.
-
-    Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
+    Without `meanings` an ambiguous cell is a problem. Raises `WarehouseError`.
     """
     checker, rows = _RowChecker(target, columns, lookups, meanings), iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
@@ -54,8 +52,6 @@ def check_rows(
 
 
 class _RowChecker:
-    """Checker of one file's rows, which remembers the keys of earlier rows to find duplicates."""
-
     def __init__(
         self,
         target: PushTarget,
@@ -96,7 +92,6 @@ class _RowChecker:
         return rows
 
     def _check_create(self, row: CheckedRow) -> None:
-        """Check the values of a new record, and that no other row or record has its key."""
         values, afterwards = self._create.apply(row, {})
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in row.problems):
@@ -208,7 +203,6 @@ class _RowChecker:
             self._claim_keys(row, [_claim(key)])
 
     def _add_existing(self, row: CheckedRow, key: Mapping[str, Any], ids: Sequence[str]) -> None:
-        """Add the problem that loaded records with these `ids` have the row's natural key."""
         singular = self._target.resource.singular
         names = " and ".join(map(self._columns.display_name, key))
         named = f"{with_article(singular).capitalize()} with this {names}"
@@ -267,10 +261,9 @@ class _Rules:
     def apply(
         self, row: CheckedRow, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the values for the operation, and the values for an update after a create.
+        """Return values for the operation, and for an update after a create; may add problems.
 
-        Adds a problem to the row for each value that the operation refuses or requires. `landed`
-        is the current record, for conditions on fields that an update does not contain.
+        `landed` is the current record, for conditions on fields that an update does not contain.
         """
         values, afterwards = dict(row.values), dict[str, Any]()
         for column, accepts in self._special:

@@ -1,7 +1,7 @@
 """Dates and times in cells.
 
-`03/04/2025` can be two dates, so it is an error until the other cells of the column, the country or
-the user decide the order. A time needs its time zone: written after it, or declared.
+The country or the user decides between the two dates of `03/04/2025`. A time needs its time zone:
+written after it, or declared.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from connector.spreadsheet.problems import (
     PartlyVisibleCell,
     ReadText,
     ReadTyped,
-    ValueWithNotes,
     with_note,
+    with_notes,
 )
 from connector.spreadsheet.targets import CellOptions, TargetColumn
 from connector.spreadsheet.words import MONTHS, WEEKDAYS, normalized_words, timezone_of_region
@@ -73,10 +73,9 @@ _MOMENT = "a date and time, for example 2026-05-01T09:30:00Z"
 
 @dataclass(frozen=True, slots=True)
 class DateMeanings:
-    """Dates that a text can mean, by order (`dmy`, `mdy`, `ymd`, or "" if a month is in letters).
+    """Dates that a text can mean, by order: `dmy`, `mdy`, `ymd`, or "" if a month is in letters.
 
-    `is_short` is True if the year has two digits; the dates are then of this century. `weekday` is
-    the day of the week that the text names, as a number.
+    `is_short` is True if the year has two digits; the dates are then of this century.
     """
 
     dates: Mapping[str, date]
@@ -86,10 +85,7 @@ class DateMeanings:
 
 
 def date_meanings(text: str) -> DateMeanings | None:
-    """Return the dates that the text can mean; None if it is no date.
-
-    Raises `CellError` for a date that does not exist.
-    """
+    """Return the dates that the text can mean, or None. Raises `CellError` if none exists."""
     if found := _NUMERIC(text):
         first, second = int(found["first"]), int(found["second"])
         pairs = {"dmy": (second, first), "mdy": (first, second)}
@@ -106,10 +102,7 @@ def date_meanings(text: str) -> DateMeanings | None:
 
 
 def _meanings(found: re.Match[str], pairs: Mapping[str, tuple[int, int]]) -> DateMeanings | None:
-    """Return the dates that exist; None if the text also has words that are no weekday or time.
-
-    `pairs` has month and day by order. Raises `CellError` if no date exists.
-    """
+    """Return the dates that exist, of month and day by order; None if there are other words."""
     parts = {"weekday": None, **found.groupdict()}
     digits = str(parts["year"]).lstrip("'")
     is_short = len(digits) == 2
@@ -152,10 +145,7 @@ _Notes = tuple[tuple[str, str | None], ...]
 def _find_date(
     text: str, column: TargetColumn, options: CellOptions, allowed: str
 ) -> tuple[date, time | None, _Notes]:
-    """Return a date and perhaps a time in the declared form, with notes.
-
-    Raises `CellError`; `allowed` describes allowed values in an error.
-    """
+    """Return a date and perhaps a time in the declared form, with notes. Raises `CellError`."""
     order = options.date_format
     found = date_meanings(text)
     if found is None:
@@ -203,7 +193,7 @@ def _read_iso_day(text: str) -> date | None:
 def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     """Return the reader of texts in a date column. ISO dates are always accepted."""
 
-    def read(text: str) -> str | ValueWithNotes:
+    def read(text: str) -> Any:
         day, rest = _read_iso_day(text[:10]), text[10:]
         if day is not None:
             if rest and _MIDNIGHT(rest) is None:
@@ -212,7 +202,7 @@ def date_reader(column: TargetColumn, options: CellOptions) -> ReadText:
         day, clock, notes = _find_date(text, column, options, _DATE)
         if clock not in (None, time()):
             raise CellError("time_in_date", fix=f"Enter {day}")
-        return ValueWithNotes(check_birth(day), notes) if notes else check_birth(day)
+        return with_notes(check_birth(day), notes)
 
     def check_birth(day: date) -> str:
         if column.is_birth and day > date.today():  # the user's own day
@@ -235,9 +225,6 @@ def typed_reader(read: ReadText) -> ReadTyped:
                 return with_note(read(hidden_year.isoformat()), "partly_shown")
             case date():
                 return read(cell.isoformat())
-            case time() if cell == time():
-                message = "The cell contains 0, which Excel shows as 00/01/1900."
-                raise CellError("date_format", message, fix="Clear the cell, or enter a date.")
         raise CellError("date_format", fix="Format the column as a date and enter the value again.")
 
     return read_typed
@@ -260,7 +247,7 @@ def timestamp_reader(column: TargetColumn, options: CellOptions) -> ReadText:
     zone = ZoneInfo(name) if name else None
     is_end = column.key.startswith("end")
 
-    def read(text: str) -> str | ValueWithNotes:
+    def read(text: str) -> Any:
         if _ISO_MOMENT(text) is not None:
             try:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
@@ -275,8 +262,7 @@ def timestamp_reader(column: TargetColumn, options: CellOptions) -> ReadText:
         if clock is None:
             clock = _time_of_day(day, options.day_hours, is_end=is_end)
         moment = datetime.combine(day, clock)
-        value = _format_utc(moment, zone)
-        return ValueWithNotes(value, notes) if notes else value
+        return with_notes(_format_utc(moment, zone), notes)
 
     return read
 
@@ -293,7 +279,6 @@ def parse_hours(text: str) -> tuple[time, time] | Literal["all-day"]:
 
 
 def _time_of_day(day: date, given: str | None, *, is_end: bool) -> time:
-    """Return the time at which a day without one begins or ends, as the user chose."""
     if given is None:
         raise CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
     hours = parse_hours(given)
@@ -303,10 +288,7 @@ def _time_of_day(day: date, given: str | None, *, is_end: bool) -> time:
 
 
 def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """Return the timestamp in UTC in the format of the API; `zone` is the default time zone.
-
-    Raises `CellError` if neither has a time zone, or if the local time is not unique.
-    """
+    """Return the timestamp in UTC; `zone` is the default. Raises `CellError` if not unique."""
     if moment.tzinfo is None:
         if zone is None:
             fix = f"Enter {moment.isoformat()}Z if the time is in UTC."

@@ -132,10 +132,7 @@ _WIDTH_CERTAIN = 4
 
 
 def _read_rows(text: str, delimiter: str, headings: HeadingRows | None = None) -> Sheet:
-    """Return all rows of the text; the cells of a row with a wrong quote are split at delimiters.
-
-    Rows below the `headings` are checked for other rows in their cells.
-    """
+    """Return all rows of the text, with other rows in cells below the `headings` refused."""
     found = Sheet(headings=headings or HeadingRows(()), delimiter=delimiter)
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
     if '"' not in text:
@@ -181,10 +178,7 @@ def _refuse_lines(found: Sheet, lines: Sequence[str], damage: QuoteDamage) -> No
 def _detect_other_rows(
     headings: HeadingRows, delimiter: str
 ) -> Callable[[Sequence[str], Sequence[str]], bool]:
-    """Return a function that returns True if a row of several lines contains other rows.
-
-    A wrong quote has put them in a cell. It takes the cells of the row, and its lines.
-    """
+    """Return a function that returns True if a wrong quote put other rows into a row's cells."""
     names, width = [*map(normalized_heading, headings.headings)], len(headings.filled)
     is_one_line = headings_of_one_line()
     one_line = [index for index, name in enumerate(names) if is_one_line.get(name)]

@@ -40,11 +40,7 @@ _FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullma
 
 
 def appearance_key(heading: str) -> str:
-    """Return a form of the heading that is equal for headings that look the same.
-
-    Letter case, width and composition of letters, invisible characters and the number of blanks
-    are ignored.
-    """
+    """Return a form of the heading that is equal for headings that look the same."""
     compatible = unicodedata.normalize("NFKC", heading)
     visible = "".join(
         c for c in compatible if unicodedata.category(c) not in ("Cf", "Cc") or c in "\t\r\n"
@@ -92,13 +88,15 @@ def _known_headings() -> frozenset[str]:
     return frozenset(found)
 
 
-def is_known_heading(heading: str) -> bool:
-    """Return True if a resource has a field with this heading."""
-    return normalized_heading(heading) in _known_headings()
-
-
 def _count_known(cells: Iterable[str]) -> int:
-    return len({normalized_heading(each) for each in cells if is_known_heading(each)} - {""})
+    return len(
+        {
+            normalized_heading(each)
+            for each in cells
+            if normalized_heading(each) in _known_headings()
+        }
+        - {""}
+    )
 
 
 # -- Heading row -----------------------------------------------------------------------------------
@@ -106,10 +104,7 @@ def _count_known(cells: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HeadingRows:
-    """Headings of a table, the index of their first row, and their number of rows (`depth`).
-
-    `known_count` is the number of headings that a field of the catalog has.
-    """
+    """Headings of a table, the index of their first row, and the number of rows they take."""
 
     headings: tuple[str, ...]
     index: int = 0
@@ -173,9 +168,7 @@ def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> HeadingRows 
         texts = [each for each in (group, name) if each]
         # A title above a column that has its own name is redundant.
         choices = [" ".join(texts), " ".join(reversed(texts)), name]
-        joined.append(
-            next((each for each in choices if each and is_known_heading(each)), choices[0])
-        )
+        joined.append(next((each for each in choices if each and _count_known([each])), choices[0]))
     return HeadingRows(tuple(joined), index, 2, _count_known(joined))
 
 
@@ -188,7 +181,6 @@ class Sheet:
     """Rows of a text or of a workbook's sheet, in memory. Indexes count from 0.
 
     Attributes:
-        headings: Headings, as soon as they are found.
         flaws: Reasons why cells have no value, by row and column.
         merged_ranges: First row, last row, first column and last column of merged cells.
         delimiter: Delimiter of a text; None for a workbook.
@@ -214,12 +206,10 @@ class Sheet:
 
 
 def name_columns(path: Path, first_row: Sequence[str], filled_count: int = 0) -> tuple[str, ...]:
-    """Return the headings of the table's columns, without empty ones at the end.
+    """Return the headings of the columns, without empty ones at the end and those of a report.
 
     A column without a heading, and the second of two headings that look the same, are named by
-    their letters. The first `filled_count` columns have cells. The six columns that a report adds
-    are omitted. Raises `SpreadsheetError` if all headings are empty or if the columns of a report
-    are not the last six.
+    their letters. Raises `SpreadsheetError` if the columns of a report are not the last six.
     """
     cells = _without_empty_end(first_row)
     if not cells:
@@ -283,7 +273,7 @@ def mark_rows_outside(
         texts = [text for cell in row.cells if (text := str(cell).strip())]
         is_outside = False
         if texts:
-            is_total = begins_totals(texts[0]) and _is_total(row.cells, len(looks))
+            is_total = bool(begins_totals(texts[0])) and _is_total(row.cells, len(looks))
             is_footer = is_below_totals and len(texts) == 1 and len(looks) > _KNOWN_MIN
             is_outside = is_total or is_footer or _repeats(row.cells, looks)
             if is_outside:

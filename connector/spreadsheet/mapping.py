@@ -1,7 +1,7 @@
 """Mapping of columns to fields, by name or by a decision of the user.
 
-No column is guessed. A heading that is a misspelling of a field, or that fits several, is suggested
-with a reason, and a column without a field is reported and ignored.
+No column is guessed. A heading that is a misspelling of a field, or that fits several, is
+suggested. A column without a field is reported and ignored.
 """
 
 from __future__ import annotations
@@ -234,7 +234,6 @@ class _HeadingMatcher:
         return _column_named(self._target, name, f"the column {heading!r}"), "given"
 
     def find(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
-        """Return the target column of a heading, or None, and how it was found."""
         plain = normalized_heading(_REMARK.sub("", heading))
         if plain in self._exported:
             name = normalized_heading(self._exported[plain] or "")
@@ -263,10 +262,7 @@ def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
 def _saved_decisions(
     saved: SavedMap, headings: Sequence[str], by_normalized: Mapping[str, str]
 ) -> dict[str, tuple[str, CellOptions]]:
-    """Return the saved field and options by heading of the file.
-
-    Raises `UnknownName` for a column that the file lacks, and `Misused` for two decisions on one.
-    """
+    """Return the saved field and options by heading. Raises `UnknownName` or `Misused`."""
     decided: dict[str, tuple[str, CellOptions]] = {}
     for name, decision in saved.columns.items():
         heading = name if name in headings else by_normalized.get(normalized_heading(name))
@@ -280,7 +276,6 @@ def _saved_decisions(
 
 
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
-    """Raise `Misused` if the policy or a replaced value does not suit the column's field."""
     if options.policy == "fill" and column.field.write_only:
         message = f"the policy of {column.name} is 'fill', but the API never returns that field"
         raise Misused(message, action="Use 'overwrite', or ignore the column.")
@@ -292,10 +287,7 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
 def _parse_mapped_text(
     text: str, column: TargetColumn, target: PushTarget, description: str
 ) -> Any:
-    """Return the JSON value of a text in a mapping; None for a blank text.
-
-    Raises `Misused` with the `description` of the text.
-    """
+    """Return the JSON value of a text in a mapping; None if it is blank. Raises `Misused`."""
     if not text.strip():
         return None
     try:
@@ -311,10 +303,7 @@ def _parse_mapped_text(
 def _constant_values(
     saved: SavedMap, columns: Sequence[MappedColumn], target: PushTarget
 ) -> tuple[tuple[TargetColumn, str, Any], ...]:
-    """Return the constants as (target column, text, JSON value).
-
-    Raises `Misused` for an invalid value, or for a field that a column also fills.
-    """
+    """Return the constants as (target column, text, JSON value). Raises `Misused`."""
     filled = {each.target.key: f"the column {each.heading!r}" for each in columns}
     constants = []
     for name, text in saved.constants.items():

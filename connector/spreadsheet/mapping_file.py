@@ -10,15 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from connector.atomic_files import write_atomically
 from connector.catalog import CATALOG
@@ -26,8 +18,6 @@ from connector.errors import Misused, end_sentence, file_error
 from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
 from connector.spreadsheet.texts import REGIONS, is_timezone
-
-_BYTES_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +28,7 @@ class SavedMap:
         columns: Target column and options by heading.
         constants: Text for every row, by target column.
         options: Options of columns that are not named, except `values` and `policy`.
-        comments: Comments on missing fields and on columns without a field. They are written for
-            the user and not read.
+        comments: Comments for the user on missing fields and on columns without a field.
         unanswered: By heading, cells that need a value, and what is allowed. They are comments too.
     """
 
@@ -54,16 +43,6 @@ class SavedMap:
 
 
 # -- Model -----------------------------------------------------------------------------------------
-
-
-def _as_text(value: Any) -> Any:
-    """Return a number or a truth value as it is written in TOML."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
-
-
-_Text = Annotated[str, BeforeValidator(_as_text)]
 
 
 _CHECKS: Mapping[str, tuple[Callable[[str], Any], str]] = {
@@ -107,7 +86,7 @@ _OTHER_KEYS = ("header_row", "ignored", "constants", "columns")
 class _Column(_FileOptions):
     field: str
     whole_numbers: bool = False
-    values: dict[str, _Text] = Field(default_factory=dict)
+    values: dict[str, str] = Field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"
 
 
@@ -115,7 +94,7 @@ class _Document(_FileOptions):
     resource: Literal[tuple(CATALOG)]  # type: ignore[valid-type] # the names of the catalog
     header_row: Annotated[int, Field(ge=1)] | None = None
     ignored: list[str] = Field(default_factory=list)
-    constants: dict[str, _Text] = Field(default_factory=dict)
+    constants: dict[str, str] = Field(default_factory=dict)
     columns: dict[str, str | _Column] = Field(default_factory=dict)
 
 
@@ -125,11 +104,7 @@ def load_map(path: Path) -> SavedMap:
     Raises `Misused`, which names the file, the key and the allowed values.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_BYTES_MAX + 1)
-        if len(content) > _BYTES_MAX:
-            raise ValueError("the file is too large")
-        return parse_map(tomllib.loads(content.decode()), f"the mapping {path}")
+        return parse_map(tomllib.loads(path.read_text("utf-8")), f"the mapping {path}")
     except FileNotFoundError:
         message = f"the mapping {path} does not exist"
         raise Misused(message, action="Check the name and the folder.") from None
@@ -263,7 +238,6 @@ def _one_line(text: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a text, a number, a truth value or a table as TOML."""
     if isinstance(value, Mapping):
         return (
             "{ " + ", ".join(f"{toml_key(k)} = {_toml(each)}" for k, each in value.items()) + " }"

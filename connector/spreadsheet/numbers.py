@@ -1,7 +1,6 @@
 """Numbers in cells, with currency, thousands separators, percent signs and time units.
 
-`45,000` can be two numbers. The other cells of the column (`row_reader.py`), the country or the
-user decide which one it is. It is never guessed.
+The country or the user decides between the two numbers of `45,000`. It is never guessed.
 """
 
 from __future__ import annotations
@@ -60,11 +59,7 @@ _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).se
 
 @dataclass(frozen=True, slots=True)
 class NumberMeanings:
-    """Numbers that a text can mean, by decimal separator, and its unit.
-
-    `unit` is `%`, a currency code or an ambiguous currency sign, or "". `period` is the time unit
-    that the number is for or counts, if the text has one: year, day, ...
-    """
+    """Numbers that a text can mean, by decimal separator, with unit and time unit of the text."""
 
     values: Mapping[str, int | float]
     unit: str
@@ -139,7 +134,6 @@ def number_reader(column: TargetColumn, options: CellOptions) -> ReadText:
 
 
 def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int | float:
-    """Return the number that the text means with the decimal separator of the column."""
     values, first, decimal = found.values, next(iter(found.values.values())), options.decimal
     value = values.get(decimal, first) if decimal else first
     if decimal and decimal not in values and not options.is_decimal_assumed:
@@ -189,10 +183,7 @@ def typed_number(column: TargetColumn) -> ReadTyped:
 
 
 def _check(value: float, unit: str, column: TargetColumn) -> Any:
-    """Return the number, an `Amount` if it has a currency, or a number with a warning.
-
-    Raises `CellError` for a number or a unit that the field does not accept.
-    """
+    """Return the number, an `Amount`, or a number with a warning. Raises `CellError`."""
     if is_too_large(value):
         raise CellError("too_large")
     if value < 0 and not column.is_content:

@@ -112,13 +112,9 @@ def is_blank(cells: Sequence[Cell]) -> bool:
 _TEXTS = tomllib.loads(files(__package__).joinpath("problems.toml").read_text("utf-8"))
 
 PROBLEMS: Mapping[str, str] = _TEXTS["problems"]
-"""By code: what is wrong, a colon, and what to do."""
-
 WARNINGS: Mapping[str, str] = _TEXTS["warnings"]
-"""By code: warnings for a row that is sent after the user has confirmed."""
-
 REMARKS: Mapping[str, str] = _TEXTS["remarks"]
-"""By code: changes of cells that are reported once for a column, and hold no row back."""
+"""By code: what is wrong, a colon, and what to do. Warnings need a consent; remarks hold no row."""
 
 _TEXT_OF_CODE = {**PROBLEMS, **WARNINGS, **REMARKS}
 
@@ -184,6 +180,11 @@ class ValueWithNotes:
     notes: tuple[tuple[str, str | None], ...]
 
 
+def with_notes(value: Any, notes: Sequence[tuple[str, str | None]]) -> Any:
+    """Return the value with these warnings, or alone if there are none."""
+    return ValueWithNotes(value, tuple(notes)) if notes else value
+
+
 def with_note(value: Any, code: str, message: str | None = None) -> ValueWithNotes:
     """Return the value with one more warning, which is put first."""
     if isinstance(value, ValueWithNotes):
@@ -206,12 +207,9 @@ class CellError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileQuestion:
-    """Question about a whole file, and its possible answers.
+    """Question about a whole file; `choices` are answers, each with an example.
 
-    Attributes:
-        stops: True if the file cannot be imported before the question is answered.
-        choices: Answers, each with an example; for values that need an answer, each column with
-            its values.
+    If it `stops`, the file cannot be imported before the question is answered.
     """
 
     code: str
@@ -224,10 +222,7 @@ class FileQuestion:
 
 # -- Visible text of cells -------------------------------------------------------------------------
 
-RECEIVED_CHARACTERS_MAX = 80
-"""Maximum number of characters of a cell in a problem."""
-
-_CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage return"}
+_RECEIVED_CHARACTERS_MAX = 80
 
 
 def text_of(cell: Cell) -> str:
@@ -238,8 +233,8 @@ def text_of(cell: Cell) -> str:
 def visible_text(cell: Cell) -> str:
     """Return the cell as text with numbers for invisible characters, shortened for display."""
     text = text_of(cell)
-    if len(text) > RECEIVED_CHARACTERS_MAX:
-        text = text[: RECEIVED_CHARACTERS_MAX - 1] + "…"
+    if len(text) > _RECEIVED_CHARACTERS_MAX:
+        text = text[: _RECEIVED_CHARACTERS_MAX - 1] + "…"
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else f"<U+{ord(c):04X}>" for c in text)
@@ -247,5 +242,5 @@ def visible_text(cell: Cell) -> str:
 
 def character_name(character: str) -> str:
     """Return the name and number of an invisible character."""
-    name = unicodedata.name(character, "").lower() or _CONTROLS.get(character, "control character")
+    name = unicodedata.name(character, "control character").lower()
     return f"{name} (U+{ord(character):04X})"

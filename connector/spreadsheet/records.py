@@ -107,7 +107,6 @@ class ReferenceResolver:
     def _refuse_unlisted(
         self, row: CheckedRow, key: str, _: Reference, text: str, ids: Sequence[str]
     ) -> None:
-        """Add the problem that a text is not the id or name of exactly one user or lead status."""
         noun, seed = UNLISTED[key], "people" if UNLISTED[key] == "user" else "lead_statuses"
         often = sorted(self._lookups.known_ids(key), key=lambda each: -each.records)[:_KNOWN_MAX]
         row.fail(
@@ -125,7 +124,6 @@ class ReferenceResolver:
     def _refuse(
         self, row: CheckedRow, key: str, reference: Reference, text: str, ids: Sequence[str]
     ) -> None:
-        """Add the problem that no record matches a reference, or that these `ids` match."""
         resource, by, found = reference.resource, reference.by, None
         singular, plural = _in_words(CATALOG[resource].singular), _in_words(resource)
         code = "reference_unknown"
@@ -215,10 +213,7 @@ class RecordFinder:
         return blank is None
 
     def _find_id(self, row: CheckedRow) -> None:
-        """Set the id of the record that the row's fields identify.
-
-        A row without a record is a create in mode upsert; otherwise it has a problem.
-        """
+        """Set the id of the record that the row's fields identify, or create or refuse the row."""
         if self.by == ("id",):
             row.record_id = row.values.pop("id")
             return
@@ -262,7 +257,6 @@ class RecordFinder:
             row.add("record_deleted", message, self.by[0], received=row.record_id)
 
     def _add_unknown(self, row: CheckedRow, text: str, key: str) -> None:
-        """Add the problem that the text is not the field `key` of a known record."""
         message = f"The value is not the {_in_words(key)} of a known {self._singular}."
         fix = f"Correct the value, or add the {self._singular} instead."
         row.add("record_unknown", message, key, received=text, fix=fix)

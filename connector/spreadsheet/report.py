@@ -262,7 +262,6 @@ def write_report(path: Path, table: Spreadsheet, rows: Iterable[RowWithResult]) 
 def _delimited_rows(
     headings: tuple[str, ...], rows: Iterable[RowWithResult]
 ) -> Iterator[Sequence[Any]]:
-    """Yield the cells of the report's lines, beginning with the headings."""
     yield [*map(escape_cell, headings), *REPORT_HEADINGS]
     for row, result in rows:
         # A number cannot be mistaken for a formula.

@@ -34,6 +34,7 @@ from connector.spreadsheet.problems import (
 )
 from connector.spreadsheet.targets import Decimal, PushTarget
 from connector.spreadsheet.texts import is_timezone
+from connector.spreadsheet.words import currency_of_region
 from connector.state.row import LandedRecord, Operation, Outcome, Problem, Row
 
 # -- Columns ---------------------------------------------------------------------------------------
@@ -69,11 +70,7 @@ def _date_in_cell(cell: Cell) -> date | None:
 
 
 class ColumnMeanings:
-    """What the cells of a file's columns mean, found while its rows are read.
-
-    Attributes:
-        notices: Sentences on the columns whose dates are read as in the country.
-    """
+    """What the cells of a file's columns mean. `notices` are sentences for the user."""
 
     def __init__(
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
@@ -192,15 +189,12 @@ class CheckedRow:
 
     Attributes:
         values: JSON values by the keys of target columns; null empties a field.
-        problems: Problems that prevent sending the row.
         warnings: Problems that do not prevent sending the row after the user has confirmed.
-        remarks: Harmless changes of cells.
         failed_keys: Keys of fields with a problem, so that they are not reported as missing, too.
         natural_key: Natural key of a row that creates a record.
         record_id: Id of the record, if it exists, and `landed` its loaded state.
         outcome: Outcome of a row that is not sent; None if the row is to be sent.
-        task: The row for the journal. A row whose record exists has the task that it would have
-            had, to detect an earlier push of the same row.
+        task: The row for the journal, also if its record exists: it may be pushed again.
     """
 
     row: SheetRow
@@ -254,13 +248,11 @@ def describe_remarks(rows: Iterable[CheckedRow]) -> Iterator[str]:
     for found in by_code.values():
         columns = dict.fromkeys(each.column or "" for each in found)
         noun = "Column" if len(columns) == 1 else "Columns"
-        where = f"{noun} {', '.join(map(repr, columns))}" if columns.keys() != {""} else "All"
-        yield f"{where}, {count_noun(len(found), 'cell')}: {found[0].text}"
+        cells = count_noun(len(found), "cell")
+        yield f"{noun} {', '.join(map(repr, columns))}, {cells}: {found[0].text}"
 
 
 _CELLS_REMEMBERED = 1_000
-"""Maximum number of cached cells of one column: the number of rows in a batch."""
-
 _CLEARED = object()
 """Value of a cell that empties its field."""
 
@@ -271,10 +263,7 @@ _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
 
 
 class RowReader:
-    """Reader of one file's rows: reads each cell as its field and collects all problems.
-
-    `meanings` decide ambiguous cells.
-    """
+    """Reader of one file's rows: reads each cell as its field and collects all problems."""
 
     def __init__(
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
@@ -301,11 +290,7 @@ class RowReader:
         self._zip = next((key for key in keys if key in ("postal_code", "postcode")), None)
 
     def read(self, row: SheetRow) -> CheckedRow:
-        """Return the row's values and problems.
-
-        A row with the wrong shape is not read further, because its cells may belong to other
-        columns.
-        """
+        """Return the row's values and problems. Cells of a row of another shape are not read."""
         values, amounts = self._constants.copy(), dict[str, Amount]()
         checked = CheckedRow(row, self._map, values)
         if row.problems:
@@ -371,18 +356,12 @@ class RowReader:
             checked.values[key] = None
 
     def _fill_currency(self, checked: CheckedRow, key: str, amount: Amount | None) -> None:
-        """Fill the currency field of an amount, from its own cell or the column's other cells.
-
-        Adds a problem if the row has another currency.
-        """
+        """Fill the currency field of an amount, from its own cell or the column's other cells."""
         unit = amount.unit if amount is not None else self._column_currencies[key]
         if unit is None:
             return
         column, place = self._by_key[key], self._currency_fields.get(key)
-        cell, home = (
-            checked.row.cells[column.index],
-            words.currency_of_region(column.options.region),
-        )
+        cell, home = checked.row.cells[column.index], currency_of_region(column.options.region)
         code = home if unit == "$" and home and home in _DOLLARS else unit
         if place is None:
             checked.warn("currency_left_out" if code == home else "other_currency", None, key, cell)
@@ -395,9 +374,11 @@ class RowReader:
         elif currency is None and amount is not None:
             fix = f'Enter the currency code in a column "{name}".'
             checked.fail(key, "currency_sign", received=cell, fix=fix)
-        elif amount is not None and currency != code:
-            if unit == "$" and str(currency) in _DOLLARS:
-                return
+        elif (
+            amount is not None
+            and currency != code
+            and not (unit == "$" and str(currency) in _DOLLARS)
+        ):
             message = f"The value is in {unit}, but {self._map.display_name(place)} is {currency}."
             checked.fail(key, "currency_differs", message, received=text_of(amount))
 
@@ -427,10 +408,7 @@ class RowReader:
 
 
 def _cached_cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
-    """Return the reader of a column's cells, which reads repeated cells only once.
-
-    It returns None for a cell that leaves the field unchanged, or raises `CellError`.
-    """
+    """Return the reader of a column's cells; it returns None for a cell that changes nothing."""
     reads, clear = cell_reader(column.target, target.mode, column.options), target.clear
 
     # Python considers True and 1 equal, so the type is part of the key.
@@ -480,11 +458,7 @@ def _split_whole_name(checked: CheckedRow) -> None:
 
 
 def _split_name(name: str) -> tuple[str, str] | None:
-    """Return first and last name of a whole name; None for one word or an unclear name.
-
-    The last name is before a comma, or the last word with the particles before it. Names with a
-    title, a degree or a part in capitals are unclear.
-    """
+    """Return first and last name of a whole name; None for one word or an unclear name."""
     names = name.replace(",", " , ").split()
     plain = {*map(normalized_heading, names)}
     has_letters = all(each == "," or any(map(str.isalpha, each)) for each in names)

@@ -1,4 +1,4 @@
-"""Table in a csv, tsv, txt, xlsx or xls file: its headings and its rows, in memory.
+"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows, in memory.
 
 The content determines the format, not the name. This module does not interpret cells; all text is
 text. A row of another shape than the headings is a row with problems: no cell is dropped or
@@ -40,7 +40,7 @@ from connector.spreadsheet.texts import NOT_CALCULATED, unescape_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
-BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls")
+BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 """Suffixes of workbooks that can be read; only xlsx can be written."""
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -54,13 +54,10 @@ class Spreadsheet:
     """Table of an opened file.
 
     Attributes:
-        headings: Headings of the input. A report (`is_report`) has the headings of its table.
+        headings: Headings of the input, also if the file is a report.
         digest: SHA-256 of the file, in hexadecimal digits.
         sheet: Name of a workbook's sheet.
-        merged_ranges: Ranges of merged cells over several rows, whose value each row has, with
-            the heading of their first column.
-        delimiter: Delimiter of a text (one character).
-        heading_rows: Rows that contain the headings, and their position.
+        merged_ranges: Ranges of merged cells over several rows, with their headings.
         notices: Sentences on what was assumed.
         questions: Questions that the user has to answer.
     """
@@ -91,7 +88,7 @@ def open_table(
     delimiter: str | None = None,
     header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt, xlsx or xls file.
+    """Open the table in a csv, tsv, txt, xlsx, xls or ods file.
 
     Args:
         path: File to open.
@@ -134,17 +131,13 @@ _NO_TABLES = (b"<", b"%pdf", b"{\\rtf", b"\x89png", b"\xff\xd8\xff", b"begin:vca
 
 def _read_file(path: Path) -> bytes:
     """Return the content of a regular file with the suffix of a table."""
-    suffix = path.suffix.lower()
-    message, action = "", None
+    found, message, action = path.suffix.lower() or path.name, "", "Check the name and the folder."
     try:
-        if not path.exists():
-            message, action = f"{path} does not exist", "Check the name and the folder."
-        elif not path.is_file():
+        if not path.is_file():
             # Other files are not opened: a pipe would block forever.
-            message = f"{path} is not a regular file with a table"
-        elif suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-            found = suffix or path.name
-            message = f"{path}: a table is a csv, tsv, txt, xlsx or xls, not {found!r}"
+            message = f"{path} is not a regular file" if path.exists() else f"{path} does not exist"
+        elif found not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
+            message = f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {found!r}"
             action = _EXPORT
         elif path.stat().st_size > _BYTES_MAX:
             too_large = f"{path} is larger than {_BYTES_MAX / 1e6:,.0f} MB"
@@ -170,7 +163,9 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
         # The names of the members are in the directory at the end.
         if b"xl/workbook.xml" in content or b"xl\\workbook.xml" in content:
             return "xlsx"
-        message = f"{path} is a zip file, but no xlsx workbook"
+        if b"content.xml" in content and b"word/document.xml" not in content:
+            return "ods"
+        message = f"{path} is a zip file, but no xlsx or ods workbook"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
     if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
         message = f"{path} is a web page, a PDF or another document with the file name of a table"
@@ -235,10 +230,7 @@ def _filled_width(cells: Sequence[Cell]) -> int:
 
 
 def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give each row below the headings the value of cells that are merged over several rows.
-
-    Yields the ranges that were filled, with their headings.
-    """
+    """Give each row the value of cells merged over several rows, and yield their ranges."""
     for first, last, left, right in sheet.merged_ranges:
         is_below = sheet.headings.first_row <= first < last <= len(sheet.rows)
         value = sheet.rows[first][left] if is_below and left < len(sheet.rows[first]) else ""
@@ -252,10 +244,7 @@ def _fill_merged_cells(sheet: Sheet, headings: Sequence[str]) -> Iterator[tuple[
 
 
 def _mark_split_rows(rows: list[SheetRow]) -> None:
-    """Mark rows next to a line with a single cell: a line break may have split a row in two lines.
-
-    If the break is in the first or the last cell, one of the lines has all cells of a row.
-    """
+    """Mark rows next to a line with a single cell: a line break may have split a row."""
     for index, row in enumerate(rows):
         if 0 < row.missing_cells == len(row.cells) - 1 and not row.is_left_out:
             for near in (index - 1, index + 1):
@@ -269,11 +258,9 @@ def _mark_split_rows(rows: list[SheetRow]) -> None:
 def _build_row(
     sheet: Sheet, index: int, headings: tuple[str, ...], count: int, max_width: int
 ) -> SheetRow:
-    """Return the row of the sheet at this index, with problems of its shape.
+    """Return the row at this index with problems of its shape; the table has `count` columns.
 
-    The table has `count` columns, with those of a report. Cells after them must be empty, and up to
-    `max_width` they are dropped. After a wrong quote the cells may belong to other columns, so the
-    row has one problem.
+    Cells after them must be empty, and up to `max_width` they are dropped.
     """
     cells, number, damage = sheet.rows[index], index + 1, sheet.damages.get(index)
     flaws, is_hidden = sheet.flaws.get(index, _NO_FLAWS), index in sheet.hidden_rows

@@ -101,10 +101,7 @@ UNLISTED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Reference to a record of another resource, or to a user or lead status (`UNLISTED`).
-
-    `by` is the field that the column names: a cell may also have another name of the record.
-    """
+    """Reference to a record, or to a user or lead status; the column names its field `by`."""
 
     resource: str
     by: str | None = None

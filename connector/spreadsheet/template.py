@@ -22,12 +22,7 @@ from connector.spreadsheet.words import RULES
 
 @dataclass(frozen=True, slots=True)
 class TemplateColumn:
-    """Column of a template.
-
-    Attributes:
-        rule: Sentences on the field and on the expected value.
-        allowed: Allowed values; empty if any value is allowed.
-    """
+    """Column of a template, with sentences on its field and the allowed values, if any."""
 
     heading: str
     rule: str

@@ -29,6 +29,7 @@ from connector.spreadsheet.problems import (
     character_name,
     text_of,
     with_note,
+    with_notes,
 )
 from connector.spreadsheet.words import CURRENCY_CODES, DEFAULT_REGION, EXAMPLE_NUMBERS
 
@@ -129,10 +130,7 @@ _NUMBER_SAFE = 10**15
 
 
 def read_text(text: str) -> str:
-    """Return the text unchanged.
-
-    Raises `CellError` for shortened numbers, and for control characters and marks that deceive.
-    """
+    """Return the text. Raises `CellError` for shortened numbers, and characters that deceive."""
     if not text.isprintable() or text[0] == "#" or _SCIENTIFIC(text) is not None:
         _refuse_shortened_number(text)
         if "\u202d" in text or "\u202e" in text:
@@ -147,10 +145,7 @@ def read_text(text: str) -> str:
 
 
 def read_exact_text(text: str) -> str:
-    """Return a text in which each character counts, such as a code, without marks of text cells.
-
-    Raises `CellError` for invisible characters and shortened numbers.
-    """
+    """Return a code without marks of text cells. Raises `CellError` for invisible characters."""
     _refuse_shortened_number(text)
     _refuse_invisible_characters(text)
     return without_text_marks(text)
@@ -173,7 +168,6 @@ def _refuse_invisible_characters(text: str) -> None:
 
 
 def _read_url(text: str) -> str | ValueWithNotes:
-    """Return a web address; `www.` gets https:// and a note."""
     _refuse_invisible_characters(text)
     if _URL(text) is not None:
         return text
@@ -284,13 +278,10 @@ CODED = "_x00"
 """Beginning of an escaped control character in a workbook: _x000D_ is a carriage return."""
 
 
-def clean_text(
-    text: str, *, is_plain: bool = False, is_one_line: bool = False
-) -> str | ValueWithNotes:
+def clean_text(text: str, *, is_plain: bool = False, is_one_line: bool = False) -> Any:
     """Return the text without invisible damage, with notes on visible changes.
 
-    Escaped signs are restored if the field allows any text (`is_plain`), and line breaks become
-    blanks if it has one line.
+    Escaped signs are restored if it `is_plain`, and line breaks become blanks if it `is_one_line`.
     """
     quoted = _QUOTED(text) if text.startswith('="') else None
     text = quoted[1] if quoted else text
@@ -305,7 +296,7 @@ def clean_text(
         text = _ESCAPED.sub(r"\1", text)
         notes.append(("escaped_signs", None))
     if text.isascii() and not _MAY_BE_ODD(text):
-        return ValueWithNotes(text, tuple(notes)) if notes else text
+        return with_notes(text, notes)
     if _ENTITY.search(text) and (plain := html.unescape(text)) != text:
         message = f'The value has codes of a web page. It is imported as "{plain[:60]}".'
         text, notes = plain, [*notes, ("escaped_signs", message)]
@@ -323,7 +314,7 @@ def clean_text(
         notes.append(("invisible", None))
     # A special blank is read as a blank; removed characters are reported.
     tidy = _ODD_BLANKS.sub(" ", visible).strip()
-    return ValueWithNotes(tidy, tuple(notes)) if notes else tidy
+    return with_notes(tidy, notes)
 
 
 def _has_stray_quote(text: str) -> bool:

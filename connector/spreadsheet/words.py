@@ -26,7 +26,7 @@ def _by_word(name: str) -> dict[str, str]:
 
 
 _SETS = {name: frozenset(_words(text)) for name, text in _DATA.items() if isinstance(text, str)}
-_PERIODS, _CHOICES = _by_word("periods"), _by_word("choices")
+_PERIODS = _by_word("periods")
 _NOTHING_CHARACTERS_MAX = 30
 
 TRUTHS: Mapping[str, bool] = {
@@ -36,10 +36,14 @@ TRUTHS: Mapping[str, bool] = {
 """Words for True and False."""
 
 MONTHS: Mapping[str, int] = {word: int(number) for word, number in _by_word("months").items()}
-"""Number of a month by its name or abbreviation."""
-
 WEEKDAYS: Mapping[str, int] = {word: int(number) for word, number in _by_word("weekdays").items()}
-"""Number of a day of the week, Monday first. A word with two meanings has the later one."""
+"""Number of a month, and of a day of the week, Monday first, by name or abbreviation."""
+
+CHOICES: Mapping[str, str] = _by_word("choices")
+"""Value of the API by another word for it."""
+
+NO_AMOUNT, IMMEDIATELY = _SETS["no_amount"], _SETS["immediately"]
+"""Words for an amount that is not agreed, and for "immediately"."""
 
 TITLES, DEGREES, PARTICLES = _SETS["titles"], _SETS["degrees"], _SETS["particles"]
 """Words before a name, after it, and before the last word of a last name."""
@@ -79,10 +83,10 @@ _OF_PROGRAMS = re.compile(
 _BEGINNINGS = frozenset("([{<\\N#013")
 _IN_NO_EMPTY = re.compile("[0-9@#&]").search
 _PER = re.compile(r"(?:per|a|each|pro|im|am|par|al|por|all|p) ").match
-_DITTO = re.compile(
+is_ditto = re.compile(
     r"(?:[\"\u2033\u3003\u201c-\u201f]|''|,,|ditto|dito|idem)[.]?", re.IGNORECASE
 ).fullmatch
-_TOTALS = re.compile(
+begins_totals = re.compile(
     rf"(?:{'|'.join(sorted(_SETS['totals'], key=len, reverse=True))})\b", re.IGNORECASE
 ).match
 
@@ -113,36 +117,11 @@ def means_nothing(text: str) -> bool:
     return _MARKS(text) is not None or normalized_words(text) in _SETS["nothing"]
 
 
-def means_no_amount(text: str) -> bool:
-    """Return True if the cell is a word for an amount that is not agreed."""
-    return normalized_words(text) in _SETS["no_amount"]
-
-
-def means_immediately(text: str) -> bool:
-    """Return True if the cell is a word for "immediately"."""
-    return normalized_words(text) in _SETS["immediately"]
-
-
-def means_ditto(text: str) -> bool:
-    """Return True if the cell is a word for "same as above"."""
-    return _DITTO(text) is not None
-
-
-def begins_totals(text: str) -> bool:
-    """Return True if the text begins a line of totals."""
-    return _TOTALS(text) is not None
-
-
 def period_of(text: str) -> str | None:
     """Return the time unit of words after a number: day for "per day". None for other words."""
     normalized = normalized_words(text)
     found = _PERIODS.get(normalized)
     return found or (_PERIODS.get(normalized.partition(" ")[2]) if _PER(normalized) else None)
-
-
-def find_choice(text: str) -> str | None:
-    """Return the value of the API that the word means; None for other words."""
-    return _CHOICES.get(normalized_words(text))
 
 
 # -- Countries -------------------------------------------------------------------------------------

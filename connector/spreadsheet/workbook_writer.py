@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
-from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.comments import Comment
 from openpyxl.styles import Alignment, Font, PatternFill
-from openpyxl.utils import get_column_letter, quote_sheetname
+from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
@@ -74,10 +73,7 @@ def write_report_workbook(
 
 
 def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> Any:
-    """Return a cell with this value, which is never a formula.
-
-    `styles` are attributes of the cell, such as its `font`; None keeps the default.
-    """
+    """Return a cell with this value, which is never a formula; None keeps a style's default."""
     cell = WriteOnlyCell(sheet, write_by_number(value) if isinstance(value, str) else value)
     if isinstance(value, str):
         # The library makes a formula of a text that begins with =, and an error of #N/A.
@@ -120,10 +116,9 @@ def _own_cell(sheet: Any, row: SheetRow, index: int, *, color: str | None, path:
 
 # -- Templates -------------------------------------------------------------------------------------
 
-_LISTS_SHEET = "Allowed values"
 _LAST_ROW = 1_048_576
 _WIDTH = 24
-_MESSAGE_CHARACTERS_MAX = 225
+_LIST_CHARACTERS_MAX = 253
 _REQUIRED_COLOR = "F8CBAD"
 
 
@@ -138,29 +133,24 @@ def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) 
             # Format of cells that do not exist yet; the cells below have their own.
             dimension.number_format = "@"
         sheet.append([_heading_cell(sheet, each) for each in columns])
-        choices = [(index, each) for index, each in enumerate(columns, 1) if each.allowed]
-        for place, (index, column) in enumerate(choices, 1):
-            home = f"${get_column_letter(place)}"
-            choice = DataValidation(
-                type="list",
-                formula1=f"{quote_sheetname(_LISTS_SHEET)}!{home}$1:{home}${len(column.allowed)}",
-                allow_blank=True,
-                showErrorMessage=True,
-                errorTitle="Not one of the list",
-                error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
-            )
-            choice.add(f"{get_column_letter(index)}2:{get_column_letter(index)}{_LAST_ROW}")
-            sheet.data_validations.append(choice)
-        if choices:
-            lists = book.create_sheet(_LISTS_SHEET)
-            # Hidden, so that only the sheet with the rows is read.
-            lists.sheet_state = "hidden"
-            for values in zip_longest(*(each.allowed for _, each in choices)):
-                lists.append([None if each is None else _text_cell(lists, each) for each in values])
+        for index, column in enumerate(columns, 1):
+            values = ",".join(column.allowed)
+            # A longer list, or a value with a comma or a quote, does not fit into a rule of a cell.
+            is_list = column.allowed and values.count(",") == len(column.allowed) - 1
+            if is_list and '"' not in values and len(values) <= _LIST_CHARACTERS_MAX:
+                choice = DataValidation(
+                    type="list",
+                    formula1=f'"{values}"',
+                    allow_blank=True,
+                    showErrorMessage=True,
+                    errorTitle="Not one of the list",
+                    error="Choose a value from the list.",
+                )
+                choice.add(f"{get_column_letter(index)}2:{get_column_letter(index)}{_LAST_ROW}")
+                sheet.data_validations.append(choice)
 
 
 def _heading_cell(sheet: Any, column: TemplateColumn) -> Any:
-    """Return the heading of a column, with its rule as a comment and a color if it is required."""
     parts = ["Required." if column.is_required else "Optional.", column.rule]
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")

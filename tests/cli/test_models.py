@@ -65,7 +65,7 @@ def test_models_seeds_shows_and_writes_the_missing_rows(folder: Path) -> None:
     assert "--write" in shown.err
     assert [str(file)] == [each["file"] for each in first.object["written"]]
     assert "status-1,," in file.read_text()
-    assert "already has these values and was not changed" in again.err
+    assert "has 0 new rows for you to fill in" in again.err
 
 
 def test_an_unknown_model_is_a_usage_error(folder: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_pull_skips_a_resource_whose_scope_the_key_lacks(tmp_path: Path) -> No
     assert 3 == called.status
     assert ["leads", "skipped", "no"] == called.row("leads")[:3]
     assert ["bookings", "done", "yes"] == called.row("bookings")[:3]
-    assert "Give the key the scope 'leads.read', or name only the other" in called.err
+    assert "Give the key the scope 'leads.read', or pull only the other" in called.err
     assert "Partly done (6 of 7 resources): " in called.err
 
 

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import re
 import shlex
 import subprocess
 import sys
@@ -135,21 +134,6 @@ def test_a_table_on_a_terminal_is_drawn_in_colour_unless_no_color_is_set() -> No
     assert "\x1b[33m" not in plain
     assert "─" in plain
     assert "Warning: careful.\na\n1\n" == dumb
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_a_table_fits_the_terminal_width_without_cutting_cells(width: int) -> None:
-    columns = ["resource", *(f"column {n} of many" for n in range(9))]
-    row = ["candidates", *(f"cell-{n}-{'x' * n}" for n in range(9))]
-    with open_pseudo_terminal() as (stream, reader):
-        environ = {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
-        Terminal(stream, stream, environ).print_table(columns, [row])
-        screen = re.sub(r"\x1b\[[0-9;]*m", "", read_screen(reader))
-
-    lines = screen.splitlines()
-    assert max(map(len, lines)) <= width
-    assert all(each in screen for each in (*columns, *row))
-    assert sum("candidates" in line for line in lines) == sum("resource" in line for line in lines)
 
 
 def test_a_progress_bar_is_drawn_on_terminals_only() -> None:

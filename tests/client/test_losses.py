@@ -13,6 +13,8 @@ from collections.abc import Mapping
 import pytest
 
 from connector.client.client import FEW_ATTEMPTS_MAX, Limits
+from connector.client.messages import Request
+from connector.client.session import HttpSession
 from connector.errors import (
     AnswerTooLarge,
     ConnectorError,
@@ -115,6 +117,27 @@ def test_a_write_with_a_lost_or_unreadable_answer_is_never_sent_twice(
     replies = {**LOST, **FAILED, **{name: each for name, (each, _) in UNREADABLE.items()}}
 
     assert (InDoubt, 1) == call_with_replies(call, replies[fault], created)
+
+
+@pytest.mark.parametrize("call", WRITES)
+@pytest.mark.parametrize("error", [NoAnswer("X", "slow"), UnreadableAnswer("X", "odd")], ids=repr)
+def test_a_write_is_not_repeated_after_an_error_that_does_not_prove_it_unsent(
+    call: str, error: ConnectorError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = list[Request]()
+
+    async def fail(session: HttpSession, request: Request) -> None:
+        attempts.append(request)
+        raise error
+
+    async def act() -> None:
+        async with make_client("http://127.0.0.1:1") as client:
+            await WRITES[call](client)
+
+    monkeypatch.setattr(HttpSession, "exchange", fail)
+    with pytest.raises(type(error)):
+        asyncio.run(act())
+    assert 1 == len(attempts)
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])

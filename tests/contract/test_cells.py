@@ -179,7 +179,7 @@ FIRST = b"first_name,last_name,email,employment_type\n"
 
 @pytest.mark.parametrize(("name", "content"), [
     ("a.csv", b""), ("a.csv", b"\n\n"), ("a.csv", FIRST),
-    ("a.xlsx", b"PK\x03\x04broken"), ("a.ods", b"PK\x03\x04content.xml"),
+    ("a.xlsx", b"PK\x03\x04broken"), ("a.ods", b"PK\x03\x04broken"),
     ("a.xls", b"\xd0\xcf\x11\xe0broken"), ("a.xlsx", b""),
 ])  # fmt: skip
 def test_a_file_that_is_none_is_refused_with_an_error(

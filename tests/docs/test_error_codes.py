@@ -38,7 +38,7 @@ WHERE = "GET /jobs"
 EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     UnknownName: UnknownName("resource", "job", ("jobs", "leads")),
     Forbidden: Forbidden(WHERE, status=403, scope="jobs.read"),
-    NotFound: NotFound(WHERE, status=404),
+    NotFound: NotFound(WHERE, status=404, is_api_error=True),
     ValidationFailed: ValidationFailed(WHERE, status=422, errors={"email": ("is not valid",)}),
     RateLimited: RateLimited(WHERE),
     InDoubt: InDoubt("POST /jobs", "no answer came"),

@@ -43,14 +43,6 @@ def test_a_template_error_is_reported_with_file_and_line(
 WRONG = {
     "semicolon": ("marts/sum_jobs.sql", "group by status", "group by status;", 3, "semicolon"),
     "unknown test": ("marts/schema.yml", "[unique, not_null]", "[uniqe]", 5, "'uniqe'"),
-    "test without argument": (
-        *("marts/schema.yml", "{arguments: {values: [open, closed]}}", "{}"),
-        *(10, "accepted_values takes values"),
-    ),
-    "another test's argument": (
-        *("staging/sources.yml", "[unique, not_null]", "[{unique: {values: [x]}}]"),
-        *(6, "unique takes no argument"),
-    ),
     "other side": (
         *("marts/schema.yml", "ref('people')", "config(materialized='view')"),
         *(14, "'to' is not a ref or source"),

@@ -182,7 +182,7 @@ def test_a_left_out_field_is_in_no_table_however_a_model_computes_it(
 def test_leaving_out_an_unknown_column_is_rejected_with_the_nearest_name(
     agency_with_person: PublishingAccount,
 ) -> None:
-    with pytest.raises(UnknownName, match=r"Did you mean 'candidate_id'\?"):
+    with pytest.raises(UnknownName, match=r"Did you mean 'marts.dim_people.candidate_id'\?"):
         publish_masked(
             agency_with_person, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_people.candidate"
         )

@@ -109,16 +109,17 @@ def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(
     small: SmallProject, seeds_folder: Path
 ) -> None:
     project = small.load_project(seeds=seeds_folder)
-    (done,) = write_seed_copies(seeds_folder, {"people": ("p3", "a,b")}, project)
+    path = seeds_folder / "people.csv"
 
-    assert (seeds_folder / "people.csv", True, ("p3", "a,b")) == (
-        done.path,
-        done.is_new,
-        done.appended,
-    )
-    assert 'id,name,since\np1,Ada,2024-02-01\np2,Grace,\np3,,\n"a,b",,\n' == done.path.read_text()
+    assert {} == write_seed_copies(seeds_folder, {}, project)
+    assert {path: []} == write_seed_copies(seeds_folder, {}, project, ["people"])
+    path.unlink()
+    values = {"people": ("p3", "a,b", "=1+1", "@x")}
+    assert {path: ["p3", "a,b"]} == write_seed_copies(seeds_folder, values, project)
+
+    assert 'id,name,since\np1,Ada,2024-02-01\np2,Grace,\np3,,\n"a,b",,\n' == path.read_text()
     assert [("a,b",), ("p1",), ("p2",), ("p3",)] == [
-        (row[0],) for row in build_with_seed(small, seeds_folder, done.path.read_bytes())
+        (row[0],) for row in build_with_seed(small, seeds_folder, path.read_bytes())
     ]
 
 
@@ -126,35 +127,12 @@ def test_missing_values_are_appended_to_a_users_seed_file(
     small: SmallProject, seeds_folder: Path
 ) -> None:
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
-    (seeds_folder / "people.csv").write_bytes(held)
+    path = seeds_folder / "people.csv"
+    path.write_bytes(held)
     values = {"people": ("waits", "p3", "x")}
-    (first,) = write_seed_copies(seeds_folder, values, small.load_project(seeds=seeds_folder))
-    after = first.path.read_bytes()
-    (second,) = write_seed_copies(seeds_folder, values, small.load_project(seeds=seeds_folder))
 
-    assert held + b"\r\np3;;\r\n" == after == second.path.read_bytes()
-    assert (False, ("p3",)) == (first.is_new, first.appended)
-    assert (False, ()) == (second.is_new, second.appended)
-    assert ["people.csv"] == [each.name for each in seeds_folder.iterdir()]
-
-
-def test_values_that_look_like_formulas_are_not_written_to_a_seed(
-    small: SmallProject, seeds_folder: Path
-) -> None:
-    (done,) = write_seed_copies(
-        seeds_folder, {"people": ("=1+1", "@x", "ok")}, small.load_project(seeds=seeds_folder)
-    )
-
-    assert (("ok",), ("=1+1", "@x")) == (done.appended, done.left_out)
-    assert "=1+1" not in done.path.read_text()
-
-
-def test_only_seeds_with_missing_values_are_copied_by_default(
-    small: SmallProject, seeds_folder: Path
-) -> None:
-    project = small.load_project(seeds=seeds_folder)
-
-    assert () == write_seed_copies(seeds_folder, {"people": ()}, project)
-    assert [True] == [
-        each.is_new for each in write_seed_copies(seeds_folder, {}, project, ["people"])
-    ]
+    for appended in (["p3"], []):
+        project = small.load_project(seeds=seeds_folder)
+        assert {path: appended} == write_seed_copies(seeds_folder, values, project)
+        assert held + b"\r\np3;;\r\n" == path.read_bytes()
+    assert [path] == [*seeds_folder.iterdir()]

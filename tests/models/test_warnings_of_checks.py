@@ -11,7 +11,6 @@ from connector.models.publish import publish
 from connector.models.seeds import AUDIT
 from connector.settings import load_settings
 from connector.state.runs import Publication
-from tests.models.marts import jobs_and_placements
 from tests.models.marts.world import NOW, ModelWorld
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ def publish_account(folder: Path) -> Publication:
 
 def test_empty_seeds_and_records_of_deleted_candidates_do_not_warn(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
-    jobs_and_placements.load_jobs_and_placements(world)
+    world.load_file("jobs")
     shutil.rmtree(world.seeds)
     world.seeds.mkdir()
     written = publish_account(tmp_path)

@@ -203,7 +203,7 @@ ENTITY = '<!DOCTYPE w [<!ENTITY e SYSTEM "file:///etc/passwd">]><w>&e;</w>'
         ("entity.xlsx", make_workbook_with(ENTITY), "declares a document type"),
         ("late.xlsx", make_workbook_with(f"<!--{5_000 * '-x'}-->{ENTITY}"), "cannot be read"),
         ("wide.xlsx", make_workbook_with("<w>" * 9), "cannot be read"),
-        ("plain.xlsx", b"PK\x03\x04 only the beginning", "no xlsx workbook"),
+        ("plain.xlsx", b"PK\x03\x04 only the beginning", "no xlsx or ods workbook"),
         ("paper.xlsx", b"%PDF-1.7", "a PDF or another document"),
         ("photo.csv", b"\x89PNG\r\n\x1a\n", "or another document"),
         ("empty.csv", b"", "is empty"),

@@ -26,7 +26,7 @@ def test_a_missing_scope_fails_the_run_after_other_resources_are_loaded(tmp_path
     assert set(COUNTS) - {"leads"} == set(ran.materialized) - {"published"}
     assert {"leads"} == {name for name, each in ran.checks.items() if not each.passed}
     assert ran.failure_reason.startswith("leads skipped: ")
-    assert "Give the key the scope 'leads.read', or name only the other" in ran.failure_reason
+    assert "Give the key the scope 'leads.read', or pull only the other" in ran.failure_reason
 
 
 def test_a_pull_is_skipped_while_a_push_runs(

@@ -15,8 +15,7 @@ from connector.report.figures import SECTIONS, TILES
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings import load_settings
 from connector.warehouse.user_query import query
-from tests.models.marts import jobs_and_placements, people
-from tests.models.marts.world import NOW, ModelWorld
+from tests.models.marts.world import ModelWorld
 from tests.support.command import call, variables
 
 ODD = "<img src=x onerror=alert(1)> & 'x' \\ \"y\" \ufffe\x1b[2J\n\u202e end"
@@ -31,9 +30,8 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
-        people.load_people(world)
-        jobs_and_placements.load_jobs_and_placements(world)
-        world.mark_verified(NOW)
+        world.load_file("people")
+        world.load_file("jobs")
     world.warehouse.close()
     environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
     return publish(load_settings({}, environ, folder)).file

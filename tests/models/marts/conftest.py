@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.models.marts import jobs_and_placements, people
 from tests.models.marts.world import BuiltWorld, ModelWorld
 
 
 @pytest.fixture(scope="session")
 def people_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """Warehouse with candidates in all pipeline stages, and leads."""
-    yield from fill_and_build_world(tmp_path_factory.mktemp("people"), people.load_people)
+    yield from fill_and_build_world(tmp_path_factory.mktemp("people"), "people")
 
 
 @pytest.fixture(scope="session")
 def jobs_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """Warehouse with jobs, interviews, placements and clients."""
-    yield from fill_and_build_world(
-        tmp_path_factory.mktemp("jobs"), jobs_and_placements.load_jobs_and_placements
-    )
+    yield from fill_and_build_world(tmp_path_factory.mktemp("jobs"), "jobs")
 
 
 @pytest.fixture(scope="session")
 def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """A warehouse without records."""
-    yield from fill_and_build_world(tmp_path_factory.mktemp("empty"), lambda _: None)
+    yield from fill_and_build_world(tmp_path_factory.mktemp("empty"))
 
 
 @pytest.fixture
@@ -37,11 +34,12 @@ def world(tmp_path: Path) -> ModelWorld:
     return ModelWorld(tmp_path)
 
 
-def fill_and_build_world(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
-    """Load records with `fill`, build all models, and yield the result until the session ends."""
+def fill_and_build_world(folder: Path, *files: str) -> Iterator[BuiltWorld]:
+    """Load these files of records, build all models, and yield the result."""
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
-        fill(world)
+        for name in files:
+            world.load_file(name)
     built = world.build()
     yield built
     built.connection.close()

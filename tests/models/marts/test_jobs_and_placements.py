@@ -5,10 +5,6 @@ from __future__ import annotations
 from tests.models.marts.world import BuiltWorld
 
 
-def test_no_check_blocks_publishing(jobs_world: BuiltWorld, people_world: BuiltWorld) -> None:
-    assert () == jobs_world.built.blocking == people_world.built.blocking
-
-
 def test_fct_placements_has_the_bookings_that_are_not_cancelled(jobs_world: BuiltWorld) -> None:
     assert [
         # Over, but a placement all the same; created before it starts.
@@ -125,28 +121,6 @@ def test_openings_without_a_known_fill_date_have_no_days_to_fill(jobs_world: Bui
     ] == jobs_world.query_tuples(
         "SELECT job_id, opening_outcome, fill_basis, days_to_fill FROM marts.fct_job_openings "
         "WHERE job_id NOT IN ('multi', 'reopened') ORDER BY job_id"
-    )
-
-
-def test_days_since_record_are_of_the_first_placement_of_a_candidate(
-    jobs_world: BuiltWorld,
-) -> None:
-    assert [
-        ("c-hal", 376, None),  # 1 January 2025 to 12 January 2026; no interview for that job
-        ("c-mia", 0, None),
-        ("c-mia-2", None, None),  # the second placement
-        ("c-ned", 28, None),  # 1 February to 1 March
-        ("c-over", None, None),  # rob was created after it
-        ("c-pat", 4, None),
-        ("p-hal", None, 7),  # the second placement; first interviewed on 12 January
-        ("p-ivy", 28, None),  # 5 January to 2 February; her interview was cancelled
-        ("p-kit", 15, 13),  # 26 January to 10 February; interviewed on 28 January
-        ("p-lee", None, None),  # created ten days after
-        ("p-oli", 7, None),
-        ("p-quin", None, None),  # deleted
-    ] == jobs_world.query_tuples(
-        "SELECT booking_id, days_since_record, days_to_hire FROM marts.fct_placements "
-        "ORDER BY booking_id"
     )
 
 

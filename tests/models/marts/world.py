@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import yaml
 
 from connector.catalog import CATALOG
 from connector.models.project import Project, load_project
@@ -50,6 +51,29 @@ class ModelWorld:
     def write_seed(self, name: str, *lines: str) -> None:
         """Write the user's CSV file of a seed, heading first."""
         (self.seeds / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def load_file(self, name: str) -> None:
+        """Run the steps of a YAML file next to this module, in order. Each has a kind and a time.
+
+        A day is 09:00 UTC of that day, for `end` 17:00.
+        """
+        steps = yaml.safe_load((Path(__file__).parent / f"{name}.yml").read_text("utf-8"))
+        for step in steps:
+            (kind, at), *rest = step.items()
+            records = {resource: _with_times(found) for resource, found in rest}
+            match kind:
+                case "seed":
+                    self.write_seed(at, *step["lines"])
+                case "sql":
+                    self.run_sql(at)
+                case "details":
+                    self.load_details(at, **records)
+                case "list_items":
+                    self.load_list_items(at, **records)
+                case "deletions":
+                    self.load_deletions(at, **records)
+                case "verified":
+                    self.mark_verified(at)
 
     def load_details(self, at: str, **resources: Mapping[str, Mapping[str, Any]]) -> None:
         """Load records as their details show them at `at`: per resource, changed fields by id.
@@ -133,6 +157,23 @@ class ModelWorld:
     def _commit(self, name: str, at: str, commit: Commit) -> None:
         """Commit an observation of one resource, made at `at`."""
         self.warehouse.commit(Stream(CATALOG[name]), commit, RUN, parse_timestamp(at))
+
+
+def _with_times(found: Any) -> Any:
+    """Return records with the API's names and forms of times; other values unchanged."""
+    if not isinstance(found, dict):
+        return found
+    return {id: dict(map(_with_time, fields.items())) for id, fields in found.items()}
+
+
+def _with_time(field: tuple[str, Any]) -> tuple[str, Any]:
+    name, value = field
+    if name in ("created", "updated") and isinstance(value, date):
+        return name, f"{value} 09:00"
+    names = {"start": "start_datetime", "end": "end_datetime", "published": "published_at"}
+    if name in names:
+        return names[name], f"{value}T{'17' if name == 'end' else '09'}:00:00Z"
+    return name, str(value) if isinstance(value, date) else value
 
 
 class BuiltWorld:

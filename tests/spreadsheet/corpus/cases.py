@@ -12,6 +12,7 @@ from tests.spreadsheet.corpus.files import (
     Rows,
     SampleFile,
     encode_csv,
+    make_ods,
     make_old_workbook,
     make_workbook,
 )
@@ -89,6 +90,8 @@ def _number_files() -> Iterator[SampleFile]:
     )
     written = [(*two[0], "17,5 %"), (*two[1], "20%")]
     yield SampleFile("percent.csv", encode_csv([*firms, *written]), wanted, "companies")
+    cells = [(*two[0], ("percentage", 0.175)), (*two[1], ("percentage", 0.2))]
+    yield SampleFile("percent.ods", make_ods([*firms, *cells]), wanted, "companies")
     old = [
         {**wanted[0], "name": "Wren GmbH", "email": "office@wren.example"},
         {**wanted[1], "name": "Lark BV", "email": "office@lark.example"},
@@ -105,6 +108,9 @@ def _number_files() -> Iterator[SampleFile]:
     for name, form in (("plain", None), ("percent", "0%"), ("money", '"£"#,##0'), ("k", '0,"k"')):
         yield column_file(f"too large {name}", pay, key, *large, form=form or "General")
     yield column_file("too large", pay, key, ("9" * 19, None), ("9" * 60 + ".5", None))
+    huge = [(kind, number) for kind in ("float", "percentage") for number in ("1e308", "1e999")]
+    filled: Rows = [(*HEAD, pay), *((*person_cells(n), each) for n, each in enumerate(huge))]
+    yield SampleFile("too large.ods", make_ods(filled), [None] * len(huge))
     yield column_file("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
     yield column_file("in thousands", pay, key, (45000, None), form='#,##0,"k"')
     yield column_file("unseen", pay, key, (45000, {key: SKIP}), form=";;;")
@@ -357,6 +363,7 @@ def _hidden_or_misnamed_files() -> Iterator[SampleFile]:
     yield SampleFile(
         "hidden.xlsx", make_workbook([HEAD, *two], hidden=[3]), [person_record(0), None]
     )
+    yield SampleFile("people.ods", make_ods([HEAD, *two]), sent)
     yield SampleFile("really a book.csv", make_workbook([HEAD, *two]), sent)
     yield SampleFile("really text.xlsx", encode_csv([HEAD, *two]), sent)
     yield SampleFile("really tabs.xls", encode_csv([HEAD, *two], "utf-16", "\t"), sent)

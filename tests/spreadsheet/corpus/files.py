@@ -8,11 +8,15 @@ import io
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
+
+from tests.spreadsheet.files.made import make_zip
 
 Rows = Sequence[Sequence[Any]]
 Record = Mapping[str, Any]
@@ -85,6 +89,47 @@ def make_workbook(
     out = io.BytesIO()
     made.save(out)
     return out.getvalue()
+
+
+def make_ods(rows: Rows) -> bytes:
+    """Return an ODS file with one sheet. A tuple in a cell is a value type and its value."""
+    lines = "".join(
+        f"<table:table-row>{''.join(map(_make_ods_cell, row))}</table:table-row>" for row in rows
+    )
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    body = f'<table:table table:name="List">{lines}</table:table>'
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?><office:document-content {spaces}><office:body>'
+        f"<office:spreadsheet>{body}</office:spreadsheet></office:body></office:document-content>"
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+        "</manifest:manifest>"
+    )
+    return make_zip({"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest})
+
+
+def _make_ods_cell(value: Any) -> str:
+    if isinstance(value, tuple):
+        kind, number = value
+        return (
+            f'<table:table-cell office:value-type="{kind}" office:value="{number}">'
+            f"<text:p>{number}</text:p></table:table-cell>"
+        )
+    if isinstance(value, date):
+        return (
+            f'<table:table-cell office:value-type="date" office:date-value="{value}">'
+            f"<text:p>{value}</text:p></table:table-cell>"
+        )
+    return (
+        '<table:table-cell office:value-type="string">'
+        f"<text:p>{escape(str(value))}</text:p></table:table-cell>"
+    )
 
 
 _OLD_BOOK = (

@@ -44,8 +44,8 @@ def test_options_of_a_mapping_file_apply_to_every_column(tmp_path: Path) -> None
     path.write_text(
         'resource = "candidates"\ndate_format = "dmy"\ndecimal = ","\n[columns]\n'
         'Born = "date_of_birth"\nFree = { field = "available_from", date_format = "mdy" }\n'
-        "[columns.Rate]\nfield = 'rating'\nvalues = { good = 4, bad = 1 }\n[constants]\n"
-        "willing_to_relocate = true\n",
+        "[columns.Rate]\nfield = 'rating'\nvalues = { good = '4', bad = '1' }\n[constants]\n"
+        "willing_to_relocate = 'true'\n",
         encoding="utf-8",
     )
     saved = load_map(path)

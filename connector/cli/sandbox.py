@@ -19,7 +19,6 @@ from connector.cli import options
 from connector.errors import ConnectorError, SettingsError, UnknownName
 from connector.sandbox.app import ALL_SCOPES
 from connector.sandbox.behaviour import SWITCHES, Behaviours
-from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 
@@ -69,6 +68,7 @@ def _behaviour_help() -> str:
 def _serve_until_signal(sandbox: Sandbox) -> None:
     """Serve until SIGINT or SIGTERM."""
     stop = Event()
+
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with sandbox:
@@ -112,15 +112,6 @@ def _serve_until_signal(sandbox: Sandbox) -> None:
     f" {KEY_DEFAULT}]",
 )
 @click.option(
-    "--fault",
-    multiple=True,
-    metavar="'NAME PART=VALUE ...'",
-    help="Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'. Limit it"
-    " with method, path, probability, nth (only the nth matching request) and times (a number or"
-    " always, 1 by default). Repeatable. The page on the sandbox explains the names:"
-    f" {', '.join(KINDS)}.",
-)
-@click.option(
     "--data",
     type=options.FILE,
     metavar="FILE",
@@ -134,7 +125,7 @@ def _serve_until_signal(sandbox: Sandbox) -> None:
 )
 def sandbox(
     *, host: str, port: int, seed: int, rate_limit: int | None, monthly_limit: int | None,
-    api_key: tuple[str, ...], fault: tuple[str, ...], data: Path | None,
+    api_key: tuple[str, ...], data: Path | None,
     behaviour: tuple[str, ...], **counts: int | None,
 ) -> None:  # fmt: skip
     """Serve a local copy of the API with sample data.
@@ -153,8 +144,6 @@ def sandbox(
             monthly_limit=monthly_limit, behaviours=Behaviours.parse_options(behaviour), data=data,
             host=host, port=port,
         )  # fmt: skip
-        for each in fault:
-            served.faults.plan(each)
         if not keys:
             click.echo(f"The API key is {KEY_DEFAULT} (set another one with --api-key)", err=True)
         if data is not None and not served.store.is_new:

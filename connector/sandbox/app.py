@@ -63,15 +63,6 @@ Between = Callable[[Store], None]
 # -- Limits ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RateFigures:
-    """Values of the three rate headers; `reset_at` is a Unix time in seconds."""
-
-    limit: int
-    remaining: int
-    reset_at: int
-
-
 class RequestLimits:
     """Counters of requests in a minute and in a calendar month in UTC (API 8)."""
 
@@ -94,8 +85,8 @@ class RequestLimits:
         self._spent_in_month += 1
         return True
 
-    def rate_figures(self, now: datetime) -> RateFigures:
-        """Return the values of the rate headers."""
+    def headers(self, now: datetime) -> dict[str, str]:
+        """Return the three rate headers; the reset is a Unix time in seconds."""
         self._drop_expired(now)
         remaining = self.per_minute - len(self._leaving)
         reset_at = self._leaving[0] if self._leaving else self._window_end(now)
@@ -105,13 +96,16 @@ class RequestLimits:
                 first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0)
                 next_month = (first + timedelta(days=32)).replace(day=1, microsecond=0)
                 reset_at = next_month.timestamp()
-        return RateFigures(self.per_minute, remaining, math.ceil(reset_at))
+        return {
+            "x-ratelimit-limit": str(self.per_minute),
+            "x-ratelimit-remaining": str(remaining),
+            "x-ratelimit-reset": str(math.ceil(reset_at)),
+        }
 
     def _is_month_spent(self) -> bool:
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
     def _window_end(self, now: datetime) -> float:
-        """Return the Unix time until which a request at `now` is counted."""
         at = now.timestamp()
         if self._behaviours["rate_window"] == "aligned":
             return at - at % WINDOW_SECONDS + WINDOW_SECONDS
@@ -120,7 +114,6 @@ class RequestLimits:
         return at + WINDOW_SECONDS
 
     def _drop_expired(self, now: datetime) -> None:
-        """Remove requests that are no longer counted at this time."""
         while self._leaving and now.timestamp() >= self._leaving[0]:
             self._leaving.popleft()
         month = (now.astimezone(UTC).year, now.astimezone(UTC).month)
@@ -255,19 +248,11 @@ class Api:
             challenge = {"www-authenticate": "Bearer"}
             raise Rejection(401, "The API key is missing or not valid.", headers=challenge)
         if not self.limits.try_to_count(self.store.clock()):
-            raise Rejection(429, "Too many requests.", headers=self._retry_after())
+            raise Rejection(429, "Too many requests.")
         is_read = operation in ("list", "get")
         scope = declaration.read_scope() if is_read else declaration.write_scope()
         if scope not in scopes and ALL_SCOPES not in scopes:
             raise Rejection(403, f"The API key lacks the scope {scope}.")
-
-    def _retry_after(self) -> dict[str, str]:
-        """Return the header `Retry-After` of a 429, if that is chosen."""
-        form, now = self.store.behaviours["retry_after"], self.store.clock()
-        if form == "absent":
-            return {}
-        since = 0 if form == "timestamp" else int(now.timestamp())
-        return {"retry-after": str(self.limits.rate_figures(now).reset_at - since)}
 
     def add_headers(self, response: Response, *, rate_headers: bool) -> None:
         """Add `Date` and the rate headers (API 8.3) unless the response has them."""
@@ -276,10 +261,7 @@ class Api:
         if self.store.behaviours["date_header"] == "shown":
             added["date"] = format_datetime(now.astimezone(UTC), usegmt=True)
         if rate_headers:
-            figures = self.limits.rate_figures(now)
-            added["x-ratelimit-limit"] = str(figures.limit)
-            added["x-ratelimit-remaining"] = str(figures.remaining)
-            added["x-ratelimit-reset"] = str(figures.reset_at)
+            added |= self.limits.headers(now)
         for name, value in added.items():
             response.headers.setdefault(name, value)
 
@@ -296,7 +278,6 @@ def _find_address(path: str) -> tuple[Declaration, Mapping[str, Operation], dict
 
 
 def _parse_json_object(body: bytes) -> Body:
-    """Parse a request body that must be a JSON object. Raises `Rejection` 400 (API 7)."""
     if len(body) > BODY_BYTES_MAX:
         raise Rejection(400, f"The body is longer than {BODY_BYTES_MAX} bytes.")
     try:
@@ -311,7 +292,6 @@ def _parse_json_object(body: bytes) -> Body:
 
 
 def _refuse_constant(constant: str) -> None:
-    """Raise `ValueError`, because NaN and Infinity are not JSON."""
     raise ValueError(constant)
 
 
@@ -395,7 +375,6 @@ class HttpExchange:
         await self.wait(HANG_UP_SECONDS_MAX)
 
     def _log_once(self, status: int | None) -> None:
-        """Log the request with the status, unless it is logged already."""
         if self._is_logged:
             return
         self._is_logged = True

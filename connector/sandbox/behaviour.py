@@ -46,8 +46,6 @@ _DECLARED = {
     " clock, one that starts with the first request, or the last 60 seconds.",
     "month_reset": "month minute; 8.3; Reset time that the headers show when the monthly limit is"
     " used up: the next month, or the next minute.",
-    "retry_after": "absent seconds timestamp; 8.3; `Retry-After` of a 429: missing, in seconds, or"
-    " as a Unix time.",
     "date_header": "shown missing; 8.3; Responses contain the `Date` header, or not.",
 }
 
@@ -63,7 +61,6 @@ class Switch:
 
 
 def _declared_switch(name: str) -> Switch:
-    """Return the switch of a name."""
     values, section, about = _DECLARED[name].split("; ", 2)
     return Switch(name, tuple(values.split()), section, about)
 

@@ -107,7 +107,6 @@ def make_slug(title: str) -> str:
 
 
 def _parses(parse: Callable[[Any], object]) -> Callable[[Any], bool]:
-    """Return a function that returns True for values that the parser accepts."""
 
     def accepts(value: Any) -> bool:
         try:
@@ -127,7 +126,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_text_like(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
-    """Return a function that returns True for texts that match the pattern as a whole."""
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
@@ -286,7 +284,6 @@ def check_content(
 
 
 def _content_problem(declared: Body, value: Any) -> str | None:
-    """Return a message if the value does not fit the content field."""
     kind = declared["field_type"]
     # A form sends an empty text for a field without a value.
     is_empty = value == "" and kind not in ("number", "boolean", "multi_select")

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import json
 import random as chance
-import re
-import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from fnmatch import fnmatchcase
-from inspect import signature
 from threading import RLock
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse
 
-from connector.errors import SettingsError, UnknownName
 from connector.sandbox.app import Fault, HttpExchange
 from connector.sandbox.checks import CODES
 
@@ -30,7 +23,6 @@ When = Literal["before", "after"]
 """Whether the fault comes before the request has had its effect, or after."""
 
 _HTML = b"<!doctype html><html><head><title>%d</title></head><body><h1>Error</h1></body></html>"
-_DAYS_FAR = 20
 # A drip sends its body in this many parts.
 _DRIPS = 8
 
@@ -78,18 +70,6 @@ class HtmlPage:
 
 
 @dataclass(frozen=True, slots=True)
-class NotJson:
-    """Response with the correct status and a body that is not JSON. The effect happens."""
-
-    body: bytes = b"OK"
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the status of the application's response with another body."""
-        status = (await exchange.call_application()).status_code
-        await exchange.send(Response(self.body, status, media_type="application/json"))
-
-
-@dataclass(frozen=True, slots=True)
 class Drop:
     """Connection that is closed without a response.
 
@@ -127,31 +107,6 @@ class Drip:
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
-    """Response 429 without effect. `reset` selects its rate headers.
-
-    They are correct ("right"), missing ("missing"), or announce a reset in twenty days ("far") or a
-    minute ago ("past"), or the seconds until the reset instead of a timestamp ("seconds").
-    """
-
-    reset: Literal["right", "missing", "far", "past", "seconds"] = "right"
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the 429."""
-        now = exchange.store.clock()
-        right = exchange.limits.rate_figures(now).reset_at
-        at = {
-            "right": right,
-            "far": int((now + timedelta(days=_DAYS_FAR)).timestamp()),
-            "past": int(now.timestamp()) - 60,
-            "seconds": right - int(now.timestamp()),
-        }.get(self.reset)
-        headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(at)} if at else {}
-        body = {"error": CODES[429], "message": "Too many requests."}
-        await exchange.send(JSONResponse(body, 429, headers), rate_headers=bool(headers))
-
-
-@dataclass(frozen=True, slots=True)
 class Redirect:
     """Redirect to another address. The effect does not happen."""
 
@@ -182,13 +137,6 @@ class Crossed:
         await exchange.send(response)
 
 
-KINDS: Mapping[str, type[Fault]] = {
-    re.sub("(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
-    for kind in (Latency, Status, HtmlPage, NotJson, Drop, Drip, Limited, Redirect, Crossed)
-}
-"""Every fault by the name that the command knows it by."""
-
-
 @dataclass(slots=True)
 class PlannedFault:
     """Fault for requests with this method and path.
@@ -204,7 +152,7 @@ class PlannedFault:
         hits: Number of requests with the fault.
     """
 
-    fault: Any  # a `Fault`; pydantic, which checks texts of the command, knows no protocols
+    fault: Fault
     method: str | None = None
     path: str = "*"
     nth: int | None = None
@@ -227,9 +175,6 @@ class PlannedFault:
         return is_hit
 
 
-_CONDITIONS = ["method", "path", "nth", "probability", "times"]
-
-
 class Faults:
     """Planned faults in order. They can be changed while requests are served."""
 
@@ -240,43 +185,10 @@ class Faults:
 
     def add(self, fault: Fault, **conditions: Any) -> PlannedFault:
         """Plan a fault; the conditions are attributes of `PlannedFault`."""
-        return self._append(PlannedFault(fault, **conditions))
-
-    def _append(self, planned: PlannedFault) -> PlannedFault:
-        """Add a fault to the end of the planned faults."""
+        planned = PlannedFault(fault, **conditions)
         with self._lock:
             self._planned.append(planned)
         return planned
-
-    def plan(self, text: str) -> PlannedFault:
-        """Plan a fault from a text such as `status status=503 path=/api/v1/jobs* times=3`.
-
-        The text is split into words like in a shell; `times=always` means no maximum. Raises
-        `UnknownName` or `SettingsError`.
-        """
-        try:
-            name, *words = shlex.split(text) or [""]
-            if name not in KINDS:
-                raise UnknownName("fault", name, KINDS)
-            given: dict[str, Any] = dict(word.partition("=")[::2] for word in words)
-            own = [*signature(KINDS[name]).parameters]
-            for each in given:
-                if each not in own + _CONDITIONS:
-                    raise UnknownName(f"parameter of the fault {name}", each, own + _CONDITIONS)
-            if given.get("times") == "always":
-                given["times"] = None
-            parts = {n: given.pop(n) for n in own if n in given}
-            fault = TypeAdapter(KINDS[name]).validate_python(parts)
-            conditions = TypeAdapter(PlannedFault).validate_python({"fault": fault, **given})
-            return self._append(conditions)
-        except ValidationError as error:
-            (first, *_) = error.errors()
-            reason = (
-                f"{first['loc'][0]}={first['input']}: {first['msg']}" if first["loc"] else first
-            )
-            raise SettingsError(f"--fault {text!r}: {reason}") from None
-        except ValueError as error:
-            raise SettingsError(f"--fault {text!r} cannot be read: {error}") from None
 
     def clear(self) -> None:
         """Remove all planned faults."""
@@ -288,6 +200,5 @@ class Faults:
         with self._lock:
             for each in self._planned:
                 if each.match(method, path, self._random):
-                    fault: Fault = each.fault
-                    return fault
+                    return each.fault
         return None

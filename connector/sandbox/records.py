@@ -115,7 +115,6 @@ class Shape:
         return self._select(record, self._item)
 
     def _select(self, record: Body, names: Sequence[str]) -> Body:
-        """Return the named fields."""
         shown = {name: record.get(name) for name in names}
         for name, value in shown.items():
             if isinstance(value, dict | list):
@@ -160,7 +159,6 @@ def _filter(by: Filter, value: str, errors: Messages) -> Condition:
 
 
 def _starts_by(name: str, day: str) -> Condition:
-    """Return the condition on the day on which a booking starts (API 4.5)."""
 
     def holds(row: Row) -> bool:
         start: str = (row.record.get("start_datetime") or "")[:10]

@@ -2,14 +2,15 @@
 
 The same seed, counts and day create the same records. Related records exist, imported records share
 one timestamp, statuses are distributed as in a real agency, and every record is at least an hour
-old. The words are in `words.toml`. Other fields and resources of the catalog get values from their
-declaration.
+old. The words, and how most fields are made of them, are in `words.toml`. Other fields of the
+catalog get values from their declaration.
 """
 
 from __future__ import annotations
 
 import json
 import random as chance
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,12 +56,16 @@ def _load_words() -> dict[str, Any]:
 
 
 WORDS = _load_words()
+RECORDS: Mapping[str, Mapping[str, str]] = WORDS.pop("records")
+"""How the fields of a record are made, by name; `Draw.make` explains the texts."""
 HANDLES = {
     name: make_slug(name).replace("untitled", WORDS["foreign_name"])
     for name in (*WORDS["first_names"], *WORDS["last_names"])
 }
 """Each name in the form that email addresses have."""
 
+_SHARE = re.compile(r"(\d+)% ")
+_PART = re.compile(r"{([^{}:]+):?([^{}]*)}")
 _DAYS = 730
 _LATENESS = timedelta(hours=1)
 _IMPORT_MIN = 150
@@ -151,10 +156,6 @@ class Draw:
         """Return the value with this probability, else None."""
         return value if self.random() < share else None
 
-    def some(self, share: float, name: str) -> Any:
-        """Return a random word of a list with this probability, else None."""
-        return self.maybe(share, self.word(name))
-
     def integer(self, low: int, high: int) -> int:
         """Return an integer from `low` to `high`, both included."""
         return low + int(self.random() * (high - low + 1))
@@ -162,6 +163,10 @@ class Draw:
     def yes(self, share: float = 0.5) -> bool:
         """Return True with this probability."""
         return self.random() < share
+
+    def user(self) -> str:
+        """Return the id of a random consultant."""
+        return self.choice(USERS)
 
     def id(self) -> str:
         """Return a random UUID."""
@@ -190,7 +195,7 @@ class Draw:
         )
         return form.format(number) if form else form
 
-    def skills(self) -> str:
+    def skill_list(self) -> str:
         """Return a few skills, with a random separator."""
         separator = self.choice((", ", "; ", " / ", "\n"))
         return separator.join(self.word("skills") for _ in range(self.integer(1, 5)))
@@ -205,47 +210,60 @@ class Draw:
         self._emails.append(email)
         return email
 
+    def record(self, kind: str, /, **known: Any) -> Body:
+        """Return the fields that `RECORDS` describes, made in their order."""
+        return {field: self.make(text, known) for field, text in RECORDS[kind].items()}
+
+    def make(self, text: str, known: Mapping[str, Any]) -> Any:
+        """Return a random value from its description.
+
+        A description is a list of words, or a text with parts in braces. A part is a known value, a
+        list of words, a range such as `1..5`, or a method of this class with its arguments. After
+        `30% `, the value is None in 70 % of the records.
+        """
+        if share := _SHARE.match(text):
+            value = self.make(text[share.end() :], known)
+            return self.maybe(int(share[1]) / 100, value)
+        if text in WORDS:
+            return self.word(text)
+        if (part := _PART.fullmatch(text)) and not part[2]:
+            return self._make_part(part[1], known)
+        return _PART.sub(lambda part: format(self._make_part(part[1], known), part[2]), text)
+
+    def _make_part(self, part: str, known: Mapping[str, Any]) -> Any:
+        if part in known:
+            return known[part]() if callable(known[part]) else known[part]
+        if part in WORDS:
+            return self.word(part)
+        if ".." in part:
+            return self.integer(*map(int, part.split("..")))
+        match part.split():
+            case ["yes", share]:
+                return self.yes(int(share) / 100)
+            case ["day", near, low, high]:
+                return self.day(known[near], int(low), int(high))
+        return getattr(self, part)()
+
 
 # -- Records ---------------------------------------------------------------------------------------
 # The order of the draws decides the values: a new draw changes every record after it.
 
 
 def _make_company(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
-    """Make a client company."""
     name = f"{draw.word('company_heads')} {draw.word('company_tails')}"
-    domain = f"{make_slug(name)}-{number}.example"
     first, last = draw.word("first_names"), draw.word("last_names")
-    return {
-        "id": draw.id(),
-        "name": name if number % 7 else f"{name} ({number})",
-        "email": f"office@{domain}",
-        "legal_name": draw.maybe(0.6, name.upper()),
-        "trading_name": draw.maybe(0.3, name),
-        # Leading zeros matter.
-        "company_number": draw.maybe(0.7, f"{draw.integer(0, 9_999_999):08d}"),
-        "phone": draw.phone(),
-        "website": draw.maybe(0.8, f"https://www.{domain}/"),
-        "industry": draw.some(0.9, "trades"),
-        "description": draw.text(),
-        "company_size": draw.some(0.8, "company_sizes"),
-        "founded_year": draw.maybe(0.6, draw.integer(1871, 2023)),
-        "primary_contact_name": draw.maybe(0.8, f"{first} {last}"),
-        "primary_contact_email": draw.maybe(0.7, f"{HANDLES[first]}.{HANDLES[last]}@{domain}"),
-        "primary_contact_phone": draw.phone(),
-        "primary_contact_title": draw.some(0.5, "roles"),
-        "status": draw.word("company_statuses"),
-        "billing_email": draw.maybe(0.5, f"accounts@{domain}"),
-        "payment_terms": draw.some(0.7, "payment_terms"),
-        "contract_start_date": draw.maybe(0.5, draw.day(created, -200, 30)),
-        "contract_end_date": draw.maybe(0.3, draw.day(draw.anchor, -100, 700)),
-        "fee_percentage": draw.maybe(0.7, draw.choice((12.5, 15, 17.5, 20, 22.25, 25))),
-        "fee_type": draw.some(0.7, "company_fee_types"),
-        "network_url": draw.maybe(0.4, f"https://network.example/company/{make_slug(name)}"),
-        "social_url": draw.maybe(0.2, f"https://social.example/{make_slug(name)}"),
-        "internal_notes": draw.text(),
-        "tags": draw.some(0.5, "tags"),
-        "account_manager_id": draw.maybe(0.8, draw.choice(USERS)),
-    }
+    return draw.record(
+        "company",
+        name=name if number % 7 else f"{name} ({number})",
+        plain_name=name,
+        upper_name=name.upper(),
+        slug=make_slug(name),
+        domain=f"{make_slug(name)}-{number}.example",
+        contact=f"{first} {last}",
+        handle=f"{HANDLES[first]}.{HANDLES[last]}",
+        created=created,
+        anchor=draw.anchor,
+    )
 
 
 def _make_job(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
@@ -254,49 +272,26 @@ def _make_job(draw: Draw, number: int, created: datetime, updated: datetime) -> 
     title = draw.word("ranks") + draw.word("roles")
     status = draw.word("job_statuses")
     record = {
-        "id": draw.id(),
-        "title": title,
-        "reference_code": draw.maybe(0.9, f"{draw.choice(('JOB', 'REF', '00'))}-{number:05d}"),
-        "department": draw.some(0.5, "departments"),
-        "location": draw.word("cities"),
-        "remote_type": draw.some(0.8, "remote_types"),
-        "employment_type": draw.word("employment_types"),
-        "experience_level": draw.some(0.7, "experience_levels"),
+        **draw.record("job", title=title, number=number),
         **_make_pay(draw),
-        "fee_type": draw.some(0.8, "job_fee_types"),
-        "fee_percentage": draw.maybe(0.6, draw.choice((15, 17.5, 20, 33.333))),
-        "placement_fee": draw.maybe(0.3, draw.integer(2000, 30000) + 0.75),
-        "description": draw.text() or "Our client is hiring. 'Great' team.",
-        "requirements": draw.text(),
-        "responsibilities": draw.text(),
-        "benefits": draw.text(),
-        "positions_available": draw.maybe(0.8, draw.integer(1, 6)),
-        "application_deadline": draw.maybe(0.5, draw.day(created, 10, 90)),
-        "start_date": draw.maybe(0.5, draw.day(created, 30, 200)),
-        "required_skills": draw.maybe(0.8, draw.skills()),
-        "preferred_skills": draw.maybe(0.4, draw.skills()),
-        "qualifications": draw.some(0.4, "qualifications"),
-        "status": status,
-        "published_at": None if status == "draft" else created,
-        "allow_applications": draw.maybe(0.9, draw.yes(0.8)),
-        "enable_public_page": draw.maybe(0.9, draw.yes(0.7)),
-        "company_id": draw.choice(companies) if companies and draw.yes(0.96) else None,
-        "assigned_to": draw.maybe(0.85, draw.choice(USERS)),
-        "application_email": draw.maybe(0.3, f"apply+{number}@example.com"),
-        "application_url": draw.maybe(0.2, f"https://jobs.example.com/{number}/apply"),
-        "enable_ai_matching": draw.maybe(0.4, draw.yes()),
-        "meta_title": draw.maybe(0.2, title),
-        "meta_description": draw.maybe(0.1, "Apply today!"),
-        "featured": draw.maybe(0.5, draw.yes(0.1)),
-        "internal_notes": draw.text(),
+        **draw.record(
+            "advert",
+            title=title,
+            number=number,
+            status=status,
+            fee=lambda: draw.integer(2000, 30000) + 0.75,
+            published_at=None if status == "draft" else created,
+            company_id=lambda: draw.choice(companies) if companies and draw.yes(0.96) else None,
+            created=created,
+        ),
     }
+    record["description"] = record["description"] or "Our client is hiring. 'Great' team."
     record["slug"] = f"{make_slug(title)}-{record['id'][:8]}"
     draw.jobs.append((record["id"], record["company_id"]))
     return record
 
 
 def _make_pay(draw: Draw) -> Body:
-    """Make a job's salary, or its day rate."""
     salary = draw.integer(18, 120) * 1000
     rate = draw.integer(15, 90) * 10 + draw.choice((0, 0, 0.5))
     is_contract = draw.yes(0.3)
@@ -304,7 +299,7 @@ def _make_pay(draw: Draw) -> Body:
         "salary_min": None if is_contract else salary,
         "salary_max": None if is_contract else salary + draw.integer(0, 20) * 500.5,
         "salary_currency": None if is_contract else draw.word("currencies"),
-        "salary_type": draw.some(0.7, "salary_types"),
+        "salary_type": draw.maybe(0.7, draw.word("salary_types")),
         "show_salary": draw.maybe(0.8, draw.yes()),
         "day_rate_min": rate if is_contract else None,
         "day_rate_max": rate + 75 if is_contract else None,
@@ -313,79 +308,32 @@ def _make_pay(draw: Draw) -> Body:
 
 
 def _make_candidate(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
-    """Make a candidate."""
-    last = draw.word("last_names")
-    return {
-        "id": draw.id(),
-        **_make_person(draw, number, last),
-        **_make_work(draw, created),
-        "cv_file_path": draw.maybe(0.6, f"cvs/{created.year}/{number:06d} {last}.pdf"),
-        "status": draw.word("candidate_statuses"),
-        "source": draw.some(0.85, "sources"),
-        "rating": draw.maybe(0.5, draw.integer(1, 5)),
-        "ir35_status": draw.some(0.3, "candidate_ir35_statuses"),
-        "umbrella_company": draw.maybe(0.08, "Brolly & Co Umbrella"),
-        "limited_company_name": draw.maybe(0.08, f"{last} Consulting Ltd"),
-        "notes": draw.text(),
-        "internal_notes": draw.text(),
-        "assigned_to": draw.maybe(0.8, draw.choice(USERS)),
-    }
-
-
-def _make_person(draw: Draw, number: int, last: str) -> Body:
-    """Make the candidate's personal fields."""
-    first = draw.word("first_names")
-    handle = f"{HANDLES[first]}-{HANDLES[last]}-{number}"
-    born = date(1955 + number % 50, 1 + number % 12, 1 + number % 28)
-    cities = f"{draw.word('cities')}, {draw.word('cities')}"
-    return {
-        "first_name": first,
-        "last_name": last,
-        "email": draw.email(first, last, number),
-        "phone": draw.phone(),
-        "mobile": draw.phone(),
-        "address_line1": draw.maybe(0.5, f"{draw.integer(1, 240)} {draw.word('streets')}"),
-        "address_line2": draw.maybe(0.15, f"Flat {draw.integer(1, 40)}, 2/F"),
-        "city": draw.some(0.7, "cities"),
-        "state_province": draw.some(0.4, "counties"),
-        "postal_code": draw.maybe(0.6, f"{draw.choice(('SW', 'M', 'BS', '0'))}{number % 99} 1AA"),
-        "country": draw.some(0.7, "countries"),
-        "network_url": draw.maybe(0.4, f"https://network.example/in/{handle}"),
-        "code_host_url": draw.maybe(0.1, f"https://code.example/{handle}"),
-        "portfolio_url": draw.maybe(0.1, f"http://{handle}.example/portfolio?lang=fr"),
-        "date_of_birth": draw.maybe(0.3, born.isoformat()),
-        "nationality": draw.some(0.4, "nationalities"),
-        "preferred_locations": draw.maybe(0.5, cities),
-        "willing_to_relocate": draw.maybe(0.6, draw.yes(0.3)),
-        "right_to_work": draw.some(0.6, "rights_to_work"),
-        "security_clearance": draw.some(0.15, "clearances"),
-        "languages": draw.some(0.4, "languages"),
-    }
-
-
-def _make_work(draw: Draw, created: datetime) -> Body:
-    """Make the candidate's fields about work and pay."""
-    salary = draw.integer(16, 110) * 1000
-    rate = draw.integer(12, 95) * 10
+    last, id = draw.word("last_names"), draw.id()
+    first, cities = draw.word("first_names"), [draw.word("cities"), draw.word("cities")]
+    person = draw.record(
+        "person",
+        first=first,
+        last=last,
+        number=number,
+        email=lambda: draw.email(first, last, number),
+        handle=f"{HANDLES[first]}-{HANDLES[last]}-{number}",
+        district=number % 99,
+        born=date(1955 + number % 50, 1 + number % 12, 1 + number % 28).isoformat(),
+        cities=", ".join(cities),
+    )
+    salary, rate = draw.integer(16, 110) * 1000, draw.integer(12, 95) * 10
     is_contractor = draw.yes(0.35)
-    return {
-        "employment_type": draw.word("employment_types"),
-        "employment_status": draw.some(0.85, "employment_statuses"),
-        "current_salary": draw.maybe(0.5, salary),
-        "expected_salary": draw.maybe(0.5, salary * 1.125),
-        "salary_currency": draw.some(0.5, "currencies"),
-        "current_day_rate": rate if is_contractor else None,
-        "expected_day_rate": rate + 25.5 if is_contractor else None,
-        "rate_currency": draw.word("currencies") if is_contractor else None,
-        "notice_period_days": draw.maybe(0.6, draw.choice((0, 7, 14, 28, 30, 60, 90))),
-        "available_from": draw.maybe(0.5, draw.day(created, 0, 180)),
-        "current_job_title": draw.maybe(0.85, draw.word("ranks") + draw.word("roles")),
-        "current_company": draw.some(0.75, "company_heads"),
-        "years_of_experience": draw.maybe(0.8, draw.integer(0, 41)),
-        "industry": draw.some(0.8, "trades"),
-        "skills": draw.maybe(0.85, draw.skills()),
-        "qualifications": draw.some(0.5, "qualifications"),
-    }
+    work = draw.record(
+        "work",
+        salary=salary,
+        expected_salary=salary * 1.125,
+        rate=rate if is_contractor else None,
+        expected_rate=rate + 25.5 if is_contractor else None,
+        rate_currency=lambda: draw.word("currencies") if is_contractor else None,
+        created=created,
+    )
+    candidate = draw.record("candidate", created=created, number=number, last=last)
+    return {"id": id, **person, **work, **candidate}
 
 
 def _make_lead(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
@@ -393,39 +341,21 @@ def _make_lead(draw: Draw, number: int, created: datetime, updated: datetime) ->
     first, last = draw.word("first_names"), draw.word("last_names")
     business = f"{draw.word('company_heads')} {draw.word('company_tails')}"
     form = draw.integer(0, 3)
-    city = draw.word("cities")
-    address = f"{draw.integer(1, 240)} {draw.word('streets')}"
-    return {
-        "id": draw.id(),
-        "email": draw.email(first, last, number),
-        "lead_status_id": draw.choice(LEAD_STATUSES),
-        "first_name": None if form == 0 else first,
-        "last_name": None if form in (0, 1) else last,
-        "company_name": business if form in (0, 3) else draw.choice((None, "")),
-        "phone": draw.phone(),
-        "mobile": draw.phone(),
-        "customer_type": draw.maybe(0.8, "business" if form in (0, 3) else "individual"),
-        "status": draw.word("lead_states"),
-        "address": draw.maybe(0.5, address),
-        "city": draw.maybe(0.6, city),
-        "county": draw.some(0.3, "counties"),
-        "postcode": draw.maybe(0.5, f"LS{draw.integer(1, 28)} 4DY"),
-        "country": draw.some(0.6, "countries"),
-        "website": draw.maybe(0.4, f"https://www.{make_slug(business)}.example"),
-        "network_url": draw.maybe(0.2, f"https://network.example/in/lead-{number}"),
-        "billing_address": draw.maybe(0.2, f"{address}\nBilling dept."),
-        "billing_city": draw.maybe(0.2, city),
-        "billing_county": draw.some(0.1, "counties"),
-        "billing_postcode": draw.maybe(0.2, f"M{draw.integer(1, 60)} 2WD"),
-        "billing_country": draw.some(0.2, "countries"),
-        "industry": draw.some(0.6, "trades"),
-        "job_title": draw.some(0.5, "roles"),
-        "notes": draw.text(),
-        "source": draw.some(0.85, "sources"),
-        "tags": draw.some(0.4, "tags"),
-        "assigned_to": draw.maybe(0.8, draw.choice(USERS)),
-        "last_contacted_at": draw.maybe(0.6, created + (updated - created) / 2),
-    }
+    is_business = form in (0, 3)
+    return draw.record(
+        "lead",
+        number=number,
+        city=draw.word("cities"),
+        address=f"{draw.integer(1, 240)} {draw.word('streets')}",
+        email=lambda: draw.email(first, last, number),
+        lead_status=lambda: draw.choice(LEAD_STATUSES),
+        first_name=None if form == 0 else first,
+        last_name=None if form in (0, 1) else last,
+        company_name=lambda: business if is_business else draw.choice((None, "")),
+        customer_type="business" if is_business else "individual",
+        slug=make_slug(business),
+        contacted=created + (updated - created) / 2,
+    )
 
 
 def _make_booking(draw: Draw, number: int, created: datetime, updated: datetime) -> Body:
@@ -442,73 +372,43 @@ def _make_booking(draw: Draw, number: int, created: datetime, updated: datetime)
     start = created + timedelta(days=draw.integer(1, 60), minutes=draw.integer(-20, 20) * 15)
     start = start.replace(second=0, microsecond=0)
     status = draw.word("past_statuses" if start < draw.anchor else "coming_statuses")
-    return {
-        "id": draw.id(),
-        **dict.fromkeys(WORDS["fields_of_booking_types"]),
-        "booking_type": kind,
-        "title": draw.maybe(0.9, f"{kind.replace('_', ' ').title()}: {draw.word('roles')}"),
-        "description": draw.text(),
-        "candidate_id": candidate_id if is_placed else None,
-        "job_id": job_id if is_placed else None,
-        "company_id": company_id if is_placed or kind == "site_visit" else None,
-        "lead_id": draw.choice(leads) if leads and kind == "consultation" else None,
-        "start_datetime": start,
-        "all_day": draw.maybe(0.7, kind == "site_visit"),
-        "payment_terms": draw.some(0.3, "payment_terms"),
-        "status": status,
-        "contact_name": draw.some(0.5, "first_names"),
-        "contact_email": draw.maybe(0.4, f"contact{number}@example.com"),
-        "contact_phone": draw.phone(),
-        "location": draw.some(0.5, "cities"),
-        "requirements": draw.text(),
-        "internal_notes": draw.text(),
-        "assigned_to": draw.maybe(0.85, draw.choice(USERS)),
-        "timezone": draw.some(0.8, "timezones"),
-        "cancellation_reason": draw.word("sentences") if status == "cancelled" else None,
-        **_make_fields_of_type(draw, kind, start),
-    }
+    booking = draw.record(
+        "booking",
+        number=number,
+        kind=kind,
+        kind_title=kind.replace("_", " ").title(),
+        is_visit=kind == "site_visit",
+        candidate_id=candidate_id if is_placed else None,
+        job_id=job_id if is_placed else None,
+        company_id=company_id if is_placed or kind == "site_visit" else None,
+        lead_id=lambda: draw.choice(leads) if leads and kind == "consultation" else None,
+        start=start,
+        status=status,
+        reason=lambda: draw.word("sentences") if status == "cancelled" else None,
+    )
+    of_type = dict.fromkeys(WORDS["fields_of_booking_types"])
+    return booking | of_type | _make_fields_of_type(draw, kind, start)
 
 
 def _make_fields_of_type(draw: Draw, kind: str, start: datetime) -> Body:
-    """Make the fields that depend on the booking's type."""
     if kind == "interview":
         meeting = draw.word("meeting_platforms")
         number = f"{draw.integer(0, 9_999_999_999):010d}"
         is_online = draw.yes(0.5)
-        online = {
-            "meeting_platform": meeting,
-            "meeting_link": f"https://meet.example.com/{number}",
-            "meeting_id": number,
-            "meeting_password": number[::-1][:6],
-            "meeting_join_url": f"https://meet.example.com/j/{number}",
-        }
-        return {
-            "end_datetime": start + timedelta(minutes=draw.choice((30, 45, 60, 90))),
-            "interview_type": "video" if is_online else draw.choice(("phone", "in_person")),
-            "interview_location": draw.some(0.4, "cities"),
-            "interview_panel": draw.maybe(0.5, f"{draw.word('first_names')} & HR"),
-            **(online if is_online else {}),
-        }
+        interview = draw.record(
+            "interview",
+            end=lambda: start + timedelta(minutes=draw.choice((30, 45, 60, 90))),
+            form=lambda: "video" if is_online else draw.choice(("phone", "in_person")),
+        )
+        meet = {"platform": meeting, "number": number, "password": number[::-1][:6]}
+        return interview | (draw.record("online", **meet) if is_online else {})
     if kind == "contract":
         days, rate = draw.integer(20, 220), draw.integer(20, 90) * 10 + 0.5
-        return {
-            "end_datetime": start + timedelta(days=days),
-            "contract_type": draw.word("contract_types"),
-            "day_rate": rate,
-            "contract_value": rate * days,
-            "contract_notes": draw.text(),
-            "ir35_status": draw.some(0.8, "booking_ir35_statuses"),
-            "notice_period_days": draw.maybe(0.7, draw.choice((7, 14, 28))),
-        }
+        end = start + timedelta(days=days)
+        return draw.record("contract", end=end, rate=rate, value=rate * days)
     if kind == "permanent":
         salary = draw.integer(20, 120) * 1000
-        return {
-            "offer_accepted_date": draw.maybe(0.8, draw.day(start, -40, -1)),
-            "annual_salary": salary,
-            "placement_fee": salary * 0.175,
-            "notice_period_days": draw.maybe(0.7, draw.choice((30, 60, 90))),
-            "probation_period_months": draw.maybe(0.7, draw.choice((3, 6))),
-        }
+        return draw.record("permanent", start=start, salary=salary, fee=salary * 0.175)
     return {"end_datetime": draw.maybe(0.6, start + timedelta(hours=draw.integer(1, 8)))}
 
 
@@ -533,7 +433,6 @@ def _make_content_type(draw: Draw, number: int, created: datetime, updated: date
 
 
 def _make_content_field(draw: Draw, field_type: str, number: int) -> Body:
-    """Make a field of a content type."""
     name = field_type.replace("_", " ").capitalize()
     config: Body = {}
     if field_type in ("select", "multi_select"):
@@ -560,7 +459,7 @@ def _make_content_item(draw: Draw, number: int, created: datetime, updated: date
     title = f"{draw.word('item_titles')} #{number}"
     status = draw.word("content_states")
     values = {
-        each["field_key"]: _CONTENT_VALUES[each["field_type"]](draw)
+        each["field_key"]: draw.make(RECORDS["values"][each["field_type"]], _special_values(draw))
         for each in fields
         if each["is_required"] or draw.yes(0.7)
     }
@@ -574,22 +473,13 @@ def _make_content_item(draw: Draw, number: int, created: datetime, updated: date
     }
 
 
-_CONTENT_VALUES: Mapping[str, Callable[[Draw], Any]] = {
-    "text": lambda draw: draw.word("item_titles"),
-    "textarea": lambda draw: draw.text(),
-    "rich_text": lambda draw: f"<p>{draw.word('sentences')}</p>\n<ul><li>&amp;</li></ul>",
-    "number": lambda draw: draw.choice((0, 42, -7, 3.14, 1e6)),
-    "select": lambda draw: draw.word("options"),
-    "multi_select": lambda draw: [each for each in WORDS["options"] if draw.yes()],
-    "date": lambda draw: f"20{draw.integer(10, 29)}-02-{draw.integer(1, 28):02d}",
-    "datetime": lambda draw: f"2024-06-{draw.integer(1, 30):02d}T09:30:00Z",
-    "boolean": lambda draw: draw.choice((True, False, None)),
-    "image": lambda draw: f"https://cdn.example.com/img/{draw.integer(1, 999)}.png",
-    "file": lambda draw: f"https://cdn.example.com/files/{draw.integer(1, 999)}%20final.pdf",
-    "url": lambda draw: "https://example.com/a?b=c&d=é",
-    "email": lambda draw: f"writer{draw.integer(1, 99)}@example.com",
-    "phone": lambda draw: draw.phone(),
-}
+def _special_values(draw: Draw) -> dict[str, Callable[[], Any]]:
+    """Return the values of content fields that no text can describe."""
+    return {
+        "options_chosen": lambda: [each for each in WORDS["options"] if draw.yes()],
+        "true_or_none": lambda: draw.choice((True, False, None)),
+    }
+
 
 _MAKERS: Mapping[str, Callable[[Draw, int, datetime, datetime], Body]] = {
     "companies": _make_company,
@@ -623,7 +513,6 @@ def _make_record(
 
 
 def _make_declared_value(declared: Field, draw: Draw, ids: Mapping[str, list[str]]) -> Any:
-    """Make a random value that fits the declaration of a field."""
     if declared.nullable and draw.yes(0.2):
         return None
     if declared.values:
@@ -635,12 +524,12 @@ def _make_declared_value(declared: Field, draw: Draw, ids: Mapping[str, list[str
 
 
 _DECLARED_VALUES: Mapping[str, Callable[[Draw], Any]] = {
-    "email": lambda draw: f"{draw.word('mail_boxes')}@{draw.word('mail_domains')}",
-    "url": lambda draw: f"https://{draw.word('mail_domains')}/{draw.integer(1, 9999)}",
+    "email": lambda draw: draw.make("{mail_boxes}@{mail_domains}", {}),
+    "url": lambda draw: draw.make("https://{mail_domains}/{1..9999}", {}),
     "currency": lambda draw: draw.word("currencies"),
     "timezone": lambda draw: draw.word("timezones"),
     "json": lambda draw: json.dumps({"size": draw.integer(1, 9)}),
-    Kind.UUID: lambda draw: draw.choice(USERS),
+    Kind.UUID: Draw.user,
     Kind.STRING: lambda draw: draw.word("sentences"),
     Kind.NUMBER: lambda draw: draw.integer(0, 4000) / 4,
     Kind.INTEGER: lambda draw: draw.integer(0, 400),

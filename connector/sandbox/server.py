@@ -187,8 +187,6 @@ class _ClosableProtocol(HttpToolsProtocol):
 
 
 class _ServerThread(Thread):
-    """Thread that serves the application until `shut_down` is called."""
-
     def __init__(self, app: Api, listener: socket.socket) -> None:
         super().__init__(name="sandbox", daemon=True)
         self.is_ready = Event()

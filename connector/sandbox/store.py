@@ -173,7 +173,6 @@ class Store:
         return ApiAnswer(200, {"data": data, "pagination": pagination})
 
     def _order(self, declaration: Declaration, query: Mapping[str, str]) -> tuple[str, bool]:
-        """Return the field by which a list is sorted, and True for descending order."""
         if not declaration.sortable or self.behaviours["sorting"] == "ignored":
             return "created_at", bool(declaration.sortable)
         sort = query.get("sort", "")
@@ -272,11 +271,6 @@ class Store:
             shown = [each.record for each in rows if type in (None, each.parent)]
             return {each["id"]: self._detail(resource, each) for each in shown}
 
-    def write_only_fields(self, resource: str, id: str) -> Body:
-        """Return the stored write-only fields of a record. Raises `KeyError` without the record."""
-        record = self._tables[resource].rows[id].record
-        return {n: record.get(n) for n, f in CATALOG[resource].fields.items() if f.write_only}
-
     def insert(self, resource: str, record: Mapping[str, Any], *, type: str | None = None) -> str:
         """Store a record without checks, and return its id.
 
@@ -302,27 +296,18 @@ class Store:
     def touch(
         self,
         resource: str,
-        id: str,
+        ids: str | Iterable[str],
         changes: Mapping[str, Any] | None = None,
         *,
         updated_at: datetime | None = None,
     ) -> None:
-        """Change a record without checks, and set its `updated_at` (by default: now).
+        """Change records like an edit, or all or none like a bulk edit, without checks.
 
-        An earlier `updated_at` simulates a transaction that was committed late.
+        They get the same `updated_at` (by default: now). An earlier one simulates a transaction
+        that was committed late.
         """
-        self.touch_many(resource, (id,), changes, updated_at=updated_at)
-
-    def touch_many(
-        self,
-        resource: str,
-        ids: Iterable[str],
-        changes: Mapping[str, Any] | None = None,
-        *,
-        updated_at: datetime | None = None,
-    ) -> None:
-        """Change many records like a bulk edit: all or none, with the same `updated_at`."""
         stamp = updated_at or self.clock()
+        ids = (ids,) if isinstance(ids, str) else ids
         self._change_records(resource, ids, {**(changes or {}), "updated_at": stamp})
 
     def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
@@ -403,7 +388,6 @@ class Store:
         return ApiAnswer(201 if operation == "create" else 200, {"data": data, "message": message})
 
     def _detail(self, resource: str, record: Body) -> Body:
-        """Return the fields of the record's detail response."""
         return self._shapes[resource].detail(self._with_counters(resource, record))
 
     def _with_counters(self, resource: str, record: Body) -> Body:
@@ -433,7 +417,6 @@ class Store:
     # -- Writes and their file ---------------------------------------------------------------------
 
     def _new_id(self) -> str:
-        """Return a random UUID."""
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def _put(self, resource: str, record: Body, parent: str | None) -> None:
@@ -443,7 +426,6 @@ class Store:
         self._date_companies(resource, record, *([before.record] if before else []))
 
     def _write(self, resource: str, record: Body, parent: str | None) -> None:
-        """Store a record in memory and in the file."""
         fields = CATALOG[resource].fields
         stored = {
             name: format_time(value, self.behaviours) if isinstance(value, datetime) else value
@@ -472,7 +454,6 @@ class Store:
                     self._put("companies", {**row.record, "updated_at": self.clock()}, None)
 
     def _append_line(self, resource: str, written: Body | str, parent: str | None) -> None:
-        """Append a record, or the id of a deleted one, to the file, if there is one."""
         if resource in ("jobs", "bookings"):
             self._counted = None
         if self._file is not None:

@@ -104,18 +104,24 @@ def load_map(path: Path) -> SavedMap:
     Raises `Misused`, which names the file, the key and the allowed values.
     """
     try:
-        document = _Document.model_validate(tomllib.loads(path.read_text("utf-8")))
+        return parse_map(tomllib.loads(path.read_text("utf-8")), f"the mapping {path}")
     except FileNotFoundError:
         message = f"the mapping {path} does not exist"
         raise Misused(message, action="Check the name and the folder.") from None
     except OSError as error:
         action = "Use a file that this user can read."
         raise Misused(str(file_error(path, error)), action=action) from error
-    except ValidationError as error:
-        raise _invalid_error(path, error) from error
     except (ValueError, RecursionError) as error:
         action = "Correct this line. Put names that contain spaces in quotes."
         raise Misused(f"the mapping {path} is not TOML: {error}", action=action) from error
+
+
+def parse_map(given: Mapping[str, Any], description: str) -> SavedMap:
+    """Return the mapping in the document of a mapping file. Raises `Misused`."""
+    try:
+        document = _Document.model_validate(given)
+    except ValidationError as error:
+        raise _invalid_error(description, error) from error
     defaults = document.cell_options()
     columns = {
         heading: (each, defaults)
@@ -133,14 +139,15 @@ def load_map(path: Path) -> SavedMap:
     )
 
 
-def _invalid_error(path: Path, error: ValidationError) -> Misused:
+def _invalid_error(description: str, error: ValidationError) -> Misused:
+    """Return the error for the first invalid key of a mapping."""
     # A column may be a text or a table: the error of the table names its key.
     errors = error.errors()
     first = next((each for each in errors if len(each["loc"]) > 3), errors[0])
     place = ".".join(str(each) for each in first["loc"] if each not in ("str", "_Column"))
     received = "missing" if first["type"] == "missing" else repr(first["input"])
     text = first["msg"].removeprefix("Value error, ")
-    return Misused(f"the mapping {path}: {place} is {received}", action=end_sentence(text))
+    return Misused(f"{description}: {place} is {received}", action=end_sentence(text))
 
 
 # -- Options and writing ---------------------------------------------------------------------------
@@ -163,6 +170,17 @@ def with_region(saved: SavedMap, region: str) -> SavedMap:
 def _replace_options(saved: SavedMap, change: Callable[[CellOptions], CellOptions]) -> SavedMap:
     columns = {heading: (name, change(each)) for heading, (name, each) in saved.columns.items()}
     return replace(saved, columns=columns, options=change(saved.options))
+
+
+def to_document(saved: SavedMap) -> dict[str, Any]:
+    """Return the map as the document of a mapping file."""
+    options = {name: getattr(saved.options, name) for name in _FileOptions.model_fields}
+    return {
+        "columns": {h: _written_column(saved, *each) for h, each in saved.columns.items()},
+        "constants": dict(saved.constants),
+        "ignored": list(saved.ignored),
+        **{name: value for name, value in options.items() if value is not None},
+    }
 
 
 def save_map(path: Path, saved: SavedMap) -> None:

@@ -20,9 +20,10 @@ from urllib.parse import quote
 import httpx
 import uvicorn
 
-from connector.page.access import Access, Rules
+from connector.page.access import Access
 from connector.page.app import App
 from connector.page.imports import Imports
+from connector.page.sending import Sending
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_of
 
@@ -36,10 +37,10 @@ def make_csv(*lines: str, headings: str = HEADINGS) -> bytes:
 
 
 class Server:
-    """The page in a thread: its imports, its access and its address."""
+    """The page in a thread: its imports, its access, its runs and its address."""
 
-    def __init__(self, imports: Imports, access: Access, address: str) -> None:
-        self.imports, self.access, self.address = imports, access, address
+    def __init__(self, imports: Imports, access: Access, sending: Sending, address: str) -> None:
+        self.imports, self.access, self.sending, self.address = imports, access, sending, address
 
 
 @contextmanager
@@ -58,16 +59,14 @@ def serve(
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     imports = Imports(settings_of(sandbox, folder, **flags))
-    access = Access(Rules(proxy or address, "Ann", proxy_user, proxy_from), imports.folder)
-    imports.resume()
-    config = uvicorn.Config(
-        App(imports, access), log_config=None, lifespan="off", proxy_headers=False
-    )
+    access = Access(proxy or address, "Ann", imports.folder, proxy_user, proxy_from)
+    app = App(imports, access)
+    config = uvicorn.Config(app, log_config=None, lifespan="off", proxy_headers=False)
     running = uvicorn.Server(config)
     thread = Thread(target=running.run, args=([listener],), daemon=True)
     thread.start()
     try:
-        yield Server(imports, access, address)
+        yield Server(imports, access, app.sending, address)
     finally:
         running.should_exit = True
         thread.join(ENDS_SECONDS)
@@ -108,7 +107,7 @@ class User:
         assert status == answer.status_code, answer.text
         return dict(answer.json())
 
-    def start(self, name: str, content: bytes, *, status: int = 200, **said: str) -> httpx.Response:
+    def start(self, name: str, content: bytes, *, status: int = 200, **said: Any) -> httpx.Response:
         """Upload a file; `said` are the answers of the first screen."""
         form = {"resource": "candidates", "mode": "create", "name": name, **said}
         answer = self.send_request(
@@ -117,7 +116,7 @@ class User:
         assert status == answer.status_code, answer.text
         return answer
 
-    def upload(self, content: bytes, name: str = "people.csv", **said: str) -> OpenImport:
+    def upload(self, content: bytes, name: str = "people.csv", **said: Any) -> OpenImport:
         """Start an import, and return it."""
         answer = self.start(name, content, status=200, **said)
         return OpenImport(self, str(answer.json()["id"]))
@@ -152,7 +151,7 @@ class OpenImport:
 
     def outcomes(self) -> dict[str, str]:
         """Return the outcome of each row."""
-        return {number: row[0] for number, row in self.check()["rows"].items()}
+        return {number: row["outcome"] for number, row in self.check()["rows"].items()}
 
     def send(self, *accepted: str) -> dict[str, Any]:
         """Send the import, wait for its end, and return the outcome of each row."""
@@ -160,11 +159,11 @@ class OpenImport:
         progress = self.wait()
         assert progress["error"] is None, progress
         self.load()
-        return {n: row[0] for n, row in self.results().items()}
+        return {number: row["outcome"] for number, row in self.results().items()}
 
     def wait(self) -> dict[str, Any]:
         """Wait until the import is no longer at work, and return its progress."""
-        return self.wait_for("over", True)
+        return self.wait_for("is_over", True)
 
     def wait_for(self, name: str, value: Any) -> dict[str, Any]:
         """Return the progress once it has this value."""
@@ -180,7 +179,7 @@ class OpenImport:
 
     def undo(self, *, applies: bool) -> dict[str, Any]:
         """Undo the import, or preview it, and return the progress at its end."""
-        self.user.post(f"{self.path}/undo", {"applies": applies})
+        self.user.post(f"{self.path}/{'undo' if applies else 'preview_undo'}", {})
         return self.wait()
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import re
+import shutil
+import socket
+import ssl
 import stat
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -18,10 +24,11 @@ from tests.page.serving import Server, User, make_csv, serve
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "IMPORT.md").read_text(encoding="utf-8")
+CADDY = shutil.which("caddy")
 BO = "Bo,Li,bo@example.com,permanent"
 MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 GETS = ("", "/check", "/progress", "/results", "/report")
-POSTS = ("", "/send", "/undo", "/resolve", "/delete")
+POSTS = ("", "/send", "/undo", "/preview_undo", "/delete")
 
 
 # -- who may open the page -------------------------------------------------------------------------
@@ -36,8 +43,11 @@ def test_a_link_signs_one_browser_in(server: Server) -> None:
         cookie = found.history[0].headers["set-cookie"].lower()
         assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
         assert 403 == second.get(link).status_code
-    (token,) = first.cookies.values()
-    assert token not in (server.imports.folder / "sessions.json").read_text()
+    (cookie,) = first.cookies.values()
+    until, _, signature = cookie.partition(".")
+    for forged in ("", "x", "9" * 5_000, f"{int(until) + 1}.{signature}", f"{until}.", "é.é"):
+        headers = {b"Cookie": f"{server.access.cookie}={forged}".encode()}
+        assert 403 == httpx.get(f"{server.address}/api/start", headers=headers).status_code
 
 
 def test_a_restart_of_the_server_signs_nobody_out(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -79,6 +89,51 @@ def test_only_the_proxys_address_names_the_user(sandbox: Sandbox, tmp_path: Path
         liar.get("/api/start", 403)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(CADDY is None, reason="Caddy, the reverse proxy, is not here")
+def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"https://localhost:{port}"
+    with serve(sandbox, tmp_path, "X-Remote-User", "127.0.0.1", proxy=address) as server:
+        (site,) = re.findall(r"```caddyfile\n(imports\.example .*?)```", PAGE, re.DOTALL)
+        hashed = subprocess.check_output([str(CADDY), "hash-password", "--plaintext", "secret"])
+        for part, real in (
+            ("imports.example", address),
+            ("$2a$14$...", hashed.decode().strip()),
+            ("127.0.0.1:8080", server.address.removeprefix("http://")),
+        ):
+            assert part in site
+            site = site.replace(part, real)
+        options = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n"
+        config = tmp_path / "Caddyfile"
+        config.write_text(options + site)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        command = [str(CADDY), "run", "--adapter", "caddyfile", "--config", str(config)]
+        proxy = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
+        try:
+            assert proxy.stderr is not None
+            said: list[str] = []
+            while "certificate obtained successfully" not in "".join(said[-1:]):
+                said.append(proxy.stderr.readline())
+                assert said[-1], "".join(said)
+            root = next(tmp_path.rglob("pki/authorities/local/root.crt"))
+            trust = ssl.create_default_context(cafile=str(root))
+            # Caddy says that it has a certificate shortly before it answers with it.
+            transport = httpx.HTTPTransport(verify=trust, retries=5)
+            with httpx.Client(base_url=address, transport=transport) as visitor:
+                assert 401 == visitor.get("/api/start").status_code
+                assert 401 == visitor.get("/", headers={"X-Remote-User": "ann"}).status_code
+                as_ann = visitor.get(
+                    "/api/start", auth=("ann", "secret"), headers={"X-Remote-User": "bo"}
+                )
+                assert "ann" == as_ann.json()["user"]
+        finally:
+            proxy.kill()
+            proxy.communicate()
+
+
 def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         serve(sandbox, tmp_path, "X-User", "127.0.0.1") as server,
@@ -91,9 +146,9 @@ def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -
         change = {"version": 1, "cells": [[2, 0, "Eve"]]}
         bo.post(opened.path, change, 404)
         bo.post(f"{opened.path}/send", {"version": 1, "accepted": []}, 404)
-        for each in ("/undo", "/delete"):
+        for each in ("/undo", "/preview_undo", "/delete"):
             bo.post(opened.path + each, {}, 404)
-        bo.post(f"{opened.path}/resolve", {"row": "2", "decision": "drop"}, 404)
+        bo.start("people.csv", b"", status=404, again=opened.id)
         assert [] == bo.get("/api/start")["open"]
         opened.send()
         (past,) = bo.get("/api/start")["history"]

@@ -50,7 +50,7 @@ def change_records(sandbox: Sandbox) -> None:
     """Update fifty candidates, create ten, and remove the fields of a content type."""
     now = sandbox.store.clock()
     types = list(sandbox.store.records("content_types"))[:1]
-    sandbox.store.touch_many("content_types", types, {"fields": []}, updated_at=now)
+    sandbox.store.touch("content_types", types, {"fields": []}, updated_at=now)
     ids = sorted(sandbox.store.records("candidates"))
     for id in random.Random(4).sample(ids, 50):
         sandbox.store.update("candidates", id, {"city": "Zürich", "notes": 'a "quote"\n\ttab'})

@@ -210,16 +210,6 @@ def check_month_reset(open_world: Open, setting: str) -> None:
     assert "0" == headers["x-ratelimit-remaining"]
 
 
-def check_retry_after(open_world: Open, setting: str) -> None:
-    """Check the undocumented `Retry-After` header of a 429."""
-    clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
-    world = open_world(clock=clock, rate_limit=1)
-    assert "retry-after" not in world.get("/jobs").headers
-    timestamp = str(int(clock.now.timestamp()) + 53)
-    expected = {"absent": None, "seconds": "53", "timestamp": timestamp}[setting]
-    assert expected == world.get("/jobs").headers.get("retry-after")
-
-
 def check_date_header(open_world: Open, setting: str) -> None:
     """Check if responses have a `Date` header."""
     headers = open_world(clock=Clock(MORNING)).get("/jobs").headers

@@ -108,28 +108,12 @@ def test_command_options_configure_the_sandbox(tmp_path: Path) -> None:
         assert f"{data} already has records" in err
 
 
-FAULTS = {
-    "latency seconds=0.01": 200,
-    "status status=503 when=after": 503,
-    "html-page status=502": 502,
-    "not-json body=OK": 200,
-    "drop": None,
-    "drop effect=later": None,
-    "drip seconds=0.01": 200,
-    "limited reset=far": 429,
-    "redirect target=http://127.0.0.1:9/ status=307": 307,
-    "crossed": 200,
-}
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["--behaviour", "delete=maybe"], "Use one of: 204, message."),
         (["--behaviour", "delet=204"], "Did you mean 'delete'?"),
         (["--api-key", "k=jobs.raed"], "Did you mean 'jobs.read'?"),
-        (["--fault", "statsu"], "Did you mean 'status'?"),
-        (["--fault", "status code=503"], "Use one of: status, when, method"),
         (["--port", "70000"], "0<=x<=65535"),
         (["--content-types", "0", "--content-items", "5"], "at least one content type"),
     ],

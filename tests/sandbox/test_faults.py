@@ -10,17 +10,7 @@ import httpx
 import pytest
 
 from connector.sandbox.app import Fault
-from connector.sandbox.faults import (
-    Crossed,
-    Drip,
-    Drop,
-    HtmlPage,
-    Latency,
-    Limited,
-    NotJson,
-    Redirect,
-    Status,
-)
+from connector.sandbox.faults import Crossed, Drip, Drop, HtmlPage, Latency, Redirect, Status
 from connector.sandbox.server import Sandbox
 from tests.sandbox.world import MORNING, Open, ServedSandbox
 from tests.support.clock import Clock
@@ -54,9 +44,6 @@ def count_jobs(world: ServedSandbox) -> int:
         (Status(404, "after"), 404, '{"error":"not_found","message":"Something', 1),
         (HtmlPage(502), 502, "<!doctype html>", 0),
         (HtmlPage(504, "after"), 504, "<!doctype html>", 1),
-        (NotJson(b"OK"), 201, "OK", 1),
-        (Limited(), 429, '{"error":"rate_limit_exceeded"', 0),
-        (Limited("missing"), 429, '{"error":"rate_limit_exceeded"', 0),
         (Redirect(ELSEWHERE, 308), 308, "", 0),
     ],
 )
@@ -70,7 +57,7 @@ def test_a_fault_has_its_response_and_effect(
     assert status == answer.status_code == world.sandbox.log[-1].status
     assert text in answer.text
     assert 2 + effect == count_jobs(world)
-    is_bare = isinstance(fault, HtmlPage) or fault == Limited("missing")
+    is_bare = isinstance(fault, HtmlPage)
     assert (set() if is_bare else RATE_HEADERS) == RATE_HEADERS & set(answer.headers)
     assert (ELSEWHERE if status == 308 else None) == answer.headers.get("location")
     is_html = "text/html" in answer.headers["content-type"]

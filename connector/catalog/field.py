@@ -170,6 +170,7 @@ class DataSubject:
         emails: Fields whose email address identifies the person.
         phones: Fields with telephone numbers. Other people may share a number.
         names: Sets of fields that form a name. Other people may have the same name.
+        profiles: Fields with the address of the person's own page.
         is_record: True if the record is the person, so that undeclared fields belong to the person.
     """
 
@@ -179,6 +180,7 @@ class DataSubject:
     emails: tuple[str, ...] = ()
     phones: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
+    profiles: tuple[str, ...] = ()
     is_record: bool = False
 
 
@@ -190,6 +192,7 @@ def person_subject(about: str) -> DataSubject:
         emails=("email",),
         phones=("phone", "mobile"),
         names=(("first_name", "last_name"),),
+        profiles=("network_url",),
         is_record=True,
     )
 

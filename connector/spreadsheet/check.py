@@ -6,6 +6,7 @@ Rows are processed in batches, whose lookups are made together. Blank rows are s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
@@ -32,6 +33,9 @@ from connector.state.row import LandedRecord, Row
 
 BATCH_ROWS = 1_000
 """Number of rows that are looked up together."""
+
+_PHONE_DIGITS = 9
+"""Number of last digits by which telephone numbers are compared."""
 
 
 def check_rows(
@@ -66,6 +70,7 @@ class _RowChecker:
         self._finder = RecordFinder(target, columns, lookups)
         self._comparison = Comparison(target, columns, self._finder.by)
         self._create, self._update = (_Rules(target, columns, e) for e in ("create", "update"))
+        self._twins = _Twins(target, columns, lookups)
         self._claims: dict[str, int] = {}
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
@@ -106,6 +111,8 @@ class _RowChecker:
             row.task = self._task(row, values, identity, then=afterwards)
         if row.problems:
             row.outcome = "duplicate"
+        else:
+            self._twins.warn(row, values)
 
     def _check_change(self, row: CheckedRow) -> None:
         """Check an update or a conversion; unchanged if the record has all values already."""
@@ -235,6 +242,46 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
 # -- Rules of the API ------------------------------------------------------------------------------
 # The declarations contain all rules (API 2, 3, 4): accepted values, required fields and conditions.
 # This module names no resource.
+
+
+class _Twins:
+    """Warnings for new people with the name and a number or profile of another record or row."""
+
+    def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
+        self._resource, self._columns, self._lookups = target.resource, columns, lookups
+        person = next((each for each in target.resource.subjects if each.is_record), None)
+        self._name = person.names[0] if person else ()
+        self._contacts = (*person.phones, *person.profiles) if person else ()
+        self._known: dict[tuple[str, ...], str] | None = None
+
+    def warn(self, row: CheckedRow, values: Mapping[str, Any]) -> None:
+        """Add a warning if a record, or an earlier row, may be the same person."""
+        if not self._name or not all(values.get(each) for each in self._name):
+            return
+        for contact in (each for each in self._contacts if values.get(each)):
+            self._known = dict(self._records()) if self._known is None else self._known
+            key = _person_key([values[each] for each in self._name], values[contact])
+            other = self._known.setdefault(key, f"row {row.row.number}")
+            if other != f"row {row.row.number}":
+                field = self._columns.display_name(contact)
+                message = f"The name and {field} are those of {other}, with another email."
+                row.warn("possible_twin", message, contact, values[contact])
+                return
+
+    def _records(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the keys of all records, with what to call them."""
+        singular, resource = self._resource.singular, self._resource.name
+        for contact in self._contacts:
+            for id, *name, text in self._lookups.list_texts(resource, (*self._name, contact)):
+                yield _person_key(name, text), f"the {singular} with the ID {id}"
+
+
+def _person_key(name: Sequence[str], contact: str) -> tuple[str, ...]:
+    """Return what two records of one person share: the name, and the last digits or the address."""
+    digits = re.sub(r"\D", "", contact)
+    is_number = len(digits) >= _PHONE_DIGITS and not re.search(r"[a-z]{2}", contact, re.IGNORECASE)
+    own = re.sub(r"^https?://(www\.)?|/+$", "", comparison_text(contact))
+    return (*map(comparison_text, name), digits[-_PHONE_DIGITS:] if is_number else own)
 
 
 class _Rules:

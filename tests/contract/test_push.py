@@ -137,6 +137,34 @@ def test_rows_with_accepted_kinds_of_warnings_are_sent(account: Account) -> None
     assert (2, True) == (unknown.status, "odd_letters" in unknown.err)
 
 
+@pytest.mark.parametrize(
+    ("contact", "shown"),
+    [("mobile", "07700 900 123"), ("network_url", "http://www.network.example/in/ann")],
+)
+def test_a_row_that_resembles_another_person_is_held_back(
+    account: Account, contact: str, shown: str
+) -> None:
+    known = {"mobile": "+447700900123", "network_url": "https://network.example/in/ann/"}
+    account.server.api("POST", "/candidates", **candidate(1, **{contact: known[contact]}))
+    account.pull("candidates")
+    account.server.forget()
+    twin = candidate(1, email="ann@home.example", **{contact: shown})
+    others = [candidate(2, **{contact: shown}), candidate(1, email="a@home.example")]
+    file = account.csv("a.csv", [twin, *others])
+    done = account.push("candidates", file, *CREATE, status=3)
+    assert ["not_sent", "created", "created"] == done.outcomes
+    assert "possible_twin" in done.codes[0]
+    accepted = account.push("candidates", file, *CREATE, "--accept", "possible_twin")
+    assert ["created", "unchanged", "unchanged"] == accepted.outcomes
+
+
+def test_two_rows_that_may_be_one_person_are_not_both_sent(account: Account) -> None:
+    rows = [candidate(1, mobile="07700 900123"), candidate(1, email="x@a.example",
+            mobile="07700900123")]  # fmt: skip
+    done = account.push("candidates", account.csv("a.csv", rows), *CREATE, status=3)
+    assert ["created", "not_sent"] == done.outcomes
+
+
 def test_an_update_sends_what_differs(account: Account) -> None:
     found = newest(account)
     row = {"id": found["id"], "last_name": found["last_name"], "city": "Leeds"}

@@ -279,7 +279,9 @@ class NotTheApi(ConnectorError):
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
         # Redirects are not followed, because the key must not be sent to another address.
-        "redirected": "If the target is correct, set CONNECTOR_BASE_URL to it, without '/api/v1'.",
+        "redirected": (
+            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
+        ),
         "answer_broken": (
             "Run the command again later: earlier answers of this address were readable. If that"
             " does not help, send the request and the reason to the platform's support."

@@ -19,6 +19,11 @@ _PULL = (
     " published? unpublished? error? exit_status?"
 )
 
+_UNDONE = (
+    "delete? restore? deleted? restored? undone? nothing? partly? conflict? irreversible? refused?"
+    " held? unread? not_reached?"
+)
+
 JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "demo": {
         "": "folder published report sandbox dagster seconds models checks warnings resources"
@@ -42,7 +47,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "rows",
         "BATCH": "outcome batch rows requests seconds settled error? unpublished? " + _ROW_OUTCOMES,
     },
-    "undo": {"": "outcome batch applied rows counts requests seconds error unpublished"},
+    "undo": {"": "outcome batch applied rows requests seconds error unpublished " + _UNDONE},
     "models list": {"": "models undeclared"},
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},

@@ -7,7 +7,6 @@ It is one step because all requests of an API key share its rate limit.
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import dagster as dg
@@ -25,7 +24,6 @@ from connector.pulls.report import (
     explain_together,
 )
 from connector.pulls.run import pull
-from connector.pushes.run import look_up_unconfirmed
 from connector.settings import Settings
 from connector.state.runs import ResourceRun
 from connector.warehouse.schema import Column, landing_columns
@@ -159,12 +157,13 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         watch = account.watch or ProgressLog(context.log)
         try:
             report = run(
-                _pull(
+                pull(
                     settings,
                     [n for n, key in keys.items() if key in context.selected_asset_keys | checks],
-                    config.options(settings),
-                    watch,
-                    context.log,
+                    options=config.options(settings),
+                    publishes=False,
+                    watch=watch,
+                    command="dagster",
                 )
             )
         except AccountBusy as error:
@@ -204,20 +203,6 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         )
 
     return landing
-
-
-async def _pull(
-    settings: Settings, names: Sequence[str], options: PullOptions, watch: Any, log: logging.Logger
-) -> PullReport:
-    """Pull the resources, then search for the records of unconfirmed rows of pushes."""
-    report = await pull(
-        settings, names, options=options, publishes=False, watch=watch, command="dagster"
-    )
-    # A push that has started since then searches for the records of its rows.
-    with suppress(AccountBusy):
-        if settled := await look_up_unconfirmed(settings, publishes=False):
-            log.info(settled)
-    return report
 
 
 def _is_temporary(report: PullReport, missing: Sequence[ResourceRun]) -> bool:

@@ -22,15 +22,7 @@ from connector.cli import options
 from connector.cli.backlog import Backlog, UnreadCounts, estimate_backlog
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost
-from connector.errors import (
-    DONE,
-    FAILED,
-    ConnectorError,
-    Misused,
-    Stopped,
-    count_noun,
-    end_sentence,
-)
+from connector.errors import DONE, FAILED, ConnectorError, Misused, Stopped, count_noun
 from connector.log import shorten_name
 from connector.operations.verify import KINDS
 from connector.operations.verify import verify as run_verify
@@ -169,12 +161,6 @@ def pull(
             )
         )  # fmt: skip
     _print_report(terminal, report)
-    left = None if budget is None else budget - report.requests
-    if report.outcome in ("done", "partial") and left != 0:
-        from connector.pushes.run import look_up_unconfirmed  # noqa: PLC0415
-
-        if result := asyncio.run(look_up_unconfirmed(settings, budget=left)):
-            terminal.say(end_sentence(result))
     return report.exit_status
 
 

@@ -16,11 +16,11 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import DONE, PARTIAL, Misused, count_noun, end_sentence
 from connector.pushes.run import Decision, DeclaredRecord
-from connector.pushes.undo import UndoneRow, UndoReport
+from connector.pushes.undo import UndoReport
 from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Journal
-from connector.state.row import GOOD
+from connector.state.row import GOOD, Row
 
 UNDONE_COLUMNS = ("row", "outcome", "field", "current value", "former value", "id")
 
@@ -123,11 +123,11 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
     terminal.say(text)
 
 
-def _undone_lines(row: UndoneRow, width: int) -> Iterator[tuple[object, ...]]:
+def _undone_lines(row: Row, width: int) -> Iterator[tuple[object, ...]]:
     """Yield a line for each field of a pushed row, or one if the row has no fields."""
     # A value that another user changed stays, so it has no former value.
     kept = [(each.field, each.found, "") for each in row.problems if each.field]
-    changed = [(name, now, shorten(then, width)) for name, (now, then) in row.changes.items()]
+    changed = [(name, now, shorten(then, width)) for name, now, then in row.changes]
     outcome = OUTCOMES.get(row.outcome, row.outcome)
     for name, now, then in (*changed, *kept):
         yield row.number, outcome, shorten(name, 20), shorten(now, width), then, row.record_id

@@ -7,10 +7,8 @@ with a warning is held back until the user accepts the warning.
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,8 +42,6 @@ one more request together, to read the newest records.
 
 ADD_COLUMNS = "Add the columns, or give all rows the same value (--set FIELD=VALUE)."
 """Advice for a file without a required column."""
-
-_OBJECTS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +177,7 @@ def preview(
             looks_back = not push_file.options.resend and journal.has_batch(resource)
             meanings = ColumnMeanings(table.rows, columns.columns)
             given = table.rows() if only_rows is None else only_rows
-            with _rare_garbage_collection():
-                checked = list(check_rows(given, columns, target, lookups, meanings=meanings))
+            checked = list(check_rows(given, columns, target, lookups, meanings=meanings))
             proven_at = lookups.proven_at(resource)
         rows = [_row(each, resource) for each in checked]
         if looks_back:
@@ -230,20 +225,6 @@ def _end_pushed(rows: Sequence[Row], journal: Journal) -> None:
             row = prints[print_]
             row.end("done", "unchanged", "already_pushed")
             row.record_id, row.warnings = earlier.record_id, ()
-
-
-@contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Collect garbage less often in this context: checked rows are many objects without cycles.
-
-    With Python's own threshold, a fifth of the time is spent on looking for cycles.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _OBJECTS_MAX), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 # -- Questions about the file ----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from connector.pulls.report import PullReport, Watch
 from connector.pushes.mappings import remember
 from connector.pushes.options import PushFile
 from connector.pushes.preview import Preview, preview
-from connector.pushes.run import BatchReport, Report, publish_results, send
+from connector.pushes.run import Report, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.report import Summary, report_path, write_report
@@ -43,7 +43,7 @@ _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushReport(Report[Row]):
+class PushReport(Report):
     """Result of the push of one file.
 
     The rows are those of the preview if nothing was sent; then `batch` is empty. `error` may be
@@ -145,7 +145,7 @@ async def push(
         return await asyncio.to_thread(preview, settings, file, table=table, **more)
 
     pulled: PullReport | None = None
-    done: BatchReport | None = None
+    done: Report | None = None
     unpublished: ConnectorError | None = None
     checked_at = datetime.now(UTC)
     async with hold(settings.folder, "push", wait_seconds=wait_seconds, on_wait=on_wait):
@@ -214,7 +214,7 @@ async def _send(
     pulled: PullReport | None,
     sent_by: str | None,
     watch: Watch | None,
-) -> BatchReport:
+) -> Report:
     """Send the rows without problems and warnings, and remember the column mapping."""
     options, spent = shown.push_file.options, pulled.requests if pulled is not None else 0
     done = await send(

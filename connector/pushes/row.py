@@ -35,7 +35,6 @@ from connector.errors import (
     Forbidden,
     InDoubt,
     Misused,
-    NotFound,
     RateLimited,
     Refused,
     Stopped,
@@ -44,6 +43,7 @@ from connector.errors import (
     ValidationFailed,
     WarehouseError,
 )
+from connector.state.journal import Journal
 from connector.state.row import (
     Attempt,
     Operation,
@@ -51,13 +51,11 @@ from connector.state.row import (
     Policy,
     Problem,
     Row,
-    RowKey,
     State,
     fold,
     shorten,
 )
-from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
-from connector.warehouse.stream import Outcome as Read
+from connector.warehouse.stream import DeletionProof, FoundDetail
 
 ATTEMPTS_MAX = 3
 """Maximum number of lost attempts of one step. After them a person has to decide."""
@@ -97,14 +95,13 @@ class Accepted:
 class Declined:
     """Answer by which the API refused the write: nothing was applied, and a retry does not help.
 
-    `errors` are the API's messages by field. `is_about_row` is True if the status was 404 or 422.
+    `errors` are the API's messages by field.
     """
 
     code: str
     message: str
+    status: int
     errors: Mapping[str, tuple[str, ...]]
-    is_missing: bool = False
-    is_about_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,54 +123,52 @@ class Lost:
 Answer = Accepted | Declined | Unsent | Lost
 
 
-class Api(Protocol):
-    """The API and the clock, for one row at a time."""
+class Port(Protocol):
+    """The API, the journal and the clock. A read raises `PushStopped` if it fails."""
+
+    stored: Journal
 
     def times(self) -> tuple[datetime, datetime]:
         """Return the time of our own clock, and the estimated time of the server's."""
 
-    def check_can_write(self) -> None:
-        """Raise an error if the run sends no more writes."""
+    def check_can_send(self) -> None:
+        """Raise `PushStopped` if the run sends nothing more."""
 
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request that the journal has, once."""
 
-    async def read(self, row: Row, id: str) -> Read:
-        """Return the complete record, a proof that it is deleted, or that it is unreadable."""
+    async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
+        """Return the complete record, or a proof that it is deleted."""
 
-    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+    async def newest(self, row: Row, page: int) -> Page[Resource]:
         """Return a page of the list, the last created first."""
 
-    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+    async def newest_before(self, row: Row) -> Page[Resource]:
         """Return the first page as it was before the run's first create, read once for all rows."""
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
         """Continue the row no earlier than a time of our own clock."""
 
-
-class Journal(Protocol):
-    """The rows on the disk."""
-
     async def save(self, row: Row, shown: Resource | None = None) -> None:
-        """Save the row. `shown` is a record that the API showed."""
-
-    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
-        """Return those of the ids that are certainly not the row's record."""
-
-    async def rivals(self, row: Row) -> Sequence[Row]:
-        """Return other rows that may be creating a record of the same resource."""
+        """Save the row on the disk. `shown` is a record that the API showed."""
 
 
 class PushStopped(Exception):
-    """The row cannot continue in this run. It keeps its state in the journal."""
+    """The row cannot continue in this run. It keeps its state in the journal.
+
+    `reason` is the code of an answer that could not be read.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
 
 
-async def push_row(row: Row, api: Api, journal: Journal, policy: Policy) -> None:
+async def push_row(row: Row, port: Port, policy: Policy) -> None:
     """Carry out a row as far as possible now."""
     for attempt in row.attempts:
         if attempt.fate is None:
             attempt.fate, attempt.reason = "lost", "the push ended before an answer was recorded"
-    work = _Work(row, api, journal, policy)
+    work = _Work(row, port, policy)
     with suppress(PushStopped):
         while row.state in ("planned", "sent"):
             if row.operation == "create" and not row.is_created:
@@ -187,11 +182,17 @@ async def push_row(row: Row, api: Api, journal: Journal, policy: Policy) -> None
 class _Work:
     """A row that is being pushed. Each step changes its state, or raises `PushStopped`."""
 
-    def __init__(self, row: Row, api: Api, journal: Journal, policy: Policy) -> None:
-        self.row, self.api, self.journal, self.policy = row, api, journal, policy
+    def __init__(self, row: Row, port: Port, policy: Policy) -> None:
+        self.row, self.port, self.policy = row, port, policy
         self.resource = declaration(row.resource)
         # A record that was just read or answered, so that it is not read again.
         self.fresh: FoundDetail | None = None
+
+    @property
+    def id(self) -> str:
+        """Id of the record to change."""
+        assert self.row.record_id is not None, "an update or a conversion names no record"
+        return self.row.record_id
 
     @property
     def settled_at(self) -> datetime:
@@ -223,7 +224,7 @@ class _Work:
                 row.record_id = shown.id
             at = shown.raw.get("updated_at")
             row.updated_at = at if isinstance(at, str) else row.updated_at
-        await self.journal.save(row, shown)
+        await self.port.save(row, shown)
 
     async def refuse(self, outcome: Outcome, code: str, problems: Sequence[Problem]) -> None:
         """End a row that is not applied, or not completely if its record is created."""
@@ -266,21 +267,21 @@ class _Work:
         The caller saves an accepted or declined attempt. Raises `PushStopped` if it was not sent.
         """
         row = self.row
-        self.api.check_can_write()
+        self.port.check_can_send()
         try:
             request = _request(self.resource, row, operation, fields)
         except Misused as error:
             problem = Problem("unfit", str(error), fix="Correct the values of the row.")
             await self.refuse("invalid", "unfit", (problem,))
             return None
-        at, server_at = self.api.times()
+        at, server_at = self.port.times()
         body = None if request.body is None else request.body.decode()
         attempt = Attempt(row.is_created, request.method, request.path, body, at, server_at)
         row.attempts.append(attempt)
         row.before = before if row.before is None else row.before
         row.state, row.outcome, row.code = "sent", "held", "in_doubt"
-        await self.journal.save(row)
-        answer = await self.api.send(row, request)
+        await self.port.save(row)
+        answer = await self.port.send(row, request)
         match answer:
             case Accepted():
                 attempt.fate = "accepted"
@@ -293,7 +294,7 @@ class _Work:
                 left: Outcome = "held" if row.is_in_doubt else "not_sent"
                 row.state, row.code = "planned", ""
                 row.outcome = "not_applied" if row.is_created else left
-                await self.journal.save(row)
+                await self.port.save(row)
                 raise PushStopped
         return answer
 
@@ -301,15 +302,7 @@ class _Work:
         """Record that the last attempt may have been applied or not."""
         attempt = self.row.attempts[-1]
         attempt.fate, attempt.reason, attempt.answer = "lost", lost.reason, lost.answer
-        await self.journal.save(self.row)
-
-    async def read(self, id: str | None) -> FoundDetail | DeletionProof:
-        """Return the record. Raises `PushStopped` if it cannot be read."""
-        assert id is not None, "an update or a conversion names no record"
-        found = await self.api.read(self.row, id)
-        if isinstance(found, UnreadableDetail):
-            raise PushStopped
-        return found
+        await self.port.save(self.row)
 
     # -- create -----------------------------------------------------------------------------------
 
@@ -320,7 +313,7 @@ class _Work:
             return
         answer = await self.send("create", row.fields)
         if isinstance(answer, Accepted):
-            if reason := await self.not_ours(answer.record):
+            if reason := self.not_ours(answer.record):
                 await self.lose(Lost(f"the row was {reason}", reason))
                 return
             altered = altered_problems(self.resource, row.fields, answer.record)
@@ -330,7 +323,7 @@ class _Work:
             if row.is_in_doubt:
                 # The record of an earlier attempt may be the reason of the refusal.
                 row.code, row.problems = "refused_in_doubt", problems
-                await self.journal.save(row)
+                await self.port.save(row)
             else:
                 await self.refuse("rejected", answer.code, problems)
 
@@ -341,10 +334,10 @@ class _Work:
         """
         if not identity:
             return True
-        row, page = self.row, _readable(await self.api.newest_before(self.row))
+        row, page = self.row, await self.port.newest_before(self.row)
         ids: list[str] = [e.id for e in page.items if _has_identity(self.resource, identity, e)]
         if row.operation == "create":
-            ids = await self.not_taken(ids)
+            ids = self.not_taken(ids)
         ids = [id for id in ids if id != row.record_id]
         if not ids:
             return True
@@ -359,27 +352,27 @@ class _Work:
         await self.end("refused", "duplicate", "already_there", (problem,))
         return False
 
-    async def not_ours(self, record: Resource) -> str | None:
+    def not_ours(self, record: Resource) -> str | None:
         """Return why the answered record cannot be the row's; None if it can be.
 
         The client has compared its values. It does not know which records exist, and without the
         server's clock it could not compare the record's age.
         """
         row = self.row
-        if await self.journal.taken(row.key, [record.id]):
+        if self.port.stored.taken(row.key, [record.id]):
             return f"answered with {record.id}, which existed before the request"
         earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
         if record.served_at is None and record.created_at < earliest:
             return f"answered with {record.id}, which was created before the request"
-        if not row.identity and await self.is_contested(record):
+        if not row.identity and self.is_contested(record):
             return f"answered with {record.id}, which may belong to another row"
         return None
 
-    async def is_contested(self, record: Resource) -> bool:
+    def is_contested(self, record: Resource) -> bool:
         """Return True if another open row sent values that the record has all of."""
         return any(
             not unapplied_fields(self.resource, other.fields, record.raw)
-            for other in await self.journal.rivals(self.row)
+            for other in self.port.stored.rivals(self.row)
         )
 
     async def created(self, record: Resource, code: str, problems: Sequence[Problem] = ()) -> None:
@@ -392,7 +385,7 @@ class _Work:
         row.before, row.is_created = dict(record.raw), True
         await self.end("planned", "not_applied", code, problems, record)
         if all(name in record.raw for name in row.then):
-            at, _ = self.api.times()
+            at, _ = self.port.times()
             self.fresh = FoundDetail(record, record.served_at or at)
 
     async def look_up(self) -> None:
@@ -407,7 +400,7 @@ class _Work:
                 return
             if seen.started_at >= self.settled_at:
                 break
-            await self.api.wait_until(self.row, self.settled_at)
+            await self.port.wait_until(self.row, self.settled_at)
         if seen.alike:
             await self.hold("look_alike", seen.alike)
         elif self.row.current[-1].fate == "refused":
@@ -424,10 +417,10 @@ class _Work:
         """
         row = self.row
         seen = await self.list_late_enough(next(each for each in row.current if each.is_lost))
-        ids = await self.not_taken(seen.alike)
+        ids = self.not_taken(seen.alike)
         matches, seen.alike = list[Resource](), ids[DETAILS_MAX:]
         for id in ids[:DETAILS_MAX]:
-            found = await self.read(id)
+            found = await self.port.read(self.row, id)
             if isinstance(found, DeletionProof):
                 # It existed, and was deleted: nobody can tell whose it was.
                 seen.alike.append(id)
@@ -437,16 +430,16 @@ class _Work:
                 self.resource, row.identity, found.record.raw
             ):
                 seen.alike.append(id)
-        contested = [each.id for each in matches if await self.is_contested(each)]
+        contested = [each.id for each in matches if self.is_contested(each)]
         # Asked again: an open row may have found its record since, which must not be taken.
-        free = await self.not_taken([each.id for each in matches])
+        free = self.not_taken([each.id for each in matches])
         seen.alike += [id for id in free if id in contested]
         seen.matches = [e for e in matches if e.id in free and e.id not in contested]
         return seen
 
-    async def not_taken(self, ids: Sequence[str]) -> list[str]:
+    def not_taken(self, ids: Sequence[str]) -> list[str]:
         """Return the ids that may be the row's record."""
-        taken = await self.journal.taken(self.row.key, ids) if ids else frozenset()
+        taken = self.port.stored.taken(self.row.key, ids) if ids else frozenset()
         return [id for id in ids if id not in taken]
 
     async def list_late_enough(self, first: Attempt) -> _Seen:
@@ -458,7 +451,7 @@ class _Work:
         pages: list[Page[Resource]] = []
         is_last = has_shrunk = False
         while not (is_last or has_shrunk) and len(pages) < PAGES_MAX:
-            page = _readable(await self.api.newest(self.row, len(pages) + 1))
+            page = await self.port.newest(self.row, len(pages) + 1)
             has_shrunk = bool(pages) and page.total < pages[-1].total
             pages.append(page)
             floor = _earliest_creation(first, page, self.policy.lateness_seconds)
@@ -490,7 +483,7 @@ class _Work:
         After a lost attempt the same comparison tells if it was applied.
         """
         row = self.row
-        found = self.fresh or await self.read(row.record_id)
+        found = self.fresh or await self.port.read(row, self.id)
         self.fresh = None
         if isinstance(found, DeletionProof):
             await self.gone()
@@ -515,7 +508,7 @@ class _Work:
             await self.hold("attempts_spent")
         else:
             row.state, row.code = "planned", ""
-            await self.journal.save(row)
+            await self.port.save(row)
             self.fresh = found
 
     async def send_update(
@@ -553,13 +546,13 @@ class _Work:
 
     async def convert(self) -> None:
         """Read the lead and, unless it is converted, convert it once."""
-        row, found = self.row, await self.read(self.row.record_id)
+        row, found = self.row, await self.port.read(self.row, self.id)
         if isinstance(found, FoundDetail) and not _is_converted(found.record):
             answer = await self.send("convert", {}, dict(found.record.raw))
             if isinstance(answer, Accepted):
                 # The answer may lack fields, so that the record is not loaded from it.
                 await self.end("done", "converted")
-            elif isinstance(answer, Declined) and row.is_in_doubt and answer.is_about_row:
+            elif isinstance(answer, Declined) and row.is_in_doubt and answer.status in (404, 422):
                 # The lead is not as it was: an earlier attempt has converted it.
                 await self.end("done", "converted", "found_after_doubt")
             elif isinstance(answer, Declined):
@@ -575,15 +568,15 @@ class _Work:
     async def check_conversion(self) -> None:
         """Read the lead after a lost conversion, twice if it may still take effect."""
         while True:
-            at, _ = self.api.times()
-            found = await self.read(self.row.record_id)
+            at, _ = self.port.times()
+            found = await self.port.read(self.row, self.id)
             if isinstance(found, DeletionProof) or _is_converted(found.record):
                 await self.end("done", "converted", "found_after_doubt")
                 return
             if at >= self.settled_at:
                 await self.hold("not_converted")
                 return
-            await self.api.wait_until(self.row, self.settled_at)
+            await self.port.wait_until(self.row, self.settled_at)
 
 
 @dataclass(slots=True)
@@ -597,13 +590,6 @@ class _Seen:
     alike: list[str]
     is_complete: bool
     started_at: datetime
-
-
-def _readable(page: Page[Resource] | UnreadableDetail) -> Page[Resource]:
-    """Return the page. Raises `PushStopped` if it could not be read."""
-    if isinstance(page, UnreadableDetail):
-        raise PushStopped
-    return page
 
 
 def done_outcome(row: Row) -> Outcome:
@@ -637,10 +623,8 @@ def answer_from_error(error: ConnectorError) -> Answer:
         return Unsent(str(error), is_limited=isinstance(error, RateLimited))
     if isinstance(error, Refused):
         errors = error.errors if isinstance(error, ValidationFailed) else {}
-        is_missing = isinstance(error, NotFound)
-        is_about_row = is_missing or isinstance(error, ValidationFailed)
         message = error.api_message or f"the API answered {error.status}"
-        return Declined(error.code, message, errors, is_missing, is_about_row)
+        return Declined(error.code, message, error.status, errors)
     return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)
 
 

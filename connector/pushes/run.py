@@ -14,19 +14,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS
 from connector.client.client import Client
-from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError, count_noun
+from connector.errors import ConnectorError, Misused, NotFound, Stopped, WarehouseError
 from connector.models.publish import publish
 from connector.pulls.account import RunContext, open_run
 from connector.pulls.report import Watch
 from connector.pushes.row import PushStopped, done_outcome, push_row
 from connector.pushes.session import Postponed, Session, Sleep
 from connector.settings import Settings
-from connector.state.database import Database
-from connector.state.journal import Batch, Journal, Plan
+from connector.state.journal import Batch, Plan
 from connector.state.quota import format_moment
 from connector.state.row import GOOD, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
 from connector.state.runs import latest_restore
@@ -48,19 +47,8 @@ Decision = Literal["look", "resend", "drop"] | DeclaredRecord
 """Decision on an unconfirmed row: look it up again, send it again, drop it, or name its record."""
 
 
-class _Ended(Protocol):
-    """Row with its outcome."""
-
-    @property
-    def outcome(self) -> str:
-        """Outcome for users."""
-
-
-R = TypeVar("R", bound=_Ended)
-
-
 @dataclass(frozen=True, slots=True)
-class Report(Generic[R]):
+class Report:
     """Result of one run of a batch.
 
     Attributes:
@@ -71,7 +59,7 @@ class Report(Generic[R]):
     """
 
     batch: str
-    rows: Sequence[R] = field(repr=False)
+    rows: Sequence[Row] = field(repr=False)
     requests: int
     seconds: float
     error: ConnectorError | None = None
@@ -115,10 +103,6 @@ class Report(Generic[R]):
         }
 
 
-BatchReport = Report[Row]
-"""Report on a batch of a push."""
-
-
 # -- Commands --------------------------------------------------------------------------------------
 
 
@@ -134,7 +118,7 @@ async def send(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
-) -> BatchReport:
+) -> Report:
     """Send the plan's rows, and return a report with the outcome of each row.
 
     If the same file was pushed with the same policy and not finished, its batch continues. `budget`
@@ -177,7 +161,7 @@ async def resolve(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
-) -> BatchReport:
+) -> Report:
     """Carry out a decision on unconfirmed rows, publish the results, and report on their batch.
 
     A declared record is read first. Raises what `send` raises, and:
@@ -197,45 +181,6 @@ async def resolve(
         return replace(report, unpublished=await publish_results(settings))
 
 
-async def look_up_unconfirmed(
-    settings: Settings,
-    *,
-    budget: int | None = None,
-    publishes: bool = True,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    connect: Callable[..., Client] = Client,
-) -> str | None:
-    """Look up the unconfirmed rows of all batches once, and return a sentence for users.
-
-    Nothing is written to the API: rows that have to be sent wait for the next push of their file.
-    Returns None if there are no such rows. Raises `SettingsError` and `WarehouseError`.
-    """
-    if not has_unconfirmed(settings):
-        return None
-    async with open_run(settings, "settle", budget=budget, now=now, connect=connect) as context:
-        session = Session(context, None)
-        session.is_read_only = True
-        found = [row for row in session.stored.unconfirmed() if row.state == "sent"]
-        for name in dict.fromkeys(row.batch for row in found):
-            batch = session.stored.batch(name)
-            await _run_rows(session, batch, [row for row in found if row.batch == name])
-        unpublished = await publish_results(settings) if publishes else None
-    counts = Counter(row.outcome for row in found)
-    result = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    why = "; ".join(str(each) for each in (session.error, unpublished) if each is not None)
-    return (
-        f"{count_noun(len(found), 'row')} of earlier pushes unconfirmed. Result of a new search: "
-        f"{result} ('connector resolve' lists the rows that are still unconfirmed)"
-        f"{f'; {why}' if why else ''}"
-    )
-
-
-def has_unconfirmed(settings: Settings) -> bool:
-    """Return True if rows were sent whose answer is unknown, and no user has to decide."""
-    with Database(settings.folder) as database:
-        return database.exists and Journal(database).health().open is not None
-
-
 async def publish_results(settings: Settings) -> ConnectorError | None:
     """Publish what was written. Returns the error that prevented it: the rows are sent anyway."""
     try:
@@ -248,7 +193,7 @@ async def publish_results(settings: Settings) -> ConnectorError | None:
 # -- Batch -----------------------------------------------------------------------------------------
 
 
-async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> BatchReport:
+async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Report:
     """Send or look up the rows, record the end of the run, and report."""
     started, context = time.monotonic(), session.context
     await _run_rows(session, batch, rows)
@@ -274,9 +219,7 @@ async def _run_rows(session: Session, batch: Batch, rows: Sequence[Row]) -> None
     policies = {name: session.stored.batch(name).policy for name in {row.batch for row in rows}}
     queue = Queue(rows, session.stored.open_subjects())
     try:
-        await run_all(
-            session, queue, lambda row: push_row(row, session, session, policies[row.batch])
-        )
+        await run_all(session, queue, lambda row: push_row(row, session, policies[row.batch]))
     finally:
         await session.load_rest()
 

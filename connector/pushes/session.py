@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -30,26 +30,14 @@ from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
 from connector.pushes.row import Accepted, Answer, Lost, PushStopped, Unsent, answer_from_error
 from connector.state.journal import Journal
-from connector.state.row import Row, RowKey
+from connector.state.row import Row
 from connector.warehouse.queries import find_by_slug_or_id
-from connector.warehouse.stream import (
-    Commit,
-    DeletionProof,
-    FoundDetail,
-    Outcome,
-    Stream,
-    UnreadableDetail,
-)
+from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
 
 _LOGGER = logging.getLogger(__name__)
 
 UNANSWERED_MAX = 5
 """Maximum number of requests without an answer, one after another."""
-
-LIMITED_MAX = 3
-"""Maximum number of writes that the rate limit refused, one after another, after the client's
-retries.
-"""
 
 LOADED_TOGETHER = 500
 """Number of answers that are written to the local copy together."""
@@ -73,7 +61,7 @@ class Postponed(Exception):
 
 
 class Session:
-    """What the rows of one run share. It is the `Api` and the `Journal` of each row.
+    """What the rows of one run share. It is the `Port` of each row.
 
     Args:
         context: Open run, with the lock of the account.
@@ -81,16 +69,14 @@ class Session:
 
     Attributes:
         error: Error after which nothing more may be sent.
-        is_read_only: Whether the run sends no writes.
     """
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
         self.context, self._sleep = context, sleep
         self.stored = Journal(context.database, now=context.now)
         self.error: ConnectorError | None = None
-        self.is_read_only = False
         self.progress = Progress("")
-        self._unanswered = self._limited = 0
+        self._unanswered = 0
         self._has_waited = False
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
@@ -107,12 +93,6 @@ class Session:
     def check_can_send(self) -> None:
         """Raise `PushStopped` if no request may be sent."""
         if self.error is not None:
-            raise PushStopped
-
-    def check_can_write(self) -> None:
-        """Raise `PushStopped` if no write may be sent."""
-        self.check_can_send()
-        if self.is_read_only:
             raise PushStopped
 
     def begin_batch(self, resource: str, batch: str, rows: int) -> None:
@@ -136,15 +116,11 @@ class Session:
         match None if error is None else answer_from_error(error):
             case Lost():
                 self._count_unanswered(error)
-            case Unsent(is_limited=True):
-                self._limited += 1
-                if error is not None and self._limited >= LIMITED_MAX:
-                    self.stop(error)
             case Unsent():
                 if error is not None:
                     self.stop(error)
             case _:
-                self._unanswered = self._limited = 0
+                self._unanswered = 0
 
     def _count_unanswered(self, error: ConnectorError | None) -> None:
         """Count an unanswered request, and stop the run after `UNANSWERED_MAX` in a row."""
@@ -165,7 +141,7 @@ class Session:
         self.record_write(None)
         return Accepted(declaration(row.resource).record(raw, served_at=served_at(answer)))
 
-    async def read(self, row: Row, id: str) -> Outcome:
+    async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Return the complete record as it is now; a proof if it is deleted."""
         self.check_can_send()
         try:
@@ -174,10 +150,10 @@ class Session:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
                 return DeletionProof(error.served_at or self.context.now())
-            return self._unreadable(error)
+            raise self._unreadable(error) from None
         return FoundDetail(record, record.served_at or self.context.now())
 
-    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+    async def newest(self, row: Row, page: int) -> Page[Resource]:
         """Return a page of the list, the last created first."""
         self.check_can_send()
         try:
@@ -185,26 +161,23 @@ class Session:
                 row.resource, row.parent, page=page, sort="created_at", order="desc"
             )
         except ConnectorError as error:
-            return self._unreadable(error)
+            raise self._unreadable(error) from None
         return replace(found, received_at=self.context.now())
 
-    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+    async def newest_before(self, row: Row) -> Page[Resource]:
         """Return the first page as it was before the run's first write. It is read once."""
         async with self._page_lock:
-            if row.parent in self._pages:
-                return self._pages[row.parent]
-            page = await self.newest(row, 1)
-            if isinstance(page, Page):
-                self._pages[row.parent] = page
-            return page
+            if row.parent not in self._pages:
+                self._pages[row.parent] = await self.newest(row, 1)
+            return self._pages[row.parent]
 
-    def _unreadable(self, error: ConnectorError) -> UnreadableDetail:
-        """Return that something cannot be read now. Other rows would fail, too: `PushStopped`."""
+    def _unreadable(self, error: ConnectorError) -> PushStopped:
+        """Return the end of a row. The run stops if other reads would fail as well."""
         if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
             self.stop(error)
-            raise PushStopped from None
+            return PushStopped()
         self._count_unanswered(error)
-        return UnreadableDetail(error.code)
+        return PushStopped(error.code)
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
         """Raise `Postponed` until then, so that other rows are sent; `PushStopped` without waiting.
@@ -237,14 +210,6 @@ class Session:
         """Save the row on the disk, and load the record that the API showed."""
         self.stored.save(row)
         await self.load(row, shown)
-
-    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
-        """Return those of the ids that are certainly not the row's record."""
-        return self.stored.taken(key, ids)
-
-    async def rivals(self, row: Row) -> Sequence[Row]:
-        """Return other rows that may be creating a record of the same resource."""
-        return self.stored.rivals(row)
 
     # -- answers ----------------------------------------------------------------------------------
 

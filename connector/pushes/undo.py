@@ -12,9 +12,9 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.field import Kind
@@ -29,6 +29,7 @@ from connector.pushes.row import (
     Accepted,
     Answer,
     Declined,
+    PushStopped,
     altered_problems,
     answer_from_error,
     declined_problems,
@@ -38,8 +39,8 @@ from connector.pushes.session import Session
 from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Journal
-from connector.state.row import SHOWN_CHARACTERS_MAX, Problem, Row, shorten
-from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
+from connector.state.row import SHOWN_CHARACTERS_MAX, Outcome, Problem, Row, shorten
+from connector.warehouse.stream import DeletionProof, FoundDetail
 
 TRIES_MAX = 3
 """How often a row is read and written if its write is not answered. A retry does no harm, since a
@@ -49,75 +50,35 @@ field is restored, or a record deleted, only if it still is as the push left it.
 LAST = "last"
 """Name of the batch that was started last."""
 
-UndoOutcome = Literal[
-    "delete",
-    "restore",
-    "deleted",
-    "restored",
-    "undone",
-    "nothing",
-    "partly",
-    "conflict",
-    "irreversible",
-    "refused",
-    "held",
-    "unread",
-    "not_reached",
-]
-"""Outcome of a row; `delete` and `restore` are those of a preview.
-
-`undone`: it was undone before, or nothing is left of it. `nothing`: the row had changed nothing.
-`partly`: some fields are restored, and others cannot be. `conflict`: another user has changed the
-values. `irreversible`: a conversion. `held`: the row is unconfirmed. `unread`: the record could not
-be read, or the write was not answered. `not_reached`: the undo ended before its turn.
-"""
-
 _BY_HAND = "Check the record on the platform, and change it there if necessary."
 
 
-# -- Report ----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class UndoneRow:
-    """Outcome of one row. `changes` has the present and the restored value of each field."""
+class UndoReport(Report):
+    """Result of an undo or of its preview, with every row of the batch.
 
-    number: int
-    operation: str | None
-    outcome: UndoOutcome
-    record_id: str | None = None
-    changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """Values to send, by field."""
-        return {name: then for name, (_, then) in self.changes.items()}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the row for `--json`."""
-        names = {"code", "field", "message", "found", "fix"}
-        return {
-            "row": self.number,
-            "operation": self.operation,
-            "outcome": self.outcome,
-            "id": self.record_id,
-            "changes": {name: {"now": a, "then": b} for name, (a, b) in self.changes.items()},
-            "problems": [
-                {n: v for n, v in asdict(each).items() if n in names} | {"written": each.received}
-                for each in self.problems
-            ],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class UndoReport(Report[UndoneRow]):
-    """Result of an undo or of its preview, with every row of the batch."""
+    `changes` of a row has the present and the restored value of each field.
+    """
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`, with all rows."""
-        rows = [each.as_json() for each in self.rows]
+        rows = [_row_as_json(each) for each in self.rows]
         return {**super(UndoReport, self).as_json(), "applied": self.is_applied, "rows": rows}
+
+
+def _row_as_json(row: Row) -> dict[str, Any]:
+    names = ("code", "field", "message", "found", "fix")
+    return {
+        "row": row.number,
+        "operation": row.operation,
+        "outcome": row.outcome,
+        "id": row.record_id,
+        "changes": {name: {"now": now, "then": then} for name, now, then in row.changes},
+        "problems": [
+            {name: getattr(each, name) for name in names} | {"written": each.received}
+            for each in row.problems
+        ],
+    }
 
 
 # -- Run -------------------------------------------------------------------------------------------
@@ -190,7 +151,7 @@ class _Undo:
         # In a preview: records as they would be after the undo of later rows.
         self._expected: dict[str, FoundDetail] = {}
 
-    async def run(self, batch: str) -> list[UndoneRow]:
+    async def run(self, batch: str) -> list[Row]:
         """Undo the batch's rows, several records at the same time, or only preview it."""
         session, journal = self._session, self._session.stored
         rows = {row.number: row for row in journal.rows(batch)}
@@ -209,15 +170,18 @@ class _Undo:
             await session.load_rest()
         return [ended[number] or _undone(row, "not_reached") for number, row in rows.items()]
 
-    async def _undo(self, row: Row) -> UndoneRow:
+    async def _undo(self, row: Row) -> Row:
         """Undo one row. Its record is read again even if a later row of the batch wrote it."""
         assert row.record_id is not None
         reason = InDoubt.code
         for _ in range(TRIES_MAX):
             seen = self._expected.get(row.record_id)
-            found = seen or await self._session.read(row, row.record_id)
-            if isinstance(found, UnreadableDetail):
-                reason = found.reason
+            try:
+                found = seen or await self._session.read(row, row.record_id)
+            except PushStopped as stopped:
+                if not stopped.reason:
+                    raise
+                reason = stopped.reason
                 break
             if isinstance(found, DeletionProof) and row.operation == "create":
                 return await self._deleted(row, found, "undone")
@@ -231,39 +195,39 @@ class _Undo:
         )
         return _undone(row, "unread", problem)
 
-    async def _undo_found(self, row: Row, id: str, found: FoundDetail) -> UndoneRow | None:
+    async def _undo_found(self, row: Row, id: str, found: FoundDetail) -> Row | None:
         """Undo a row whose record was read; None if the write was not answered."""
         plan = plan_undo(row, found, self._session.stored.undone_updates(id))
         if not self._applies:
-            raw = {**found.record.raw, **plan.body}
+            raw = {**found.record.raw, **plan.fields}
             record = type(found.record)(raw, served_at=found.record.served_at)
             self._expected[id] = FoundDetail(record, found.served_at)
             return plan
-        if plan.outcome in ("undone", "partly") and not plan.changes:
+        if plan.outcome in ("undone", "partly") and not plan.fields:
             self._mark(row)
-        if plan.outcome != "delete" and not plan.changes:
+        if plan.outcome != "delete" and not plan.fields:
             return plan
         match await self._send(row, plan):
             case DeletionProof() as gone:
                 return await self._deleted(row, gone, "deleted")
             case Accepted(record):
                 return await self._restored(row, plan, found, record)
-            case Declined(is_missing=False) as answer:
-                problems = declined_problems(declaration(row.resource), answer, plan.body)
+            case Declined() as answer if answer.status != 404:
+                problems = declined_problems(declaration(row.resource), answer, plan.fields)
                 return _undone(row, "refused", *plan.problems, *problems)
         return None
 
-    async def _send(self, row: Row, plan: UndoneRow) -> Answer | DeletionProof:
+    async def _send(self, row: Row, plan: Row) -> Answer | DeletionProof:
         """Delete the record, or restore its fields, and return the answer."""
         session, id, deletes = self._session, row.record_id or "", plan.outcome == "delete"
-        session.check_can_write()
+        session.check_can_send()
         client = session.context.client
         try:
             if deletes:
                 await client.delete(row.resource, id, row.parent)
                 session.record_write(None)
                 return DeletionProof(session.times()[1])
-            record = await client.update(row.resource, id, plan.body, row.parent)
+            record = await client.update(row.resource, id, plan.fields, row.parent)
         except ConnectorError as error:
             session.record_write(error)
             if deletes and isinstance(error, NotFound) and error.is_api_error:
@@ -276,22 +240,23 @@ class _Undo:
         """Mark a row as undone. `updated_at` is the record's own after it; None if not ours."""
         self._session.stored.mark_undone(row.key, updated_at, self._by)
 
-    async def _deleted(self, row: Row, gone: DeletionProof, outcome: UndoOutcome) -> UndoneRow:
+    async def _deleted(self, row: Row, gone: DeletionProof, outcome: Outcome) -> Row:
         """End a row whose record is deleted, and mark the record in the local copy."""
         if self._applies:
             await self._session.load(row, gone)
             self._mark(row)
         return _undone(row, outcome)
 
-    async def _restored(
-        self, row: Row, plan: UndoneRow, seen: FoundDetail, record: Resource
-    ) -> UndoneRow:
+    async def _restored(self, row: Row, plan: Row, seen: FoundDetail, record: Resource) -> Row:
         """End a row whose fields were restored, with problems of values that differ."""
         await self._session.load(row, record)
         before, after = seen.record.raw, record.raw
-        problems = (*plan.problems, *altered_problems(declaration(row.resource), plan.body, record))
+        problems = (
+            *plan.problems,
+            *altered_problems(declaration(row.resource), plan.fields, record),
+        )
         undone = self._session.stored.undone_updates(record.id)
-        others = [name for name in after if name not in {*plan.body, "updated_at"}]
+        others = [name for name in after if name not in {*plan.fields, "updated_at"}]
         is_ours = (
             not problems
             and all(after[name] == before.get(name) for name in others)
@@ -302,22 +267,19 @@ class _Undo:
         return replace(plan, outcome="partly" if problems else "restored", problems=problems)
 
 
-def _undone(
-    row: Row,
-    outcome: UndoOutcome,
-    *problems: Problem,
-    changes: Mapping[str, tuple[Any, Any]] | None = None,
-) -> UndoneRow:
+def _undone(row: Row, outcome: Outcome, *problems: Problem) -> Row:
     """Return the outcome of a row for the report."""
-    return UndoneRow(row.number, row.operation, outcome, row.record_id, changes or {}, problems)
+    ended = Row(row.number, row.resource, row.operation, record_id=row.record_id)
+    ended.outcome, ended.problems = outcome, problems
+    return ended
 
 
-def _without_read(row: Row) -> UndoneRow | None:
+def _without_read(row: Row) -> Row | None:
     """Return the outcome of a row if its record need not be read; None if it has to be read."""
     sent = [each for each in row.attempts if each.fate == "accepted" or each.is_lost]
     is_applied = row.outcome in ("created", "updated", "converted", "not_applied") and sent
 
-    outcome: UndoOutcome
+    outcome: Outcome
     if row.undone_at is not None:
         return _undone(row, "undone")
     if row.is_open:
@@ -345,7 +307,7 @@ def _without_read(row: Row) -> UndoneRow | None:
 # -- Plan of one row -------------------------------------------------------------------------------
 
 
-def plan_undo(row: Row, seen: FoundDetail, undone: Sequence[tuple[str, str]]) -> UndoneRow:
+def plan_undo(row: Row, seen: FoundDetail, undone: Sequence[tuple[str, str]]) -> Row:
     """Return what undoes a row, by comparing it with its record as it is now.
 
     If the row cannot have written to that record, nothing is changed. `undone` are later updates
@@ -389,9 +351,7 @@ def is_unchanged_by_others(
     return any(is_same_value(stamp, at, moment) for at in ours)
 
 
-def _plan_deletion(
-    row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]
-) -> UndoneRow:
+def _plan_deletion(row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]) -> Row:
     """Delete the record of a create if it is unchanged; otherwise return the problems."""
     resource, values = declaration(row.resource), written(row)
     others = contradicting_fields(resource, values, now)
@@ -417,7 +377,7 @@ def _plan_deletion(
     return _undone(row, "delete")
 
 
-def _plan_restoration(row: Row, now: Mapping[str, Any]) -> UndoneRow:
+def _plan_restoration(row: Row, now: Mapping[str, Any]) -> Row:
     """Restore each field that still has the row's value, and return problems of the others."""
     changes: dict[str, tuple[Any, Any]] = {}
     problems: list[Problem] = []
@@ -445,10 +405,13 @@ def _plan_restoration(row: Row, now: Mapping[str, Any]) -> UndoneRow:
             changes[name] = present, {**values_by_key(present), **values_by_key(former)}
         else:
             changes[name] = present, former
-    outcome: UndoOutcome = "restore" if changes else "undone"
+    outcome: Outcome = "restore" if changes else "undone"
     if problems:
         outcome = "partly" if changes or is_any_back else "conflict"
-    return _undone(row, outcome, *problems, changes=changes)
+    plan = _undone(row, outcome, *problems)
+    plan.base = {name: present for name, (present, _) in changes.items()}
+    plan.fields = {name: former for name, (_, former) in changes.items()}
+    return plan
 
 
 def _changed(name: str, value: Any, present: Any, consequence: str) -> Problem:

@@ -43,6 +43,17 @@ Outcome = Literal[
     "conflict",
     "held",
     "not_sent",
+    "delete",
+    "restore",
+    "deleted",
+    "restored",
+    "undone",
+    "nothing",
+    "partly",
+    "irreversible",
+    "refused",
+    "unread",
+    "not_reached",
 ]
 """Outcome for users. Every row has exactly one; the first three are those of a preview.
 
@@ -51,6 +62,11 @@ of the file, or a record, is the same. `invalid`: refused by the connector's che
 refused by the API. `not_applied`: accepted, and the API returned other values. `conflict`: another
 user changed the record since. `held`: sent and unconfirmed. `not_sent`: the push ended before, the
 row has a warning, or a person gave the row up.
+
+The others are those of an undo; `delete` and `restore` are those of its preview. `undone`: it was
+undone before, or nothing is left of it. `nothing`: the row had changed nothing. `partly`: some
+fields are restored, and others cannot be. `irreversible`: a conversion. `unread`: the record could
+not be read, or the write was not answered. `not_reached`: the undo ended before its turn.
 """
 
 Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
@@ -264,8 +280,8 @@ class Row:
 
     @property
     def changes(self) -> tuple[tuple[str, Any, Any], ...]:
-        """Field, current value and new value of each change of an update, for a preview."""
-        if self.outcome != "update":
+        """Field, current value and new value of each change of an update or of an undo."""
+        if self.outcome not in ("update", "restore", "restored", "partly"):
             return ()
         base = dict(_flat(self.base))
         return tuple((name, base.get(name), value) for name, value in _flat(self.fields))

@@ -1,15 +1,26 @@
-"""Publishers in separate processes that can be killed."""
+"""Publishers that can be killed, and readers of the published file, in separate processes.
+
+Run as a module with a file's name, this is a reader. It prints the states that it saw when its
+input ends.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 from tests.repository import ROOT
-from tests.support.processes import ForkServer, kill_this_process, serve_forks
+from tests.support.processes import ForkServer, kill_this_process, serve_forks, start_python
+
+LOOKS = 3
+"""Number of reads per request; they take about as long as a publication."""
+
+QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(id) FROM landing.companies)"
+"""Two values that are always changed together."""
 
 
 class PublisherForkServer(ForkServer):
@@ -28,6 +39,33 @@ class PublisherForkServer(ForkServer):
         """
         result = self.run([dict(environ), dies_at, project and str(project)])
         return result.status, 0 if result.is_killed else int(result.output)
+
+
+class PublishedFileReader:
+    """Process that reads the published file during its `with` block and fills `seen` at the end.
+
+    With `stays`, the process keeps the file open. Otherwise, it opens the file for each read.
+    """
+
+    def __init__(self, file: Path, *, stays: bool) -> None:
+        self._arguments = (str(file), "stays" if stays else "comes")
+        self.seen: list[list[str]] = []
+
+    def __enter__(self) -> Self:
+        self._process = start_python("-m", __name__, *self._arguments)
+        assert self._process.stdout is not None
+        assert "ready" == self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        out, _ = self._process.communicate(timeout=60)
+        self.seen = json.loads(out)
+
+    def start_reads(self) -> None:
+        """Let the process read the file `LOOKS` times, without waiting for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("look\n")
+        self._process.stdin.flush()
 
 
 # -- in the server process ------------------------------------------------------------------------
@@ -66,3 +104,31 @@ def _publish_and_count_steps(order: tuple[Mapping[str, str], int | None, str | N
     sys.setprofile(None)
     sys.stdout.write(f"{steps}\n")
     return 0
+
+
+# -- the reader -----------------------------------------------------------------------------------
+
+
+def read_on_request(file: Path, *, stays: bool) -> None:
+    """Read the file `LOOKS` times per input line. Finally, print the states without repetitions."""
+    import duckdb  # noqa: PLC0415
+
+    seen: list[list[str]] = []
+    held = duckdb.connect(str(file), read_only=True) if stays else None
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for _ in sys.stdin:
+        for _ in range(LOOKS):
+            if held is not None:
+                found = held.execute(QUERY).fetchall()
+            else:
+                with duckdb.connect(str(file), read_only=True) as connection:
+                    found = connection.execute(QUERY).fetchall()
+            state = [str(each) for each in found[0]]
+            if not seen or seen[-1] != state:
+                seen.append(state)
+    sys.stdout.write(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    read_on_request(Path(sys.argv[1]), stays=sys.argv[2] == "stays")

@@ -15,7 +15,11 @@ from connector.settings import load_settings
 from connector.warehouse.file import open_file, transaction
 from connector.warehouse.warehouse import Warehouse
 from tests.models.agency import PublishingAccount
+from tests.models.killable_publisher import PublishedFileReader, PublisherForkServer
+from tests.support.kill_points import IS_ALL
 from tests.support.recorded import last_publications
+
+PUBLICATIONS = 50 if IS_ALL else 4
 
 
 def insert_into_two_tables(agency: PublishingAccount, number: int) -> None:
@@ -23,6 +27,32 @@ def insert_into_two_tables(agency: PublishingAccount, number: int) -> None:
     with open_file(agency.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
         connection.execute("INSERT INTO landing.companies (id) VALUES (?)", [f"{number:04}"])
+
+
+@pytest.mark.slow
+def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: Path) -> None:
+    agency = PublishingAccount(tmp_path, CONNECTOR_MODELS="off")
+    insert_into_two_tables(agency, 0)
+    agency.publish()
+    number = 0
+    with (
+        PublisherForkServer() as fork_server,
+        PublishedFileReader(agency.published_file, stays=False) as coming,
+        PublishedFileReader(agency.published_file, stays=True) as staying,
+    ):
+        for _ in range(PUBLICATIONS):
+            number += 1
+            insert_into_two_tables(agency, number)
+            coming.start_reads()
+            staying.start_reads()
+            assert 0 == fork_server.publish(agency.environ)[0]
+    states = [f"{each:04}" for each in range(number + 1)]
+    assert [["0000", "0000"]] == staying.seen
+    assert all(one == other and one in states for one, other in coming.seen)
+    assert sorted(coming.seen) == coming.seen
+    assert len(coming.seen) > 2
+    assert [] == agency.list_leftover_files()
+    assert [{"id": f"{number:04}"}] == agency.query("SELECT max(id) AS id FROM landing.jobs")
 
 
 VERSIONS = ("1.2.2", "1.3.2", "1.4.1", "1.4.4")

@@ -16,8 +16,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from connector.client.client import Client, Limits
-from connector.pushes.run import BatchReport, Decision, look_up_unconfirmed, resolve, send
-from connector.pushes.undo import UndoReport
+from connector.pushes.run import Decision, Report, resolve, send
 from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
@@ -107,7 +106,7 @@ class Pusher:
 
     def push(
         self, rows: Plan | Iterable[Row], policy: Policy | None = None, **options: Any
-    ) -> BatchReport:
+    ) -> Report:
         """Push and apply a plan, or a plan of the rows; `options` are those of `send`."""
         plan = deepcopy(rows if isinstance(rows, Plan) else make_plan(rows))
         return asyncio.run(
@@ -119,20 +118,10 @@ class Pusher:
             )
         )
 
-    def resolve(
-        self, batch: str, numbers: int | tuple[int, ...], decision: Decision
-    ) -> BatchReport:
+    def resolve(self, batch: str, numbers: int | tuple[int, ...], decision: Decision) -> Report:
         """Apply the user's decision to one or several unconfirmed rows of a batch."""
         return asyncio.run(
             resolve(self.settings, batch, numbers, decision, **self._add_clock_and_client({}))
-        )
-
-    def look_up_unconfirmed_rows(self) -> str | None:
-        """Look up the unconfirmed rows of all batches as a pull does. Returns a message about them,
-        if any.
-        """
-        return asyncio.run(
-            look_up_unconfirmed(self.settings, now=self.wall_time, connect=self._connect)
         )
 
     @contextmanager
@@ -155,17 +144,17 @@ class Pusher:
         }
 
 
-def list_rows(report: BatchReport) -> list[Row]:
+def list_rows(report: Report) -> list[Row]:
     """Return the rows of a report."""
     return [*report.rows]
 
 
-def map_outcomes(report: BatchReport | UndoReport) -> dict[int, str]:
+def map_outcomes(report: Report) -> dict[int, str]:
     """Return the outcome of each row by its number."""
     return {row.number: row.outcome for row in report.rows}
 
 
-def map_codes(report: BatchReport) -> dict[int, str]:
+def map_codes(report: Report) -> dict[int, str]:
     """Return the code of each row by its number."""
     return {row.number: row.code for row in report.rows}
 

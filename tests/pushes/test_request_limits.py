@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from connector.pushes.run import BatchReport
+from connector.pushes.run import Report
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import CANDIDATES, Pusher, list_emails, list_writes, make_creates
 from tests.support.clock import Time
 
 
-def count_outcomes(report: BatchReport) -> dict[str, int]:
+def count_outcomes(report: Report) -> dict[str, int]:
     """Return the number of rows by outcome; assert that they add up to all rows."""
     counts = {str(outcome): count for outcome, count in report.counts.items()}
     assert sum(counts.values()) == len(report.rows)

@@ -11,6 +11,28 @@ from tests.models.marts.world import BORN, ModelWorld, build_models, make_januar
 # -- interviews and contracts ----------------------------------------------------------------------
 
 
+def test_a_future_interview_does_not_count_as_interviewed(world: ModelWorld) -> None:
+    who = {"candidate_id": "ann", "job_id": "job"}
+    world.load_details(
+        "2026-03-01 09:00",
+        candidates={"ann": {**BORN, "status": "interviewing", "source": "referral"}},
+        jobs={"job": {**BORN, "status": "published"}},
+        bookings={
+            "soon": make_january_booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)
+        },
+    )
+    shown = build_models(world, "dim_jobs", "sum_source_effectiveness")
+
+    assert [1, 0] == shown.read_row(
+        "marts.dim_jobs", "true", "candidates_with_interview", "candidates_interviewed"
+    )
+    assert [1, 0, 0] == shown.read_row(
+        "marts.sum_source_effectiveness",
+        "source = 'referral'",
+        *("candidates_with_interview", "candidates_interviewed", "interview_rate"),
+    )
+
+
 def test_a_completed_contract_has_no_running_days_or_future_fees(world: ModelWorld) -> None:
     def contract(status: str, ends: str | None) -> dict[str, Any]:
         # Monday.
@@ -67,6 +89,29 @@ def test_a_median_of_too_few_visits_is_null(
 
     assert [expected_median, visits, visits] == shown.read_row(
         "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
+    )
+
+
+@pytest.mark.slow
+def test_days_before_the_first_pull_count_as_a_lower_bound(world: ModelWorld) -> None:
+    old = {**BORN, "updated": "2025-12-01 09:00", "status": "screening"}
+    world.load_details("2026-02-01 09:00", candidates={"old": old})
+    world.load_details(
+        "2026-02-02 09:00",
+        candidates={
+            "old": {"updated": "2026-02-01 18:00", "status": "submitted"},
+            "new": {"created": "2026-02-02 08:00", "status": "screening"},
+        },
+    )
+    world.load_details(
+        "2026-02-05 09:00",
+        candidates={"new": {"updated": "2026-02-04 08:00", "status": "submitted"}},
+    )
+    shown = build_models(world, "fct_candidate_stages")
+
+    assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.query_tuples(
+        "SELECT candidate_id, left_stage, days_observed, days_at_least "
+        "FROM marts.fct_candidate_stages WHERE stage = 'screening' ORDER BY candidate_id"
     )
 
 

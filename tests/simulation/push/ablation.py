@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from connector.catalog.resource import Resource
 from connector.client import messages
 from connector.errors import ConnectorError
 from connector.pushes import row as steps
@@ -41,7 +40,7 @@ def missing_records_are_created_again(patch: pytest.MonkeyPatch) -> None:
 
     async def send_again(work: Any, code: str, ids: Sequence[str] = ()) -> None:
         work.row.state, work.row.problems = "planned", ()
-        await work.journal.save(work.row)
+        await work.port.save(work.row)
 
     patch.setattr(steps._Work, "hold", send_again)
 
@@ -158,11 +157,7 @@ def any_response_is_accepted(patch: pytest.MonkeyPatch) -> None:
 
 def known_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
     """A created record may be a known record or the record of another row."""
-
-    async def fits(work: Any, record: Resource) -> None:
-        return None
-
-    patch.setattr(steps._Work, "not_ours", fits)
+    patch.setattr(steps._Work, "not_ours", lambda *_: None)
 
 
 SHOWN_IN: Mapping[str, tuple[str, str]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from connector.pushes.run import Queue, block
 from connector.state.database import SCHEMA, Database
 from connector.state.journal import Journal, Plan
 from connector.state.row import Policy, Row, RowKey
-from connector.warehouse.stream import Outcome, UnreadableDetail
+from connector.warehouse.stream import DeletionProof, FoundDetail, UnreadableDetail
 from tests.simulation.harness import Perform, Steps, TooManySteps
 from tests.simulation.push.world import PushWorld
 
@@ -41,10 +41,6 @@ CommitCheck = Callable[["PushProcess", RowKey | None], None]
 
 class ProcessKilled(Exception):
     """The simulated process was killed."""
-
-
-class ReadOnly(Exception):
-    """The process sends no writes."""
 
 
 @cache
@@ -89,63 +85,56 @@ class _RowProgress:
 
 
 class SimulatedPorts:
-    """`Api` and `Journal` of a row: each await hands its action to the process."""
+    """`Port` of a row: each await hands its action to the process."""
 
-    def __init__(self, process: PushProcess, *, is_read_only: bool = False) -> None:
+    def __init__(self, process: PushProcess) -> None:
         self._process, self._world = process, process.world
-        self._is_read_only = is_read_only
+        self.stored = process.journal
 
     def times(self) -> tuple[datetime, datetime]:
         """Return the connector's time, and its estimate of the server's."""
         world, now = self._world, self._world.connector_now()
         return now, world.server_now() if world.scenario.has_date else now
 
-    def check_can_write(self) -> None:
-        """Raise `ReadOnly` if the process only looks rows up."""
-        if self._is_read_only:
-            raise ReadOnly
+    def check_can_send(self) -> None:
+        """Nothing stops the run."""
 
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request."""
         answer: Answer = await Perform(partial(self._process.send, row, request))
         return answer
 
-    async def read(self, row: Row, id: str) -> Outcome:
+    async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Read a record."""
-        found: Outcome = await Perform(partial(self._world.read_detail, id))
+        found: FoundDetail | DeletionProof
+        found = _readable(await Perform(partial(self._world.read_detail, id)))
         return found
 
-    async def newest(self, row: Row, page: int) -> Page[Resource] | UnreadableDetail:
+    async def newest(self, row: Row, page: int) -> Page[Resource]:
         """Read a page of the list."""
-        found: Page[Resource] | UnreadableDetail
-        found = await Perform(partial(self._world.list_newest, page))
+        found: Page[Resource]
+        found = _readable(await Perform(partial(self._world.list_newest, page)))
         return found
 
-    async def newest_before(self, row: Row) -> Page[Resource] | UnreadableDetail:
+    async def newest_before(self, row: Row) -> Page[Resource]:
         """Return the first page as it was before the first write."""
-        found: Page[Resource] | UnreadableDetail
-        found = await Perform(self._process.page_before_creates)
+        found: Page[Resource] = _readable(await Perform(self._process.page_before_creates))
         return found
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
         """Let time pass."""
-        if self._is_read_only:
-            raise ReadOnly
         await Perform(Wait(moment))
 
     async def save(self, row: Row, shown: Resource | None = None) -> None:
         """Save the row."""
         await Perform(partial(self._process.save, row))
 
-    async def taken(self, key: RowKey, ids: Sequence[str]) -> frozenset[str]:
-        """Return the ids of other rows' records."""
-        found: frozenset[str] = await Perform(partial(self._process.journal.taken, key, ids))
-        return found
 
-    async def rivals(self, row: Row) -> Sequence[Row]:
-        """Return other open creates."""
-        found: Sequence[Row] = await Perform(partial(self._process.journal.rivals, row))
-        return found
+def _readable(found: Any) -> Any:
+    """Return what was read. Raises `PushStopped` if it could not be read."""
+    if isinstance(found, UnreadableDetail):
+        raise steps.PushStopped
+    return found
 
 
 class PushProcess:
@@ -184,20 +173,6 @@ class PushProcess:
         self.journal.resume(batch)
         self._run_rows(batch)
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
-
-    def search_rows_in_doubt(self) -> None:
-        """Search once for the records of rows in doubt, except rows that need a user's decision, as
-        a pull does.
-
-        Raises:
-            ProcessKilled: The process was killed by chance.
-        """
-        ports = SimulatedPorts(self, is_read_only=True)
-        for row in self.journal.unconfirmed():
-            if row.state == "sent":
-                progress = self._start(row, ports)
-                while progress is not None and not self._run_step(progress):
-                    pass
 
     def save(self, row: Row) -> None:
         """Save a row, and run the checks of a commit."""
@@ -279,10 +254,10 @@ class PushProcess:
 
     def _start(self, row: Row, ports: SimulatedPorts) -> _RowProgress | None:
         """Start the steps of a row; None if they end at once."""
-        running = steps.push_row(row, ports, ports, self._policy(row.batch))
+        running = steps.push_row(row, ports, self._policy(row.batch))
         try:
             return _RowProgress(row, running, running.send(None))
-        except (StopIteration, ReadOnly):
+        except StopIteration:
             return None
 
     def _run_step(self, progress: _RowProgress) -> bool:
@@ -292,7 +267,7 @@ class PushProcess:
         self._kill_by_chance()
         try:
             progress.wanted = progress.steps.send(answer)
-        except (StopIteration, ReadOnly):
+        except StopIteration:
             return True
         return False
 

@@ -5,7 +5,6 @@ every commit. Then the file is pushed again.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -99,15 +98,11 @@ class PushPlay:
             process = self._start_process()
             try:
                 batches.append(process.push(plan, self.policy, self.landed_ids()))
-                if not self.scenario.pulls:
-                    break
+                break
             except ProcessKilled:
                 self._verdict.figures["kills"] += 1
                 batches += [each.batch for each in process.journal.batches()]
                 self.world.pass_time(self.chance.pause(400))
-            if self.scenario.pulls:
-                with suppress(ProcessKilled):
-                    self._start_process().search_rows_in_doubt()
         return batches
 
     def _finish_batches(self, batches: list[str]) -> None:

@@ -37,7 +37,6 @@ class PushScenario:
     an action of `others` up to `others_per_minute` times a minute, and `others_max` times in all.
     `rows` limits the size of the file, `connections` the rows in progress. `identified` is the
     share of rows with an identity. `fewer_fields`: the rows of the other file lack a field.
-    `pulls`: a pull searches for rows in doubt between two processes.
     """
 
     about: str
@@ -64,7 +63,6 @@ class PushScenario:
     other_file: bool = False
     fewer_fields: bool = False
     again: bool = False
-    pulls: bool = False
     repeats: float = 0.15
     identified: float = 0.95
 
@@ -261,21 +259,6 @@ SCENARIOS: Mapping[str, PushScenario] = {
         identified=0.0,
         other_file=True,
         fewer_fields=True,
-    ),
-    "pulls": PushScenario(
-        "pulls find lost records",
-        _LOSSES,
-        crashes=0.1,
-        pulls=True,
-        operations=("create", "afterwards", "update"),
-    ),
-    "pulls-leads": PushScenario(
-        "pulls find lost conversions",
-        _LOSSES,
-        crashes=0.1,
-        pulls=True,
-        resource="leads",
-        operations=("convert", "convert", "create"),
     ),
     "again": PushScenario("what was applied is wanted again", _LOSSES, crashes=0.05, again=True),
 }  # fmt: skip

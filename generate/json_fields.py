@@ -58,9 +58,9 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "report": {"": "file"},
     "person find": {"": "places not_searched"},
     "person purge": {"": "ids applied rows files places not_searched backups"},
-    "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},
+    "backup": {"": "account file bytes removed", "--all": "accounts"},
     "restore": {
-        "": "made_at version files waiting purges",
+        "": "manifest waiting purges",
         "--check": "whole made_at account version files format",
     },
     "status": {

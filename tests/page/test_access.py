@@ -122,7 +122,7 @@ def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: P
             trust = ssl.create_default_context(cafile=str(root))
             # Caddy says that it has a certificate shortly before it answers with it.
             transport = httpx.HTTPTransport(verify=trust, retries=5)
-            with httpx.Client(base_url=address, transport=transport) as visitor:
+            with httpx.Client(base_url=address, transport=transport, timeout=60) as visitor:
                 assert 401 == visitor.get("/api/start").status_code
                 assert 401 == visitor.get("/", headers={"X-Remote-User": "ann"}).status_code
                 as_ann = visitor.get(

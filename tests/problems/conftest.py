@@ -1,4 +1,4 @@
-"""The webhook of the tests of alerts."""
+"""The webhook of the tests of alerts, and the accounts of the contract tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.contract.conftest import account, server, world
 from tests.problems.receivers import Receiver
+
+__all__ = ["account", "receiver", "server", "world"]
 
 
 @pytest.fixture

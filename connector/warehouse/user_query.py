@@ -234,7 +234,7 @@ def _convert_errors(where: str) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         text = str(error)
-        message = text.partition("\n")[0]
+        message = re.sub(r"^[A-Z]\w+ Error: ", "", text.partition("\n")[0]).rstrip("!")
         line = re.search(r"^LINE (\d+):", text, re.MULTILINE)
         if isinstance(error, duckdb.PermissionException):
             message = "a query can read only the published file"

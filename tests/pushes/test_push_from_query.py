@@ -142,9 +142,9 @@ def test_an_infinite_date_costs_its_row(analyst: Analyst) -> None:
     [
         (
             "select id from landing.nobody",
-            "the query failed: Catalog Error: Table with name nobody",
+            "the query failed: Table with name nobody",
         ),
-        ("select 'é',\n id form jobs", "failed in line 2: Parser Error: syntax error at or near"),
+        ("select 'é',\n id form jobs", "failed in line 2: syntax error at or near"),
         ("select id, city, phone as CITY from {c}", "returns 2 columns named 'city'"),
         ("select id, {'a': 1} as city from {c}", "has the type STRUCT(a INTEGER)"),
         ("select id, email::int as rating from {c}", "Could not convert string a value to INT32"),
@@ -159,7 +159,7 @@ def test_an_infinite_date_costs_its_row(analyst: Analyst) -> None:
         ("delete from {c}", "is not one SELECT statement"),
         ("set enable_external_access = true", "is not one SELECT statement"),
         ("from analyst", "Table with name analyst does not exist"),
-        ("from tab", "Table with name tab does not exist! [misused]"),
+        ("from tab", "Table with name tab does not exist [misused]"),
     ],
 )
 def test_an_unusable_query_is_rejected_without_showing_data(

@@ -44,6 +44,7 @@ def create_warehouse_with_lead(folder: Path) -> Warehouse:
     return warehouse
 
 
+@pytest.mark.slow
 def test_models_test_checks_the_published_models(folder: Path) -> None:
     tested = call(["models", "test", "--json"], make_environ(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}

@@ -170,6 +170,7 @@ def test_an_interrupted_pull_keeps_loaded_records_and_the_next_continues(tmp_pat
     assert 0 < resumed.object["resources"]["candidates"]["new"] < 150
 
 
+@pytest.mark.slow
 def test_pull_all_begins_with_accounts_that_were_never_pulled(tmp_path: Path) -> None:
     environ = variables(None, tmp_path / "data")
     del environ["CONNECTOR_API_KEY"]

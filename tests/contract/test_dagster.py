@@ -97,6 +97,7 @@ def night(
         yield account, run(NIGHTLY, instance)
 
 
+@pytest.mark.slow
 def test_a_nightly_run_loads_builds_and_publishes(night: tuple[Account, Run]) -> None:
     account, ran = night
     assert ran.result.success

@@ -118,6 +118,7 @@ def test_many_deletions_are_held_until_they_are_accepted(
         assert 60 - number == len(account.live_ids("candidates"))
 
 
+@pytest.mark.slow
 def test_deletions_are_counted_since_the_last_verified_pull(large: World, tmp_path: Path) -> None:
     with large.copy(tmp_path) as account:
         for number, left in ((20, 40), (10, 30)):

@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pytest
+
 from tests.contract.kit import (
     COUNTS,
     NOT_BEFORE,
@@ -25,6 +27,7 @@ from tests.contract.kit import (
 )
 
 
+@pytest.mark.slow
 def test_max_requests_is_not_exceeded(server: Server, tmp_path: Path) -> None:
     with server.serve(counts=COUNTS):
         account = Account(server, tmp_path)
@@ -84,6 +87,7 @@ def test_a_sweep_finds_a_change_that_the_server_hides(account: Account) -> None:
     assert [hidden] == [row["id"] for row in account.rows(query)]
 
 
+@pytest.mark.slow
 def test_verify_changes_nothing_and_finds_every_difference(server: Server, tmp_path: Path) -> None:
     with server.serve(counts=COUNTS):
         account = Account(server, tmp_path)
@@ -152,6 +156,7 @@ def test_a_record_that_is_deleted_and_created_again_has_both_versions(account: A
     assert [] == account.differences("candidates")
 
 
+@pytest.mark.slow
 def test_a_second_pull_of_the_account_waits_and_names_the_first(account: Account) -> None:
     process, is_stopped = account.start("pull", "candidates", "--full", "--quiet"), Event()
 

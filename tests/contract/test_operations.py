@@ -115,6 +115,7 @@ def test_a_purge_of_no_person_explains_what_is_missing(account: Account) -> None
     assert (0, True) == (result.status, "deleted no person before" in result.err)
 
 
+@pytest.mark.slow
 def test_a_purge_whose_values_cannot_be_written_removes_nothing(account: Account) -> None:
     (id, *_) = account.server.ids("candidates")
     account.server.api("DELETE", f"/candidates/{id}")
@@ -356,6 +357,7 @@ def test_each_account_has_a_folder(server: Server, two: dict[str, str]) -> None:
     assert 0 == run(["status", "--account", "acme", "--check"], two).status
 
 
+@pytest.mark.slow
 def test_all_accounts_are_pulled_and_one_that_fails_stops_no_other(
     server: Server, two: dict[str, str]
 ) -> None:

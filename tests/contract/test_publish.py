@@ -132,6 +132,7 @@ def own_models(account: Account, **files: str) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 def test_an_own_model_is_published(models: Account) -> None:
     own = own_models(models, own_jobs="select count(*) as n from {{ ref('dim_jobs') }}")
     result = models.run("publish", CONNECTOR_MODELS_FOLDER=own)
@@ -139,6 +140,7 @@ def test_an_own_model_is_published(models: Account) -> None:
     assert 0 < models.rows("SELECT n FROM own.own_jobs")[0]["n"]
 
 
+@pytest.mark.slow
 def test_a_blocking_check_keeps_the_old_file(models: Account) -> None:
     before = models.published.read_bytes()
     own = own_models(
@@ -156,6 +158,7 @@ def test_a_model_with_wrong_sql_keeps_the_old_file(models: Account) -> None:
     assert before == models.published.read_bytes()
 
 
+@pytest.mark.slow
 def test_personal_values_are_in_no_byte_of_a_masked_file(models: Account) -> None:
     emails = [row["email"] for row in models.rows("SELECT email FROM landing.candidates")]
     own = own_models(models, own_people="select email as anything from {{ ref('dim_candidates') }}")
@@ -168,6 +171,7 @@ def test_personal_values_are_in_no_byte_of_a_masked_file(models: Account) -> Non
     assert [] == [each for each in emails if each.encode() in content]
 
 
+@pytest.mark.slow
 def test_tables_are_exported(models: Account) -> None:
     lake, book = models.folder / "lake", models.folder / "a.xlsx"
     result = models.run(

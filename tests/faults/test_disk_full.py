@@ -21,6 +21,7 @@ STEP_BYTES = 16 * 1024
 """Distance of the file sizes at which the disk is full. Database files grow by more than this."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_a_full_disk_at_any_write_ends_with_an_error_and_an_intact_copy(
     tmp_path: Path, share: int

@@ -19,6 +19,7 @@ COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}
 IN_FLIGHT_MAX = 4
 
 
+@pytest.mark.slow
 def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_continues(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts=COUNTS, clock=time.server_now) as sandbox:

@@ -37,6 +37,7 @@ def choose_kill_points(steps: int, share: int) -> list[int]:
 
 
 # What is masked was built before, so that a few deaths try both.
+@pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES if IS_ALL else 1))
 @pytest.mark.parametrize("personal", ["keep", "hash"] if IS_ALL else ["hash"])
 def test_a_killed_publication_leaves_the_old_or_the_new_file(

@@ -237,6 +237,7 @@ def test_a_row_can_be_left_out_and_brought_back(sandbox: Sandbox, ann: User) -> 
 # -- sending ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_good_rows_are_sent_and_the_others_later_but_no_row_twice(
     sandbox: Sandbox, ann: User
 ) -> None:
@@ -265,6 +266,7 @@ def test_a_sent_import_cannot_be_sent_again(sandbox: Sandbox, ann: User) -> None
     assert ["Bo"] == people(sandbox)
 
 
+@pytest.mark.slow
 def test_rows_with_warnings_stay_back_unless_they_are_accepted(sandbox: Sandbox, ann: User) -> None:
     odd = "Cy,Lo,cy@example.com,permanent,Mon 1.2.1995"
     opened = ann.upload(make_csv(f"{BO},1985-01-01", odd, headings=f"{HEADINGS},Date of birth"))
@@ -290,6 +292,7 @@ def test_a_warning_about_the_whole_file_is_confirmed_first(sandbox: Sandbox, ann
     assert ["2026-04-03", "2026-12-25"] == sorted(map(str, dates))
 
 
+@pytest.mark.slow
 def test_an_update_shows_the_value_before_and_keeps_a_colleagues_edit(
     sandbox: Sandbox, pulled: User
 ) -> None:

@@ -16,6 +16,7 @@ from tests.pipelines.running import COUNTS, KEY, make_account
 JOBS = dg.AssetKey(["crm", "marts", "dim_jobs"])
 
 
+@pytest.mark.slow
 def test_another_project_reads_a_mart_with_a_prefix_and_without_schedules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

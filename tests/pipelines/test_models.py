@@ -94,6 +94,7 @@ def test_own_models_are_assets_and_broken_ones_do_not_stop_loading(tmp_path: Pat
     assert own not in without.keys
 
 
+@pytest.mark.slow
 def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
     tested = next(key.asset_key for key in published.check_keys if key.name == TESTS)
     result = dg.materialize(
@@ -124,6 +125,7 @@ def test_a_run_records_rows_columns_and_checks(folder: Path) -> None:
     assert {"copy_is_fresh", "seeds_are_complete"} == failed
 
 
+@pytest.mark.slow
 def test_a_failed_blocking_check_fails_the_step(folder: Path) -> None:
     with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")

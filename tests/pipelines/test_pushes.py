@@ -171,7 +171,9 @@ def test_a_job_pushes_the_rows_of_a_query(
         each["email"] for each in sandbox.store.records("candidates").values()
     ]
     assert results[1].success
-    assert "the query failed: Table with name nobody does not exist." in read_failure_reason(results[2])
+    assert "the query failed: Table with name nobody does not exist." in read_failure_reason(
+        results[2]
+    )
     assert [] == [
         e for e in PERSONAL if e in "".join(read_stored_run(instance, r) for r in results)
     ]

@@ -71,6 +71,7 @@ def act_after_first_pull(act: Callable[[], object], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "pull", pull_and_act)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("skip_waits")
 def test_a_retry_pulls_again_and_publishes_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -259,6 +259,7 @@ def test_a_killed_purge_is_completed_by_the_next(tmp_path: Path) -> None:
         assert [] == differences(sandbox, world.account.published)
 
 
+@pytest.mark.slow
 def test_a_work_file_from_before_a_purge_is_not_published(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 4}) as sandbox:
         account = SandboxAccount(sandbox, tmp_path)

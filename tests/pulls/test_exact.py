@@ -74,6 +74,7 @@ def assert_all_verified(report: PullReport) -> None:
         assert each.total == each.live, each
 
 
+@pytest.mark.slow
 def test_first_quiet_and_changed_pulls_are_exact_with_few_requests(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         report = pulled(sandbox, tmp_path)

@@ -52,6 +52,7 @@ def overflow_salary(document: dict[str, Any]) -> None:
     document["data"]["current_salary"] = math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_waits")
 def test_a_record_unreadable_in_a_second_pull_is_reported_with_other_advice(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 20, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:

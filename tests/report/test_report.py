@@ -46,6 +46,7 @@ def change(file: Path, folder: Path, sql: str) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_the_report_is_written_next_to_the_published_file(published_file: Path) -> None:
     page = published_file.parent / REPORT_FILE
     page.write_text("an old page", encoding="utf-8")

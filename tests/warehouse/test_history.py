@@ -102,6 +102,7 @@ def test_a_deletion_ends_a_version_and_a_return_begins_the_next(warehouse: Wareh
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first_fast(range(2)))
 def test_responses_with_random_dates_keep_the_versions_in_order(
     seed: int, warehouse: Warehouse
@@ -117,6 +118,7 @@ def test_responses_with_random_dates_keep_the_versions_in_order(
             commit(warehouse, gone={"1": DeletionProof(at(now))})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first_fast(range(2)))
 def test_each_interval_contains_the_true_time_of_its_change(
     seed: int, warehouse: Warehouse

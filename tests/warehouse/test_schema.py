@@ -74,6 +74,7 @@ def read_content(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[s
     return found
 
 
+@pytest.mark.slow
 def test_columns_missing_in_a_work_file_are_added_with_their_values(warehouse: Warehouse) -> None:
     with duckdb.connect(str(warehouse.work)) as connection:
         before, wanted = read_content(connection), list_columns(connection)

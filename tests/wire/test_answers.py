@@ -198,6 +198,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), JSON))
 def test_every_encoded_body_can_be_parsed(fields: dict[str, Any]) -> None:
     assert fields == parse_json(encode_body(fields))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.models.marts.world import BORN, ModelWorld, build_models, make_january_booking
 
 
@@ -291,6 +293,7 @@ def test_a_lead_is_converted_in_its_first_version_that_is_won(world: ModelWorld)
     )
 
 
+@pytest.mark.slow
 def test_a_total_is_the_same_wherever_it_is_shown(world: ModelWorld) -> None:
     fee = {"placement_fee": 1000}
     world.write_seed("exchange_rates", "currency,rate,reporting_currency", "GBP,1,GBP")
@@ -331,6 +334,7 @@ def test_a_total_is_the_same_wherever_it_is_shown(world: ModelWorld) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_amount_of_which_no_part_is_known_is_null(world: ModelWorld) -> None:
     world.load_details(
         "2026-01-12 09:00",

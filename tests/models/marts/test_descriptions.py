@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+import pytest
+
 from connector.models.project import load_project
 from connector.models.runner import describe
 from tests.models.marts.world import BuiltWorld
@@ -44,6 +46,7 @@ def find_claims() -> Iterator[tuple[str, str, str]]:
                 yield table, each.name, condition.format(*named, column=each.name)
 
 
+@pytest.mark.slow
 def test_a_description_that_names_its_source_columns_is_true(
     jobs_world: BuiltWorld, people_world: BuiltWorld
 ) -> None:

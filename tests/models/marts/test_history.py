@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.models.marts.world import BuiltWorld
 
 ROWS = {
@@ -18,6 +20,7 @@ ROWS = {
 """Marts, and the rows that each of them has exactly once."""
 
 
+@pytest.mark.slow
 def test_a_mart_has_the_rows_of_its_staging_view(
     jobs_world: BuiltWorld, people_world: BuiltWorld
 ) -> None:

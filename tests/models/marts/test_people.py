@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.models.marts.world import BuiltWorld, ModelWorld
 
 
@@ -193,6 +195,7 @@ def test_data_quality_has_the_age_of_each_copy(people_world: BuiltWorld) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_list_changes_no_field_of_a_record_that_was_read(tmp_path: Path) -> None:
     world = ModelWorld(tmp_path)
     world.write_seed("lead_statuses", "id,name,outcome", "s1,New,open")

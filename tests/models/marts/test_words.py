@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from connector.models.project import load_project
 from connector.models.publish import publish
 from connector.settings import load_settings
@@ -222,6 +224,7 @@ def load_bookings(world: ModelWorld, status: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_booking_status_counts_as_documented(world: ModelWorld) -> None:
     table = next(t for t in parse_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
     records = {list_quoted_words(each["Status"])[0]: each for each in table.rows_as_dicts()}
@@ -299,6 +302,7 @@ def test_a_parallel_contract_is_not_the_next_booking(world: ModelWorld) -> None:
 # -- clients and money -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_deleted_clients_api_counters_and_currencies_are_shown(world: ModelWorld) -> None:
     counters = {"jobs_count": 2, "active_jobs_count": 1, "placements_count": 4}
     world.load_details(

@@ -278,7 +278,7 @@ def publish(
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
         written.append(f"Wrote {xlsx}: {rows}.")
     _report_checks(terminal, done.built.warnings)
-    if settings.models == "on":
+    if settings.models == "on" and settings.models_folder is not None:
         _warn_undeclared(terminal, load_account_project(settings))
     terminal.print_object(values)
     row = done.publication

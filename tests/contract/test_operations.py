@@ -115,6 +115,15 @@ def test_a_purge_of_no_person_explains_what_is_missing(account: Account) -> None
     assert (0, True) == (result.status, "deleted no person before" in result.err)
 
 
+def test_a_person_whom_the_platform_still_has_is_not_purged(account: Account) -> None:
+    (id, *_) = account.server.ids("candidates")
+    result = account.run("person", "purge", id, "--apply")
+    assert (2, True) == (result.status, f"the platform still has {id}" in result.err)
+    assert 0 == account.run("publish").status
+    (row,) = account.rows("SELECT email FROM landing.candidates WHERE id = ?", id)
+    assert row["email"] in account.server.emails()
+
+
 @pytest.mark.slow
 def test_a_purge_whose_values_cannot_be_written_removes_nothing(account: Account) -> None:
     (id, *_) = account.server.ids("candidates")

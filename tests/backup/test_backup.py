@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -132,6 +133,13 @@ def damage_backup(content: bytes) -> dict[str, bytes]:
         changed = bytearray(content)
         changed[place] ^= 0xFF
         found[f"byte {place}"] = bytes(changed)
+    # A tool that edits archives writes new checksums of the zip format.
+    edited = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(edited, "w") as copy:
+        for name in archive.namelist():
+            more = b" " if name == "work.duckdb" else b""
+            copy.writestr(name, archive.read(name) + more)
+    found["edited"] = edited.getvalue()
     return found
 
 

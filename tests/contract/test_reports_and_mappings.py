@@ -190,3 +190,12 @@ def test_another_query_is_refused(account: Account, query: str) -> None:
     assert account.run(*given).status in (1, 2, 3)
     assert [] == account.server.sent()
     assert not Path("/tmp/contract-copy.csv").exists()  # noqa: S108
+
+
+def test_a_query_reads_only_the_published_file(account: Account) -> None:
+    other = account.csv("other.csv", [{"id": account.server.ids("candidates")[0], "city": "Leeds"}])
+    query = f"SELECT * FROM read_csv('{other}')"
+    given = ("push", "candidates", "--query", query, "--mode", "update", "--apply", "--no-pull")
+    result = account.run(*given)
+    assert (2, True) == (result.status, "can read only the published file" in result.err)
+    assert [] == account.server.sent()

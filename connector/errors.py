@@ -339,10 +339,10 @@ class WarehouseError(ConnectorError):
 
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
     codes: ClassVar = {
-        **dict.fromkeys(
-            ("work_lost", "not_a_warehouse"),
+        "work_lost": f"{_RESTORE}run 'connector pull --full': the history starts again.",
+        "not_a_warehouse": (
             f"{_RESTORE}move only this file away and run 'connector pull --full': the history"
-            " starts again.",
+            " starts again."
         ),
         **dict.fromkeys(
             ("state_damaged", "not_a_state", "state_lost"),

@@ -419,7 +419,7 @@ class _Purge:
         return report
 
     def _unfinished(self) -> dict[datetime, list[str]]:
-        """Return the ids of interrupted purges, and of those that a restore must repeat."""
+        """Return the ids of purges that were interrupted or that a restore left to be repeated."""
         rows = self._database.rows("SELECT at, ids FROM purges WHERE ended_at IS NULL")
         return {each["at"]: each["ids"] for each in rows}
 

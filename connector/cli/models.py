@@ -55,8 +55,8 @@ def _warn_undeclared(terminal: Terminal, project: Project) -> list[str]:
     names = find_undeclared(project)
     if names:
         terminal.warn(
-            f"publish_personal = drop or hash masks {', '.join(names)}: not declared in a"
-            " schema.yml, so it may be personal"
+            f"no schema.yml declares {', '.join(names)}. These columns count as personal:"
+            " publish_personal = drop or hash masks them"
         )
     return names
 

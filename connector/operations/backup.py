@@ -61,7 +61,13 @@ FORMAT = 1
 
 _MANIFEST = "manifest.json"
 _DAMAGES = (
-    *(zipfile.BadZipFile, EOFError, LookupError, RuntimeError, TypeError, ValueError, struct.error),
+    zipfile.BadZipFile,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
 )
 """Errors that `zipfile` raises for damaged files."""
 

@@ -99,9 +99,9 @@ async def verify(
         try:
             for name in names:
                 context.watch(Progress(name))
-                for stream in await RunContext.streams(context, declaration(name)):
+                for stream in await context.streams(declaration(name)):
                     await _compare_stream(context, stream, report, is_listed=True)
-                for stream in await RunContext.ended_streams(context, declaration(name)):
+                for stream in await context.ended_streams(declaration(name)):
                     await _compare_stream(context, stream, report, is_listed=False)
         except ConnectorError as error:
             report.error = error

@@ -189,7 +189,7 @@ class App:
         return grid.start(self.imports, call.user)
 
     def _create(self, call: Call) -> Body:
-        """Create an import of an uploaded file, or of the file of another import, read anew.
+        """Create an import of an uploaded file, or read the file of another import again.
 
         The name of the file is in a header, because addresses may be logged.
         """

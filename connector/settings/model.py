@@ -219,9 +219,22 @@ def invalid_value(name: str, received: object, allowed: str, origin: str) -> Set
     """Return the error for a value, with its origin and the allowed values, without a secret."""
     if name in SECRETS:
         return SettingsError(f"{name} {allowed} (from {origin})")
-    if name in SECRET_FILES or name == "base_url":  # The value may be the key.
+    if name in SECRET_FILES:
         return SettingsError(f"{name} (from {origin}) must be {allowed}")
     shown = repr(str(received) if isinstance(received, Path) else received)
+    if name == "base_url":
+        shown = redact_address(str(received))
     if len(shown) > _SHOWN_CHARACTERS_MAX:
         shown = f"{shown[:_SHOWN_CHARACTERS_MAX]}…"
     return SettingsError(f"{name} is {shown} (from {origin}): it must be {allowed}")
+
+
+def redact_address(raw: str) -> str:
+    """Quote an invalid address for an error, without password and query.
+
+    A value that is not an address may be a key and is not quoted.
+    """
+    scheme, mark, rest = raw.partition("://")
+    if not mark:
+        return "a value without 'https://'"
+    return repr(f"{scheme}://{re.split(r'[?#]', rest.rpartition('@')[2])[0]}")

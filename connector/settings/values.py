@@ -173,7 +173,8 @@ def parse_record_url(raw: object) -> str:
 def parse_proxy(raw: object) -> str:
     """Parse the address of a proxy. A password is not allowed, because the address is shown."""
     text = str(raw).lower().removesuffix("/")
-    if not re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+):[1-9][0-9]{1,4}", text):
+    found = re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+):([0-9]{1,5})", text)
+    if found is None or not 1 <= int(found[2]) <= 65_535:
         raise ValueError(
             "the address of a proxy such as http://proxy.example:3128, without a name or a path"
         )
@@ -189,14 +190,14 @@ def _split_address(text: str, allowed: str) -> SplitResult:
         raise ValueError(f"{allowed}, without spaces or backslashes")
     try:
         parts = urlsplit(text)
-        is_valid = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
-    except ValueError:  # The port is no number of a port, or the brackets do not match.
-        is_valid = False
-    if not is_valid:
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"{allowed}, with a port from 1 to 65535 if any") from None
+    if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
         raise ValueError(allowed)
     if "@" in parts.netloc:
         raise ValueError(f"{allowed}, without a user name or a password")
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ValueError(f"{allowed}: only this machine may use http, because others could read it")
     return parts
 

@@ -200,8 +200,8 @@ def data_time(connection: Connection) -> datetime | None:
     It is the latest time up to which a resource is verified, or the time of the last run before
     the first verification.
     """
-    ((at,),) = connection.execute(
+    row: tuple[datetime | None] | None = connection.execute(
         "SELECT coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
         "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs))"
-    ).fetchall()
-    return at  # type: ignore[no-any-return]
+    ).fetchone()
+    return row[0] if row is not None else None

@@ -13,7 +13,6 @@ from tests.seeds import SEED
 from tests.support.agency import differences, published, rows
 from tests.support.clock import pulled
 from tests.support.kill_points import SHARES, sample_points
-from tests.tiers import first_fast
 
 COUNTS = {"candidates": 40, "jobs": 6}
 RESOURCES = ("jobs", "candidates")
@@ -22,7 +21,7 @@ STEP_BYTES = 16 * 1024
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", first_fast(range(SHARES)))
+@pytest.mark.parametrize("share", range(SHARES))
 def test_a_full_disk_at_any_write_ends_with_an_error_and_an_intact_copy(
     tmp_path: Path, share: int
 ) -> None:

@@ -249,7 +249,7 @@ def test_a_key_file_that_others_can_read_causes_a_warning(tmp_path: Path, mode: 
         ({"API_KEY_FILE": KEY}, "api_key_file (from CONNECTOR_API_KEY_FILE) must be a file that"),
         ({"API_KEY": KEY, "API_KEY_FILE": "key"}, "both CONNECTOR_API_KEY and CONNECTOR_API_KEY_F"),
         ({"API_KEY": KEY, "BILLING_DAY": "99"}, "billing_day is '99'"),
-        ({"BASE_URL": KEY}, "base_url (from CONNECTOR_BASE_URL) must be an address"),
+        ({"BASE_URL": KEY}, "base_url is a value without 'https://'"),
         ({"BASE_URL": f"https://user:{KEY}@acme.example"}, "without a user name or a password"),
         ({"BASE_URL": f"https://acme.example?api_key={KEY}"}, "without '?' or '#'"),
         ({"BASE_URL": f"https://acme.example#{KEY}"}, "without '?' or '#'"),

@@ -10,6 +10,7 @@ from dagster._utils.schedules import is_valid_cron_string
 
 from connector.errors import SettingsError
 from connector.settings import ENVIRONMENT, load_settings
+from connector.settings.model import redact_address
 
 ACCEPTED: dict[str, dict[str, Any]] = {
     "base_url": {
@@ -68,15 +69,15 @@ REFUSED: dict[str, dict[str, str]] = {
         "https://acme.example#x": "without '?' or '#'",
         "https://acme.example?": "without '?' or '#'",
         "https://acme.example/api/v1/jobs": "the part of the address before /api/v1",
-        "https://acme.example:99999": _ADDRESS,
+        "https://acme.example:99999": "with a port from 1 to 65535",
         "https://acme.example:0": _ADDRESS,
-        "https://acme.example:x": _ADDRESS,
+        "https://acme.example:x": "with a port from 1 to 65535",
         "https://ac me.example": "without spaces or backslashes",
         "https://acme.example\\@evil.example": "without spaces or backslashes",
-        "https://[::1": _ADDRESS,
+        "https://[::1": "with a port from 1 to 65535",
     },
     "proxy": dict.fromkeys(
-        ("proxy.example:3128", "http://proxy.example", "http://u:p@p.example:1", "http://p:0"),
+        ("proxy.example:3128", "http://proxy.example", "http://u:p@p.example:1", "http://p:99999"),
         "the address of a proxy such as",
     ),
     "region": {"UK": "a country code of two letters such as GB, DE or US"},
@@ -127,9 +128,9 @@ def test_a_value_is_refused_with_its_origin_and_the_allowed_values(
     for written, allowed in REFUSED[name].items():
         with pytest.raises(SettingsError) as caught:
             load_settings({}, {ENVIRONMENT[name]: written}, tmp_path)
-        message, origin = str(caught.value), f"(from {ENVIRONMENT[name]})"
-        shown = f"{name} is {written!r} {origin}: it"
-        assert message.startswith(f"{name} {origin}" if name == "base_url" else shown)
+        received = redact_address(written) if name == "base_url" else repr(written)
+        message = str(caught.value)
+        assert message.startswith(f"{name} is {received} (from {ENVIRONMENT[name]}): it must be ")
         assert allowed in message
         assert "secret" not in message
         assert 2 == caught.value.exit_status
@@ -138,3 +139,8 @@ def test_a_value_is_refused_with_its_origin_and_the_allowed_values(
 @pytest.mark.parametrize("cron", ACCEPTED["nightly_cron"].values())
 def test_schedule_times_are_in_dagsters_format(cron: str) -> None:
     assert "off" == cron or is_valid_cron_string(cron)
+
+
+def test_a_refused_address_is_shown_without_user_and_query() -> None:
+    assert "'https://acme.example/x'" == redact_address("https://u:p@acme.example/x?key=1#f")
+    assert "a value without 'https://'" == redact_address("0123456789")

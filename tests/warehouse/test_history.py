@@ -15,7 +15,6 @@ from connector.catalog.content import ContentItem
 from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import rows
-from tests.tiers import first_fast
 
 CANDIDATES = Stream(CATALOG["candidates"])
 START = datetime(2026, 2, 3, 4, 0, 0, tzinfo=UTC)
@@ -103,7 +102,7 @@ def test_a_deletion_ends_a_version_and_a_return_begins_the_next(warehouse: Wareh
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", first_fast(range(2)))
+@pytest.mark.parametrize("seed", range(2))
 def test_responses_with_random_dates_keep_the_versions_in_order(
     seed: int, warehouse: Warehouse
 ) -> None:
@@ -119,7 +118,7 @@ def test_responses_with_random_dates_keep_the_versions_in_order(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", first_fast(range(2)))
+@pytest.mark.parametrize("seed", range(2))
 def test_each_interval_contains_the_true_time_of_its_change(
     seed: int, warehouse: Warehouse
 ) -> None:

@@ -63,3 +63,17 @@ def test_few_requests_get_429_beside_another_client(kind: str, others: str) -> N
     sent = len(outcome.sent_at)
     assert REQUESTS == outcome.answered
     assert len(outcome.refused_at) <= 0.05 * sent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_full_rate_is_used_after_the_other_client_stops(kind: str) -> None:
+    chance = random.Random(kind)
+    counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
+    moments = spread_in_bursts(chance, 5, 6, 0.2)
+
+    outcome = LimiterSimulation(
+        RateLimiter(), counter, requests=9_000, seed=1, other_client_times=moments
+    ).run()
+
+    late = [at for at in outcome.sent_at if 12 * MINUTE <= at < 15 * MINUTE]
+    assert len(late) >= 0.94 * 3 * LIMIT

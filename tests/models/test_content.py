@@ -228,3 +228,9 @@ def test_a_deleted_content_type_has_no_view_and_a_deleted_item_no_row(tmp_path: 
 
     assert ["content_kept"] == list(content_warehouse.read_field_columns())
     assert ["j"] == content_warehouse.read_column("content_kept", "id")
+
+
+def test_a_timestamp_without_an_offset_is_utc(content_warehouse: ContentWarehouse) -> None:
+    plain, zoned = content_warehouse.read_column("content_times", "at", "Asia/Tokyo")
+
+    assert plain == zoned == content_warehouse.read_column("content_times", "at")[0]

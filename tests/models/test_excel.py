@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import resource
+import tempfile
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from openpyxl.utils.escape import unescape
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.errors import Misused, UnknownName
+from connector.errors import Misused, UnknownName, WarehouseError
 from connector.models import exports
 from connector.models.exports import write_workbook
 from tests.support.command import call
@@ -148,3 +151,22 @@ def test_invalid_xlsx_options_are_rejected_before_publishing(
 
     assert 2 == called.status
     assert "--xlsx" in called.err
+
+
+def test_a_full_disk_leaves_no_workbook_and_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "recruitment.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE SCHEMA marts")
+        connection.execute("CREATE TABLE marts.t AS SELECT range, 'a text' FROM range(20000)")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(WarehouseError, match=r"the disk is full: .*/out\.xlsx"):
+            write_workbook(file, tmp_path / "out.xlsx", ["marts.t"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    gc.collect()  # A sheet that is still open complains when Python removes it.
+    assert [file] == [*tmp_path.iterdir()]

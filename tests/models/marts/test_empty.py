@@ -38,3 +38,24 @@ def test_personal_columns_of_candidates_are_only_in_dim_candidates_and_fct_leads
         f"AND table_name NOT IN ('dim_candidates', 'fct_leads') "
         f"AND column_name IN {tuple(personal)}"
     )
+
+
+def test_coverage_and_freshness_of_an_empty_warehouse_are_zero_or_null(
+    empty_world: BuiltWorld,
+) -> None:
+    assert [(0, 0, None)] == empty_world.query_tuples(
+        "SELECT DISTINCT covered, total, coverage FROM marts.data_quality"
+    )
+    assert [(0, None, None, 0)] == empty_world.query_tuples(
+        "SELECT DISTINCT total, coverage, hours_behind, pending "
+        "FROM marts.data_quality WHERE resource IS NOT NULL"
+    )
+    assert 7 == len(
+        empty_world.query("SELECT resource FROM marts.data_quality WHERE resource IS NOT NULL")
+    )
+
+
+def test_as_of_is_null_in_an_empty_warehouse(empty_world: BuiltWorld) -> None:
+    assert [None, None, "nothing", None] == empty_world.read_row(
+        "staging.as_of", "true", "as_of_at", "as_of_date", "basis", "all_proven_at"
+    )

@@ -271,3 +271,25 @@ def test_companies_and_consultants_have_counts_and_names(jobs_world: BuiltWorld)
         "SELECT day, is_weekend, is_working_day FROM marts.dim_days "
         "WHERE day IN ('2026-02-01', '2026-02-02') ORDER BY day"
     )
+
+
+def test_days_since_record_are_of_the_first_placement_of_a_candidate(
+    jobs_world: BuiltWorld,
+) -> None:
+    assert [
+        ("c-hal", 376, None),  # 1 January 2025 to 12 January 2026; no interview for that job
+        ("c-mia", 0, None),
+        ("c-mia-2", None, None),  # the second placement
+        ("c-ned", 28, None),  # 1 February to 1 March
+        ("c-over", None, None),  # rob was created after it
+        ("c-pat", 4, None),
+        ("p-hal", None, 7),  # the second placement; first interviewed on 12 January
+        ("p-ivy", 28, None),  # 5 January to 2 February; her interview was cancelled
+        ("p-kit", 15, 13),  # 26 January to 10 February; interviewed on 28 January
+        ("p-lee", None, None),  # created ten days after
+        ("p-oli", 7, None),
+        ("p-quin", None, None),  # deleted
+    ] == jobs_world.query_tuples(
+        "SELECT booking_id, days_since_record, days_to_hire FROM marts.fct_placements "
+        "ORDER BY booking_id"
+    )

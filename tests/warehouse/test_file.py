@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 
+import duckdb
 import pytest
 
 from connector.catalog import CATALOG
@@ -77,7 +78,12 @@ def test_a_lost_work_file_is_named_with_the_way_out(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 4}) as sandbox:
         pulled(sandbox, tmp_path)
         warehouse = Warehouse(tmp_path / "data")
+        log = warehouse.work.with_name("work.duckdb.wal")
+        with duckdb.connect(str(warehouse.work)) as connection:
+            connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+            connection.execute("INSERT INTO landing.jobs (id) VALUES ('ghost')")
         warehouse.work.unlink()
+        old_log = log.read_bytes()
         for act in (lambda: pulled(sandbox, tmp_path), warehouse.prepare):
             with pytest.raises(
                 WarehouseError, match="missing", check=has_code("work_lost")
@@ -86,8 +92,7 @@ def test_a_lost_work_file_is_named_with_the_way_out(tmp_path: Path) -> None:
             assert "connector pull --full" in lost.value.action
         assert not warehouse.exists
         # A log beside the missing file would be applied to the new one.
-        log = warehouse.work.with_name("work.duckdb.wal")
-        log.write_bytes(b"an old log")
+        log.write_bytes(old_log)
         settings = settings_of(sandbox, tmp_path)
         report = asyncio.run(pull(settings, options=PullOptions(is_full=True)))
 

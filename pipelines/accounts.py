@@ -207,16 +207,16 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     Dagster's own handler raises an exception wherever Python is, and it can be lost in a callback.
     Raises KeyboardInterrupt if the work was canceled.
     """
+    is_main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    before = {each: signal.getsignal(each) for each in signals}
 
     async def cancel_on_signals() -> Result:
-        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
-        for each in before:
-            loop.add_signal_handler(each, task.cancel)
+        task = asyncio.ensure_future(work)
+        for each in signals:
+            asyncio.get_running_loop().add_signal_handler(each, task.cancel)
         return await task
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         return asyncio.run(cancel_on_signals())
     except asyncio.CancelledError:

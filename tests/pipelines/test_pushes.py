@@ -161,7 +161,7 @@ def test_a_job_pushes_the_rows_of_a_query(
         for query in (
             "from people",
             "select title as email from landing.jobs limit 0",
-            "from nobody",
+            "from missing",
         )
     ]
     pushed = read_output_metadata(results[0])
@@ -171,7 +171,7 @@ def test_a_job_pushes_the_rows_of_a_query(
         each["email"] for each in sandbox.store.records("candidates").values()
     ]
     assert results[1].success
-    assert "the query failed: Table with name nobody does not exist." in read_failure_reason(
+    assert "the query failed: Table with name missing does not exist." in read_failure_reason(
         results[2]
     )
     assert [] == [

@@ -140,7 +140,7 @@ def test_an_infinite_date_costs_its_row(analyst: Analyst) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("select id from landing.nobody", "the query failed: Table with name nobody"),
+        ("select id from landing.missing", "the query failed: Table with name missing"),
         ("select 'é',\n id form jobs", "failed in line 2: syntax error at or near"),
         ("select id, city, phone as CITY from {c}", "returns 2 columns named 'city'"),
         ("select id, {'a': 1} as city from {c}", "has the type STRUCT(a INTEGER)"),

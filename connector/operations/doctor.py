@@ -230,6 +230,7 @@ async def _check_api(
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, records and clock, until an error affects all of them."""
     connection, scopes, clock = settings.connection(), list[DoctorCheck](), list[DoctorCheck]()
+    address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
     client = Client(
         connection.base_url, connection.api_key, limits=_LIMITS, observer=tally, meter=meter,
         **connection.client_options(),
@@ -245,16 +246,16 @@ async def _check_api(
                 scopes.append(DoctorCheck(name, "warning", found, error.action))
             except ServerFailed as error:
                 scopes.append(DoctorCheck(name, "failed", str(error), error.action))
+            except Unauthorized as error:
+                return [address, DoctorCheck("key", "failed", str(error), error.action)]
             except ConnectorError as error:
-                kinds = {Unauthorized: "key", Stopped: "requests", RateLimited: "requests"}
-                what = next((kinds[each] for each in kinds if isinstance(error, each)), "address")
+                what = "requests" if isinstance(error, (Stopped, RateLimited)) else "address"
                 return [DoctorCheck(what, "failed", str(error), error.action), *scopes]
             else:
                 found = f"{page.total:,} {resource.name.replace('_', ' ')}"
                 scopes.append(DoctorCheck(name, "ok", found))
                 if page.served_at is not None:
                     clock = [_check_clock((datetime.now(UTC) - page.served_at).total_seconds())]
-    address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
     return [address, DoctorCheck("key", "ok", "the key is accepted"), *scopes, *clock]
 
 

@@ -7,9 +7,7 @@ gets one request per scope. No check shows a secret.
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,7 +27,7 @@ from connector.errors import (
     ServerFailed,
     Stopped,
     Unauthorized,
-    file_error,
+    convert_file_errors,
 )
 from connector.operations.notify import send_test
 from connector.operations.problems import FREE_BYTES_MIN, find_problems, read_state
@@ -40,7 +38,7 @@ from connector.state.database import check as check_state
 from connector.state.lock import has_locks, no_locks_error
 from connector.state.quota import Quota, format_moment
 from connector.version import full_version
-from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
+from connector.warehouse.warehouse import Warehouse
 
 SKEW_SECONDS_MAX = 60.0
 """Difference between the two clocks, in seconds, that causes a warning."""
@@ -58,7 +56,7 @@ STATES: tuple[State, ...] = get_args(State)
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """One check: its state, what was found, and the action if there is a problem."""
+    """One check: what was found, and the action if there is a problem."""
 
     name: str
     state: State
@@ -113,7 +111,6 @@ async def diagnose(settings: Settings, *, sends_test: bool = False) -> Examinati
 
 
 def _check_locally(settings: Settings, *, sends_test: bool) -> Iterator[DoctorCheck]:
-    """Yield the checks that need no request. An error that a check raises is a failed check."""
     for name, check in _CHECKS.items():
         try:
             if sends_test and check is _check_notifications:
@@ -134,15 +131,9 @@ def _check_settings(settings: Settings) -> Result:
 
 def _check_folder(settings: Settings) -> Result:
     existing = _existing(settings.folder)
-    try:
-        with tempfile.NamedTemporaryFile(dir=existing, prefix=".connector-doctor-") as file:
-            file.write(b"well")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise file_error(existing, error) from None
-    if not has_locks(existing):
-        raise no_locks_error(existing)
+    with convert_file_errors(existing):
+        if not has_locks(existing):
+            raise no_locks_error(existing)
     if existing != settings.folder:
         return "ok", f"{settings.folder} does not exist yet. The first pull creates it"
     return "ok", f"{existing} can be written to, and its file system has locks"
@@ -155,8 +146,6 @@ def _existing(folder: Path) -> Path:
 
 def _check_files(settings: Settings) -> Result:
     warehouse, state = Warehouse(settings.folder), settings.folder / STATE_FILE
-    if warehouse.is_lost:
-        return "warning", LOST, LOST_ACTION
     if state.exists():
         check_state(state)
     check_account(settings)
@@ -192,16 +181,15 @@ def _check_backup(settings: Settings) -> Result:
     for problem in find_problems(state):
         if problem.code == "backup_failed":
             return "warning", f"{problem.title}. {problem.happened}", problem.action
-    made = next((each for each in state.backups if each.file is not None), None)
-    advice = "Run 'connector backup TO' every night, with TO on another disk."
-    if made is None and not Warehouse(settings.folder).exists:
+    if not Warehouse(settings.folder).exists:
         return "ok", "no records are loaded yet"
-    if made is None or made.file is None:
-        return "warning", "there is no backup", advice
-    found = f"the last backup was made at {format_moment(made.began_at)}: {made.file}"
-    if not Path(made.file).exists():
+    advice = "Run 'connector backup TO' every night, with TO on another disk."
+    for at, file in ((each.began_at, each.file) for each in state.backups if each.file):
+        found = f"the last backup was made at {format_moment(at)}: {file}"
+        if Path(file).exists():
+            return "ok", found
         return "warning", f"{found}, but the file does not exist any more", advice
-    return "ok", found
+    return "warning", "there is no backup", advice
 
 
 def _check_notifications(settings: Settings) -> Result:
@@ -229,7 +217,7 @@ async def _check_api(
     settings: Settings, tally: RequestTally, meter: Quota | None
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, records and clock, until an error affects all of them."""
-    connection, scopes, clock = settings.connection(), list[DoctorCheck](), list[DoctorCheck]()
+    connection, scopes, skew = settings.connection(), list[DoctorCheck](), 0.0
     address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
     client = Client(
         connection.base_url, connection.api_key, limits=_LIMITS, observer=tally, meter=meter,
@@ -255,15 +243,11 @@ async def _check_api(
                 found = f"{page.total:,} {resource.name.replace('_', ' ')}"
                 scopes.append(DoctorCheck(name, "ok", found))
                 if page.served_at is not None:
-                    clock = [_check_clock((datetime.now(UTC) - page.served_at).total_seconds())]
-    return [address, DoctorCheck("key", "ok", "the key is accepted"), *scopes, *clock]
-
-
-def _check_clock(skew: float) -> DoctorCheck:
-    """Report the difference to the server's clock in seconds; a large one is a warning."""
-    found = f"this machine's clock is {abs(skew):.0f} s"
-    found += f" {'ahead of' if skew > 0 else 'behind'} the API's"
-    if abs(skew) <= SKEW_SECONDS_MAX:
-        return DoctorCheck("clock", "ok", found)
-    action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
-    return DoctorCheck("clock", "warning", found, action)
+                    skew = (datetime.now(UTC) - page.served_at).total_seconds()
+    clock = DoctorCheck("clock", "ok", f"the clock differs by {abs(skew):.0f} s from the API's")
+    if abs(skew) > SKEW_SECONDS_MAX:
+        found = f"this machine's clock is {abs(skew):.0f} s"
+        found += f" {'ahead of' if skew > 0 else 'behind'} the API's"
+        action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
+        clock = DoctorCheck("clock", "warning", found, action)
+    return [address, DoctorCheck("key", "ok", "the key is accepted"), *scopes, clock]

@@ -51,14 +51,9 @@ from connector.warehouse.user_query import read_verified_times
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 Code = Literal[
-    "unusable",
-    "pull_failed",
-    "publication_failed",
-    "data_old",
-    "rows_unconfirmed",
-    "quota",
+    "unusable", "pull_failed", "publication_failed", "data_old", "rows_unconfirmed", "quota",
     "backup_failed",
-]
+]  # fmt: skip
 """Kind of a problem, the most severe first."""
 
 FORECAST_SHARE = 1.05
@@ -100,15 +95,8 @@ class Problem:
 class AccountState:
     """Contents of an account's files that determine its problems.
 
-    Attributes:
-        health: Runs and publications; empty if the state cannot be read.
-        verified: Time up to which each resource is verified in the published file, None if it is
-            not; None without a published file.
-        error: Error of a file.
-        quota: Requests of the month; None if none was ever counted.
-        holder: Process that uses the account now.
-        backups: Latest backups, newest first.
-        is_work_lost: True if the work file is missing although a file was published.
+    `verified` has the time up to which each resource is verified in the published file; it is None
+    without such a file. `error` is that of a file, and `holder` uses the account now.
     """
 
     now: datetime
@@ -124,10 +112,7 @@ class AccountState:
 
     @property
     def running(self) -> str:
-        """Id of the run in progress: the latest, while its process holds the lock; empty if none.
-
-        Any other run without an end was killed.
-        """
+        """Id of the run in progress, empty if none. Any other run without an end was killed."""
         return self.health.runs[0].run_id if self.holder and self.health.runs else ""
 
     @property
@@ -211,10 +196,9 @@ def _unusable(s: AccountState) -> Problem | None:
         title = "the work file is missing"
         return Problem("unusable", title, f"{LOST}.", LOST_ACTION, cause="work_missing")
     if s.error is not None:
-        is_other = isinstance(s.error, SettingsError)
-        title = "the account's files cannot be used"
-        title = "the data folder belongs to another address" if is_other else title
-        happened = _without_api_text(str(s.error))
+        title, happened = "the account's files cannot be used", _without_api_text(str(s.error))
+        if isinstance(s.error, SettingsError):
+            title = "the data folder belongs to another address"
         return Problem("unusable", title, happened, s.error.action, cause=s.error.code)
     if s.verified is None and any(each.outcome == "published" for each in s.health.publications):
         title, action = "the published file is missing", "Run 'connector publish'."
@@ -238,8 +222,7 @@ def _pull_failed(s: AccountState) -> Problem | None:
     since = failed[-1].ended_at or failed[-1].started_at
     if last.outcome != "failed":
         happened = "The process was killed, for example by a restart. Loaded records are kept."
-        action = "The next pull continues. If this happens again, check the machine's log and its"
-        action += " memory."
+        action = "The next pull continues. If it is killed again, check the log of the machine."
         return Problem("pull_failed", f"{times} did not end", happened, action, since, "killed")
     results = [each for run_id, each in s.health.resources.values() if run_id == last.run_id]
     same = [next_action(each) for each in results if each.error_code == last.error_code]
@@ -293,11 +276,10 @@ def _publication_failed(s: AccountState) -> Problem | None:
     title, cause = "the publication failed", last.error_code or ""
     if last.outcome == "refused":
         title, cause = "the publication was refused", " ".join(["refused", *last.failed_checks])
-    happened, action = (
-        _without_api_text(last.message),
-        _join_actions([next_action(last.error_code)]),
+    happened = _without_api_text(last.message)
+    return Problem(
+        "publication_failed", title, happened, next_action(last.error_code), since, cause
     )
-    return Problem("publication_failed", title, happened, action, since, cause)
 
 
 def _name_last(noun: str, failed: Sequence[object]) -> str:
@@ -333,9 +315,7 @@ def _rows_unconfirmed(s: AccountState) -> Problem | None:
     if not found:
         return None
     rows = count_noun(sum(each.rows for each in found), "pushed row is", "pushed rows are")
-    happened = (
-        "The rows were sent, and the answers were lost. The API may have applied them or not."
-    )
+    happened = "The rows were sent, but their answers were lost. The API may have applied them."
     action = "Push the same file again: no row is sent twice. If rows stay unconfirmed, run"
     action += " 'connector resolve', which lists them."
     since = min(each.since for each in found)
@@ -346,33 +326,34 @@ def _quota(s: AccountState) -> Problem | None:
     if s.quota is None:
         return None
     month, forecast, refusal = s.quota.month, s.quota.forecast, s.quota.exhaustion
-    spent, action = (
-        "the monthly quota is used up",
-        "Wait for the reset: pulls continue by themselves.",
-    )
-    action += " If your plan has changed, set monthly_requests, and run 'connector pull"
-    action += " --ignore-quota'."
+    until = f"The billing cycle ends on {month.period.ends}."
     if refusal is not None:
         until = f"Pulls send no request before {format_moment(refusal.until)}."
-        if refusal.is_told:
-            told = f"The API reported it. {until}"
-            return Problem("quota", spent, told, action, refusal.noted_at, "spent")
-        title = "the API refuses requests (429)"
-        happened = f"The answers do not say why: the quota or another limit may be reached. {until}"
-        action = "Check on the platform which limit applies. If the quota is not used up, run"
-        action += " 'connector pull --ignore-quota'."
-        return Problem("quota", title, happened, action, refusal.noted_at, "refused")
-    ends = f"The billing cycle ends on {month.period.ends}."
-    if month.requests_left(keeps_reserve=True) == 0:
-        used = f"{month.used:,} of {month.limit:,} requests were sent, and {month.reserve:,} are"
-        used += f" reserved for pushes. {ends}"
-        return Problem("quota", spent, used, action, cause="spent")
-    if month.limit is None or (forecast or 0) <= FORECAST_SHARE * month.limit:
+    happened, ignores = (
+        f"{month.used:,} requests were sent.",
+        "run 'connector pull --ignore-quota'.",
+    )
+    if refusal is not None and not refusal.is_told:
+        title, cause = "the API refuses requests (429)", "refused"
+        happened = "The answers do not say why: the quota or another limit may be reached."
+        action = f"Check on the platform which limit applies. If it is not the quota, {ignores}"
+    elif refusal is not None or month.requests_left(keeps_reserve=True) == 0:
+        title, cause = "the monthly quota is used up", "spent"
+        if month.limit is not None:
+            happened = f"{month.used:,} of {month.limit:,} requests were sent, and"
+            happened += f" {month.reserve:,} are reserved for pushes."
+        action = "Wait for the reset: pulls continue by themselves. If your plan has changed, set"
+        action += f" monthly_requests, and {ignores}"
+    elif month.limit is not None and (forecast or 0) > FORECAST_SHARE * month.limit:
+        title = f"the month needs about {forecast:,} requests, and the quota is {month.limit:,}"
+        action, cause = (
+            "Pull less often, or get a larger plan and set monthly_requests.",
+            "forecast",
+        )
+    else:
         return None
-    title = f"the month needs about {forecast:,} requests, and the quota is {month.limit:,}"
-    happened = f"{month.used:,} requests were sent. {ends}"
-    action = "Pull less often, or get a larger plan and set monthly_requests."
-    return Problem("quota", title, happened, action, cause="forecast")
+    since = refusal.noted_at if refusal is not None else None
+    return Problem("quota", title, f"{happened} {until}", action, since, cause)
 
 
 def _backup_failed(s: AccountState) -> Problem | None:
@@ -383,18 +364,18 @@ def _backup_failed(s: AccountState) -> Problem | None:
     """
     is_running = s.holder is not None and s.holder.name == BACKUP
     ended = [each for each in s.backups if each.ended_at or not is_running]
-    if ended and ended[0].file is None:
-        happened = ended[0].message or "The process was killed before the backup was complete"
-        happened, since = _without_api_text(happened), ended[0].began_at
-        action = "Run 'connector backup' again, and check the disk of the backups."
-        return Problem("backup_failed", "the last backup failed", happened, action, since, "failed")
     made = [each.began_at for each in ended if each.file is not None]
+    if ended and ended[0].file is None:
+        title, cause, since = "the last backup failed", "failed", ended[0].began_at
+        happened = ended[0].message or "The process was killed before the backup was complete"
+        action = "Run 'connector backup' again, and check the disk of the backups."
+        return Problem("backup_failed", title, _without_api_text(happened), action, since, cause)
     interval = (made[0] - made[-1]) / max(1, len(made) - 1) if made else s.max_age.length
     if not made or s.now - made[0] <= BACKUP_AGES_MAX * max(s.max_age.length, interval):
         return None
-    happened = f"It was made at {format_moment(made[0])}."
+    title, happened = "the last backup is too old", f"It was made at {format_moment(made[0])}."
     action = "Check that the schedule of the backup runs, then run 'connector backup'."
-    return Problem("backup_failed", "the last backup is too old", happened, action, made[0], "old")
+    return Problem("backup_failed", title, happened, action, made[0], "old")
 
 
 # -- Words -----------------------------------------------------------------------------------------
@@ -402,8 +383,7 @@ def _backup_failed(s: AccountState) -> Problem | None:
 
 def _join_actions(actions: Iterable[str]) -> str:
     """Return the distinct actions, for a user whose schedule runs the command again."""
-    retried = "No action is needed: the next pull tries again. If the error lasts for a day, check"
-    retried += " the network and the platform's status page."
+    retried = "The next pull tries again. After a day, check the platform's status page."
     return " ".join(dict.fromkeys(actions)).replace(TryAgain.action, retried)
 
 

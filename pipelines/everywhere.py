@@ -13,7 +13,7 @@ import dagster as dg
 from dagster_dask import dask_executor
 
 from connector.settings.values import OFF
-from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts
+from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts, as_identifier
 from pipelines.definitions import define, failure_reasons
 from pipelines.schedules import INTRADAY, KINDS, UNDER_WAY
 
@@ -48,8 +48,7 @@ def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     """Return a step that runs the job for the account."""
 
     @dg.op(
-        # A name in Dagster cannot contain a dash, and an account's name has no capitals.
-        name=f"{job.name}_{account.replace('-', '_DASH_')}",
+        name=f"{job.name}_{as_identifier(account)}",
         description=f"Run `{job.name}` for {account}.",
         out=dg.Out(dg.Nothing),
     )

@@ -58,8 +58,8 @@ FORMAT = 1
 _STAGING = ".restoring"
 _MANIFEST = "manifest.json"
 _GIVE_BACKUP = "Give the backup file, or the folder that 'connector backup' wrote to."
-_DAMAGES = (zipfile.BadZipFile, EOFError, LookupError, RuntimeError, TypeError, ValueError)
-"""Errors that `zipfile` and `json` raise for damaged files, in addition to `struct.error`."""
+_DAMAGES = (zipfile.BadZipFile, struct.error, EOFError, LookupError, RuntimeError, TypeError)
+"""Errors that `zipfile` raises for damaged files, in addition to a `ValueError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +85,12 @@ def make_backup(
 ) -> tuple[Path, list[Path]]:
     """Back up the account's folder to a new file in the folder `to`, which is created if missing.
 
-    With `keep`, remove older backups of the account in `to`, so that this number remains.
-
-    Returns:
-        The new backup, and the removed ones.
+    With `keep`, remove older backups of the account in `to`, so that this number remains. Return
+    the new backup, and the removed ones.
 
     Raises:
-        Misused: `to` is in the folder that is backed up.
-        SettingsError: There is nothing to back up.
-        ConnectorError: The written file is damaged.
-        AccountBusy: Another process uses the account.
-        WarehouseError: A file cannot be used.
+        Misused: `to` is in the folder that is backed up, or there is nothing to back up.
+        ConnectorError: A file is damaged or cannot be used, or another process uses the account.
     """
     folder, to = settings.folder, to.absolute()
     if to.resolve().is_relative_to(folder.resolve()):
@@ -208,10 +203,7 @@ def _add(archive: zipfile.ZipFile, name: str, source: Path) -> str:
 
 
 def newest_backup(source: Path, account: str | None) -> Path:
-    """Return the account's newest backup in a folder; a file is returned unchanged.
-
-    Raises `ConnectorError` if the folder has none, and `WarehouseError` if it cannot be read.
-    """
+    """Return the account's newest backup in a folder; a file is returned unchanged."""
     if not source.is_dir():
         return source
     found = find_backups(source, account)
@@ -223,7 +215,7 @@ def newest_backup(source: Path, account: str | None) -> Path:
 def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     """Verify the whole backup and return its manifest; then write its files to `folder` if given.
 
-    Raises `ConnectorError` if any part has changed, and a `WarehouseError` if it cannot be read.
+    Raises `ConnectorError` if any part has changed or the file cannot be read.
     """
     try:
         source = path.open("rb")
@@ -235,7 +227,7 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
                 manifest = _verify(archive, path)
                 if folder is not None:
                     archive.extractall(folder, manifest.files)
-        except (*_DAMAGES, struct.error):
+        except (*_DAMAGES, ValueError):
             raise _damaged(path, "it is not a zip file, or a part is missing or changed") from None
         for each in folder.rglob("*") if folder is not None else ():
             each.chmod(0o700 if each.is_dir() else FILE_MODE)
@@ -253,17 +245,14 @@ def _verify(archive: zipfile.ZipFile, path: Path) -> Manifest:
         )
     manifest = Manifest(**values)
     datetime.fromisoformat(manifest.made_at)
-    if any(e.startswith("/") or ".." in e.split("/") or "\\" in e for e in manifest.files):
-        raise _damaged(path, "a file has an unsafe path")
     if sorted(archive.namelist()) != sorted([_MANIFEST, *manifest.files]):
         raise _damaged(path, "its files are not those of its list")
     for name, expected in manifest.files.items():
+        if name.startswith("/") or ".." in name.split("/") or "\\" in name:
+            raise _damaged(path, "a file has an unsafe path")
         with archive.open(name) as file:
-            digest = hashlib.sha256()
-            while piece := file.read(2**20):
-                digest.update(piece)
-        if digest.hexdigest() != expected:
-            raise _damaged(path, f"{name} was changed")
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+                raise _damaged(path, f"{name} was changed")
     return manifest
 
 
@@ -295,11 +284,9 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     purge, since a pull must find the deletions again.
 
     Raises:
-        ConnectorError: The backup is damaged, or belongs to another account.
         Misused: The folder has files of an account.
-        AccountBusy: Another process uses the account.
-        WarehouseError: A file cannot be read or written, or is of a newer version. The restore can
-            be repeated.
+        ConnectorError: The backup is damaged or belongs to another account, or a file cannot be
+            used. The restore can be repeated.
     """
     folder, staging = settings.folder, settings.folder / _STAGING
     make_folder(folder)

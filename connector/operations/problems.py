@@ -48,7 +48,7 @@ from connector.state.runs import (
     latest_backups,
 )
 from connector.warehouse.user_query import read_verified_times
-from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
+from connector.warehouse.warehouse import Warehouse
 
 Code = Literal[
     "unusable", "pull_failed", "publication_failed", "data_old", "rows_unconfirmed", "quota",
@@ -108,7 +108,6 @@ class AccountState:
     holder: Holder | None = None
     pushes: PushHealth = field(default_factory=PushHealth)
     backups: Sequence[Backup] = ()
-    is_work_lost: bool = False
 
     @property
     def running(self) -> str:
@@ -133,7 +132,7 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
     The work file is only opened if no other process uses the account.
     """
     warehouse = Warehouse(settings.folder)
-    state = AccountState(now, settings.max_age, is_work_lost=warehouse.is_lost)
+    state = AccountState(now, settings.max_age)
     try:
         with Database(settings.folder) as database:
             if database.exists:
@@ -145,7 +144,7 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                     pushes=Journal(database).health(),
                     backups=latest_backups(database),
                 )
-            if state.holder is None and not state.is_work_lost:
+            if state.holder is None:
                 check_account(settings)
         if warehouse.published.exists():
             state = replace(state, verified=read_verified_times(warehouse.published))
@@ -192,13 +191,13 @@ def describe_problem(problem: Problem) -> Iterator[str]:
 
 
 def _unusable(s: AccountState) -> Problem | None:
-    if s.is_work_lost:
-        title = "the work file is missing"
-        return Problem("unusable", title, f"{LOST}.", LOST_ACTION, cause="work_missing")
     if s.error is not None:
-        title, happened = "the account's files cannot be used", _without_api_text(str(s.error))
-        if isinstance(s.error, SettingsError):
-            title = "the data folder belongs to another address"
+        titles = {
+            "work_lost": "the work file is missing",
+            "other_workspace": "the data folder belongs to another address",
+        }
+        title = titles.get(s.error.code, "the account's files cannot be used")
+        happened = _without_api_text(str(s.error))
         return Problem("unusable", title, happened, s.error.action, cause=s.error.code)
     if s.verified is None and any(each.outcome == "published" for each in s.health.publications):
         title, action = "the published file is missing", "Run 'connector publish'."
@@ -383,7 +382,8 @@ def _backup_failed(s: AccountState) -> Problem | None:
 
 def _join_actions(actions: Iterable[str]) -> str:
     """Return the distinct actions, for a user whose schedule runs the command again."""
-    retried = "The next pull tries again. After a day, check the platform's status page."
+    retried = "The next pull tries again. If it still fails after a day, check the network and the"
+    retried += " platform's status page."
     return " ".join(dict.fromkeys(actions)).replace(TryAgain.action, retried)
 
 

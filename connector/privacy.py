@@ -101,27 +101,20 @@ def _contains(text: str) -> Match:
 
 
 class Identifiers:
-    """Identifiers of people: texts by their longest word, and last digits of telephone numbers."""
+    """Identifiers of people: texts as their words, and the last digits of telephone numbers."""
 
-    def __init__(self, texts: Iterable[str], numbers: Iterable[str] = ()) -> None:
-        self.texts: dict[str, set[str]] = {}
-        for words in filter(None, map(_words, texts)):
-            self.texts.setdefault(max(words, key=len), set()).add(f" {' '.join(words)} ")
-        self.numbers = {digits for each in numbers for digits in _numbers(each)}
+    def __init__(self, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
+        self.known = {tuple(_words(each)) for each in texts} - {()}
+        self.known |= {(digits,) for each in numbers for digits in _numbers(each)}
+        self._sizes, self._first = {len(e) for e in self.known}, {e[0] for e in self.known}
 
-    def found_in(self, text: str) -> set[str]:
+    def found_in(self, text: str) -> set[tuple[str, ...]]:
         """Return the identifiers that the text contains, as complete words."""
         words = _words(text)
-        known = self.texts.keys() & set(words)
-        joined = f" {' '.join(words)} " if known else ""
-        texts = {each for word in known for each in self.texts[word] if each in joined}
-        return texts | (self.numbers & _numbers(text)) if self.numbers else texts
-
-    def remove(self, found: Collection[str]) -> None:
-        """Remove identifiers that `found_in` returned."""
-        self.numbers.difference_update(found)
-        for each in self.texts.values():
-            each.difference_update(found)
+        found = {(each,) for each in _numbers(text)}
+        for size in () if self._first.isdisjoint(words) else self._sizes:
+            found.update(zip(*(words[start:] for start in range(size)), strict=False))
+        return self.known & found
 
     def match(self, text: str) -> bool:
         """Return True if the text contains one of the identifiers."""
@@ -166,11 +159,9 @@ class Found:
 
 
 def find(settings: Settings, text: str) -> Found:
-    """Find a text in all tables and files of the account's folder. Changes nothing.
+    """Find a text in all tables and files of the account's folder.
 
-    Raises:
-        Misused: The text has no letter and no digit.
-        WarehouseError: A file cannot be read.
+    Raises `Misused` if it has no letter and no digit.
     """
     return _search(settings.folder, _contains(text))
 
@@ -318,14 +309,7 @@ class PurgeReport:
 def deleted_before(settings: Settings, age: str, now: datetime) -> list[str]:
     """Return the ids of people whom the platform deleted longer ago, and who are not purged yet.
 
-    Args:
-        settings: Settings of the account.
-        age: Number of days, months or years, for example `24m`.
-        now: Current time.
-
-    Raises:
-        Misused: The age has another form.
-        WarehouseError: A file cannot be read.
+    `age` is a number of days, months or years, for example `24m`. Raises `Misused` otherwise.
     """
     found = re.fullmatch(r"([0-9]{1,4}) ?([dmy])", age.strip())
     if found is None:
@@ -358,9 +342,8 @@ async def purge(
 
     Raises:
         Misused: A record is unknown or the platform still has it, or pushed rows are unconfirmed.
-        AccountBusy: A pull or a push is running.
-        PublishingRefused: The published file could not be built again. Run the purge again.
-        WarehouseError: A file cannot be used. Run the purge again.
+        ConnectorError: Another process uses the account, or a file cannot be used or published.
+            The purge can be repeated.
     """
     check_files(settings)
     with Database(settings.folder) as database:
@@ -387,7 +370,7 @@ class _Purge:
     def __init__(self, settings: Settings, database: Database, applies: bool, at: datetime) -> None:
         self._settings, self._folder, self._database = settings, settings.folder, database
         self._applies, self._at, self._report = applies, at, PurgeReport()
-        self._all, self._own = Identifiers(()), Identifiers(())
+        self._all = self._own = Identifiers()
 
     def run(self, given: Collection[str]) -> PurgeReport:
         """Purge, or preview. The work file is last: it has the identifiers that others need."""
@@ -473,7 +456,7 @@ class _Purge:
                 f"SELECT _record FROM landing.{resource.name} WHERE _deleted_at IS NULL"
             )
             for (text,) in iter(others.fetchone, None):
-                self._own.remove(self._own.found_in(_text_of(text)))
+                self._own.known -= self._own.found_in(_text_of(text))
 
     def _empty_journal(self, ids: Collection[str]) -> None:
         """Empty the pushed rows of these records, and rows without a record that have an address

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import (
@@ -250,7 +251,7 @@ def _verify(archive: zipfile.ZipFile, path: Path) -> Manifest:
     for name, expected in manifest.files.items():
         if name.startswith("/") or ".." in name.split("/") or "\\" in name:
             raise _damaged(path, "a file has an unsafe path")
-        with archive.open(name) as file:
+        with cast("zipfile.ZipExtFile", archive.open(name)) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != expected:
                 raise _damaged(path, f"{name} was changed")
     return manifest

@@ -95,7 +95,6 @@ class Accounts:
     Attributes:
         named: Named accounts; empty if the project file names none.
         common: Settings that apply unless an account overrides them.
-        problem: Error of the whole project file. No account is known then, and every run fails.
         prefix: First parts of every asset key.
     """
 
@@ -103,17 +102,16 @@ class Accounts:
     common: Settings = field(
         default_factory=lambda: load_settings({}, {}, Path(os.devnull)), repr=False
     )
-    problem: str | None = None
     prefix: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, account: Account, prefix: Sequence[str] = ()) -> Accounts:
-        """Read the project file. Errors are stored and not raised, because runs report them."""
+        """Read the project file. Its errors are not raised, because every run reports them."""
         environ = {n: value for n, value in account.environ.items() if n != "CONNECTOR_ACCOUNT"}
         try:
             found = configured_accounts(environ, account.folder)
-        except ConnectorError as error:
-            return cls(problem=explain(error), prefix=tuple(prefix))
+        except ConnectorError:
+            return cls(prefix=tuple(prefix))
         # A name with other characters is no partition, and its settings are invalid.
         named = tuple(each for each in found if re.fullmatch(r"[a-z0-9_-]+", each.name or ""))
         try:

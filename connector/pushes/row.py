@@ -154,13 +154,7 @@ class Port(Protocol):
 
 
 class PushStopped(Exception):
-    """The row cannot continue in this run. It keeps its state in the journal.
-
-    `reason` is the code of an answer that could not be read.
-    """
-
-    def __init__(self, reason: str = "") -> None:
-        self.reason = reason
+    """The row cannot continue in this run. It keeps its state in the journal."""
 
 
 async def push_row(row: Row, port: Port, policy: Policy) -> None:

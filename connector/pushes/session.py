@@ -16,19 +16,11 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.messages import Request, read_record, served_at
-from connector.errors import (
-    ConnectorError,
-    NoAnswer,
-    NotFound,
-    ServerFailed,
-    UnreadableAnswer,
-    WarehouseError,
-    count_noun,
-)
+from connector.client.messages import Request, check_deleted, read_record, served_at
+from connector.errors import ConnectorError, NotFound, WarehouseError, count_noun
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
-from connector.pushes.row import Accepted, Answer, Lost, PushStopped, Unsent, answer_from_error
+from connector.pushes.row import Accepted, Answer, Declined, PushStopped, Unsent, answer_from_error
 from connector.state.journal import Journal
 from connector.state.row import Row
 from connector.warehouse.queries import find_by_slug_or_id
@@ -80,7 +72,6 @@ class Session:
         self._has_waited = False
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
-        self._parents: dict[str, str | None] = {}
         # By stream and id: what the API showed last; None if the next pull has to read the record.
         self._shown: dict[tuple[str, str], tuple[Stream, Shown]] = {}
 
@@ -111,21 +102,10 @@ class Session:
         now = self.context.now()
         return now, now + self.context.quota.server_ahead
 
-    def record_write(self, error: ConnectorError | None) -> None:
-        """Count failed writes in a row, and stop the run if other rows would fail as well."""
-        match None if error is None else answer_from_error(error):
-            case Lost():
-                self._count_unanswered(error)
-            case Unsent():
-                if error is not None:
-                    self.stop(error)
-            case _:
-                self._unanswered = 0
-
-    def _count_unanswered(self, error: ConnectorError | None) -> None:
-        """Count an unanswered request, and stop the run after `UNANSWERED_MAX` in a row."""
+    def _count_failure(self, error: ConnectorError, answer: Answer) -> None:
+        """Stop the run if other requests would fail as well."""
         self._unanswered += 1
-        if error is not None and self._unanswered >= UNANSWERED_MAX:
+        if isinstance(answer, Unsent) or self._unanswered >= UNANSWERED_MAX:
             self.stop(error)
 
     # -- the API of a row -------------------------------------------------------------------------
@@ -133,13 +113,21 @@ class Session:
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request that the journal has, once."""
         try:
-            answer = await self.context.client.send(request)
-            raw = read_record(request, answer)
+            response = await self.context.client.send(request)
+            if request.operation == "delete":
+                check_deleted(request, response)
+                raw: dict[str, Any] = {"id": request.record_id}
+            else:
+                raw = read_record(request, response)
         except ConnectorError as error:
-            self.record_write(error)
-            return answer_from_error(error)
-        self.record_write(None)
-        return Accepted(declaration(row.resource).record(raw, served_at=served_at(answer)))
+            answer = answer_from_error(error)
+            if isinstance(answer, Declined):
+                self._unanswered = 0
+            else:
+                self._count_failure(error, answer)
+            return answer
+        self._unanswered = 0
+        return Accepted(declaration(row.resource).record(raw, served_at=served_at(response)))
 
     async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Return the complete record as it is now; a proof if it is deleted."""
@@ -150,7 +138,8 @@ class Session:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
                 return DeletionProof(error.served_at or self.context.now())
-            raise self._unreadable(error) from None
+            self._count_failure(error, answer_from_error(error))
+            raise PushStopped from error
         return FoundDetail(record, record.served_at or self.context.now())
 
     async def newest(self, row: Row, page: int) -> Page[Resource]:
@@ -161,7 +150,8 @@ class Session:
                 row.resource, row.parent, page=page, sort="created_at", order="desc"
             )
         except ConnectorError as error:
-            raise self._unreadable(error) from None
+            self._count_failure(error, answer_from_error(error))
+            raise PushStopped from error
         return replace(found, received_at=self.context.now())
 
     async def newest_before(self, row: Row) -> Page[Resource]:
@@ -170,14 +160,6 @@ class Session:
             if row.parent not in self._pages:
                 self._pages[row.parent] = await self.newest(row, 1)
             return self._pages[row.parent]
-
-    def _unreadable(self, error: ConnectorError) -> PushStopped:
-        """Return the end of a row. The run stops if other reads would fail as well."""
-        if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
-            self.stop(error)
-            return PushStopped()
-        self._count_unanswered(error)
-        return PushStopped(error.code)
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
         """Raise `Postponed` until then, so that other rows are sent; `PushStopped` without waiting.
@@ -256,9 +238,5 @@ class Session:
         if resource.parent is None:
             return Stream(resource)
         assert row.parent is not None
-        if row.parent not in self._parents:
-            find, name = find_by_slug_or_id, resource.parent
-            found = self.context.warehouse.read(find, name, row.parent)
-            self._parents[row.parent] = found[0] if len(found) == 1 else None
-        parent = self._parents[row.parent]
-        return None if parent is None else Stream(resource, parent)
+        found = self.context.warehouse.read(find_by_slug_or_id, resource.parent, row.parent)
+        return Stream(resource, found[0]) if len(found) == 1 else None

@@ -21,7 +21,7 @@ from connector.errors import ConnectorError, NotFound, WarehouseError, count_nou
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
 from connector.pushes.row import Accepted, Answer, Declined, PushStopped, Unsent, answer_from_error
-from connector.state.journal import Journal
+from connector.state.journal import Batch, Journal
 from connector.state.row import Row
 from connector.warehouse.queries import find_by_slug_or_id
 from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
@@ -86,9 +86,9 @@ class Session:
         if self.error is not None:
             raise PushStopped
 
-    def begin_batch(self, resource: str, batch: str, rows: int) -> None:
+    def begin_batch(self, batch: Batch, rows: int) -> None:
         """Report the number of unfinished rows."""
-        self.progress = Progress(resource, pending=rows, batch=batch)
+        self.progress = Progress(batch.resource, pending=rows, batch=batch.batch)
         self.context.watch(self.progress)
 
     def end_row(self) -> None:

@@ -147,7 +147,7 @@ class _Undo:
 
     async def run(self, batch: str) -> list[Row]:
         """Undo the batch's rows, several records at the same time, or only preview it."""
-        session, journal = self.session, self.session.stored
+        journal = self.session.stored
         rows = {row.number: row for row in journal.rows(batch)}
         ended = {number: _without_read(row) for number, row in rows.items()}
         left = [row for number, row in rows.items() if ended[number] is None]
@@ -157,11 +157,8 @@ class _Undo:
         async def undo_row(row: Row) -> None:
             ended[row.number] = await self.undo_row(row)
 
-        session.begin_batch(journal.batch(batch).resource, batch, len(left))
-        try:
-            await run_all(session, Queue(left, {}, lambda row: row.record_id), undo_row)
-        finally:
-            await session.load_rest()
+        queue = Queue(left, {}, lambda row: row.record_id)
+        await run_all(self.session, journal.batch(batch), queue, undo_row)
         return [ended[number] or _undone(row, "not_reached") for number, row in rows.items()]
 
     async def undo_row(self, row: Row) -> Row:

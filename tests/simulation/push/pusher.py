@@ -226,7 +226,8 @@ class PushProcess:
                 self.world.pass_time(max(0.0, seconds))
                 active.append(parked.pop(0))
             if not active:
-                assert queue.is_empty
+                assert queue.next_row() is None
+                assert not queue._behind
                 return
             progress = active[self.world.chance.pick(len(active))]
             wanted = progress.wanted

@@ -23,8 +23,7 @@ from connector.pushes.options import (
     PushOptions,
     ReportRows,
 )
-from connector.pushes.preview import ADD_COLUMNS, Preview, unanswered_values
-from connector.pushes.preview import create_template as write_template
+from connector.pushes.preview import ADD_COLUMNS, Preview, create_template, unanswered_values
 from connector.pushes.query import file_from_query
 from connector.pushes.report import PushReport
 from connector.pushes.report import push as run_push
@@ -438,7 +437,8 @@ def template(
     columns are text, so leading zeros and plus signs are kept.
     """
     path, settings = out or Path(f"{resource}.xlsx"), session.load()
-    columns = write_template(settings, resource, path, mode=mode, match=match, parent=content_type)
+    asked = PushOptions(mode, match=match, content_type=content_type)
+    columns = create_template(settings, asked.push_file(resource, path))
     session.terminal.print_object({"file": path, "columns": columns})
     session.terminal.say(
         f"{path} has {columns} columns. Fill it in, then: "

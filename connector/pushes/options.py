@@ -16,7 +16,7 @@ from connector.spreadsheet.problems import WARNINGS
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import CellOptions, Decimal, Lookups, PushTarget, push_target
 from connector.spreadsheet.texts import REGIONS
-from connector.state.row import Mode, Policy
+from connector.state.row import Mode
 
 NO_MAP = "none"
 """Name that turns off the remembered column mapping."""
@@ -97,11 +97,6 @@ class PushOptions:
     max_requests: PositiveInt | None = None
     ignore_quota: bool = False
 
-    @property
-    def policy(self) -> Policy:
-        """Policy of the push."""
-        return Policy(overwrite=self.overwrite, resend=self.resend)
-
     def push_file(self, resource: str, path: Path) -> PushFile:
         """Return the file to push with these options.
 
@@ -178,12 +173,9 @@ def _check_values(options: PushOptions) -> None:
         for value in values:
             if value is not None and value not in allowed:
                 raise UnknownName(name, value, allowed)
-    for option, number in (
-        ("row of the headings", options.header_row),
-        ("maximum number of requests", options.max_requests),
-    ):
-        if number is not None and number < 1:
-            raise Misused(f"{number} is not a {option}", action="Give a number of 1 or greater.")
+    if options.header_row is not None and options.header_row < 1:
+        action = "Give a number of 1 or greater."
+        raise Misused(f"{options.header_row} is not a row of the headings", action=action)
     if options.day_hours is not None:
         try:
             parse_hours(options.day_hours)

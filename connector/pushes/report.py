@@ -18,9 +18,8 @@ from typing import Any
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, UnknownName
 from connector.pulls.report import PullReport, Watch
-from connector.pushes.mappings import remember
 from connector.pushes.options import PushFile
-from connector.pushes.preview import Preview, preview
+from connector.pushes.preview import Preview, preview, remember
 from connector.pushes.run import Report, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
@@ -29,14 +28,14 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
 from connector.state.lock import WAIT_SECONDS, Holder, hold
-from connector.state.row import Problem, Row
+from connector.state.row import Policy, Problem, Row
 from connector.warehouse.file import make_folder
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Resources that can be pushed: those that others refer to come first."""
 
-CREATES_REMEMBERED, UPDATES_REMEMBERED = 10, 100
-"""Maximum number of creates and of updates whose values `--json` shows."""
+CHANGES_MAX = 100
+"""Maximum number of rows whose changes `--json` shows."""
 
 _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
 """Codes of problems whose `found` are records of the local copy or rows of the file."""
@@ -88,23 +87,19 @@ class PushReport(Report):
             "notices": list(shown.notices),
             "questions": [asdict(each) for each in shown.questions],
             "warned": shown.summary.rows_with_warnings,
-            "changes": [] if self.batch else list(_changes(shown.rows)),
+            "changes": [] if self.batch else _changes(shown.rows),
             "report": str(self.file) if self.file is not None else None,
         }
 
 
 def _changes(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return row, field, current and new value of the first creates and updates."""
-    creates = [row for row in rows if row.outcome == "create"][:CREATES_REMEMBERED]
-    updates = [row for row in rows if row.outcome == "update"][:UPDATES_REMEMBERED]
-    found = []
-    for row in sorted([*creates, *updates], key=lambda row: row.number):
-        changes = row.changes or tuple((name, None, each) for name, each in row.values.items())
-        found += [
-            {"row": row.number, "field": name, "now": now, "then": then}
-            for name, now, then in changes
-        ]
-    return found
+    shown = [row for row in rows if row.outcome in ("create", "update")][:CHANGES_MAX]
+    return [
+        {"row": row.number, "field": name, "now": now, "then": then}
+        for row in shown
+        for name, now, then in row.changes or ((n, None, each) for n, each in row.values.items())
+    ]
 
 
 async def push(
@@ -220,7 +215,7 @@ async def _send(
     done = await send(
         settings,
         shown.plan(),
-        options.policy,
+        Policy(overwrite=options.overwrite, resend=options.resend),
         budget=max(1, options.max_requests - spent) if options.max_requests else None,
         ignores_quota=options.ignore_quota,
         sent_by=sent_by,

@@ -262,15 +262,17 @@ class _Work:
         """
         row = self.row
         self.port.check_can_send()
+        id = None if operation == "create" else row.record_id
+        body = None if operation == "convert" else fields
         try:
-            request = _request(self.resource, row, operation, fields)
+            request = build_request(self.resource, operation, id, body, parent=row.parent)
         except Misused as error:
             problem = Problem("unfit", str(error), fix="Correct the values of the row.")
             await self.refuse("invalid", "unfit", (problem,))
             return None
         at, server_at = self.port.times()
-        body = None if request.body is None else request.body.decode()
-        attempt = Attempt(row.is_created, request.method, request.path, body, at, server_at)
+        text = None if request.body is None else request.body.decode()
+        attempt = Attempt(row.is_created, request.method, request.path, text, at, server_at)
         row.attempts.append(attempt)
         row.before = before if row.before is None else row.before
         row.state, row.outcome, row.code = "sent", "held", "in_doubt"
@@ -593,15 +595,6 @@ def done_outcome(row: Row) -> Outcome:
 
 
 # -- Requests and answers --------------------------------------------------------------------------
-
-
-def _request(
-    resource: Declaration, row: Row, operation: Operation, fields: Mapping[str, Any]
-) -> Request:
-    """Return the request of an operation. Raises `Misused` if the values cannot be sent."""
-    body = None if operation == "convert" else fields
-    id = None if operation == "create" else row.record_id
-    return build_request(resource, operation, id, body, parent=row.parent)
 
 
 _UNSENT = (Unauthorized, Forbidden, Unreachable, RateLimited, Stopped, Misused, WarehouseError)

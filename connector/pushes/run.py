@@ -155,7 +155,7 @@ async def send(
 async def resolve(
     settings: Settings,
     name: str,
-    numbers: int | Sequence[int],
+    numbers: Sequence[int],
     decision: Decision,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -174,7 +174,7 @@ async def resolve(
         session = Session(context, sleep)
         batch = session.stored.batch(name)
         rows = []
-        for number in [numbers] if isinstance(numbers, int) else numbers:
+        for number in numbers:
             row = await _decide(session, (name, number), decision)
             rows += [row] if row.state in ("planned", "sent") else []
         report = await _run_batch(session, batch, rows)
@@ -336,9 +336,9 @@ async def _decide(session: Session, key: RowKey, decision: Decision) -> Row:
     row = session.stored.row(key)
     if row is not None and row.is_followed and row.same is not None:
         row = session.stored.row(row.same)
-    if row is None or not (row.attempts or row.is_open):
+    if row is None or row.state not in ("sent", "held"):
         raise Misused(
-            f"row {key[1]} of the batch {key[0]} was never sent",
+            f"row {key[1]} of the batch {key[0]} is not unconfirmed",
             action="Give a row that 'connector resolve' lists.",
         )
     if row.state == "sent" and decision == "look":
@@ -349,21 +349,14 @@ async def _decide(session: Session, key: RowKey, decision: Decision) -> Row:
             action="Search for the record with --look. If it does not exist after some minutes, "
             "resolve the row with --resend or --drop.",
         )
-    if row.state != "held":
-        raise Misused(
-            f"row {row.number} of the batch {row.batch} is not unconfirmed",
-            action="Give a row that 'connector resolve' lists.",
-        )
-    match decision:
-        case "look":
-            row.state, row.code, row.problems = "sent", "in_doubt", ()
-        case "resend":
-            row.state, row.code, row.problems = "planned", "in_doubt", ()
-        case "drop":
-            row.end("refused", "not_sent", "dropped")
-        case DeclaredRecord():
-            await _declare(session, row, decision)
-            return row
+    if isinstance(decision, DeclaredRecord):
+        await _declare(session, row, decision)
+        return row
+    if decision == "drop":
+        row.end("refused", "not_sent", "dropped")
+    else:
+        row.state = "sent" if decision == "look" else "planned"
+        row.code, row.problems = "in_doubt", ()
     await session.save(row)
     return row
 
@@ -434,12 +427,12 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
 
 def _recently_created(session: Session, plan: Plan) -> Collection[str]:
     """Return the ids of recently created records in the local copy: no row has created them."""
-    creates = {row.parent: row for row in plan.rows if row.operation == "create"}
+    parents = {row.parent for row in plan.rows if row.operation == "create"}
     lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + session.context.lateness_seconds)
     _, server_now = session.times()
     found: set[str] = set()
-    for row in creates.values():
-        if (stream := session.stream_of(row)) is not None:
+    for parent in parents:
+        if (stream := session.stream_of(plan.resource, parent)) is not None:
             found |= session.context.warehouse.query(
                 stream, lambda rows: rows.live(server_now - lately, None)
             )

@@ -34,13 +34,8 @@ UNANSWERED_MAX = 5
 LOADED_TOGETHER = 500
 """Number of answers that are written to the local copy together."""
 
-WAIT_SECONDS_MAX = 30.0
-"""Maximum length of one sleep, so that the progress is reported."""
-
 QUEUED_AS = "pushed"
 """Reason in the queue for a record that a push has written."""
-
-Shown = FoundDetail | DeletionProof | None
 
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
 
@@ -69,11 +64,12 @@ class Session:
         self.error: ConnectorError | None = None
         self.progress = Progress("")
         self._unanswered = 0
-        self._has_waited = False
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
-        # By stream and id: what the API showed last; None if the next pull has to read the record.
-        self._shown: dict[tuple[str, str], tuple[Stream, Shown]] = {}
+        # By resource and parent, then by id; None if the next pull has to read the record.
+        self._shown: dict[
+            tuple[str, str | None], dict[str, FoundDetail | DeletionProof | None]
+        ] = {}
 
     # -- limits and progress ----------------------------------------------------------------------
 
@@ -174,53 +170,47 @@ class Session:
     async def sleep_until(self, until: datetime, rows: int) -> None:
         """Sleep until postponed rows may continue, and report it."""
         assert self._sleep is not None
-        if not self._has_waited:
-            self._has_waited = True
-            _LOGGER.warning(
-                "%s unconfirmed, because the answers were lost. The push searches for the records "
-                "again at %s UTC (--no-wait skips the search)",
-                count_noun(rows, "row"),
-                f"{until:%H:%M:%S}",
-            )
-        while (left := (until - self.context.now()).total_seconds()) > 0:
-            self.context.watch(replace(self.progress, pending=rows, until=until))
-            await self._sleep(min(left, WAIT_SECONDS_MAX))
+        _LOGGER.warning(
+            "%s unconfirmed, because the answers were lost. The push searches for the records "
+            "again at %s UTC (--no-wait skips the search)",
+            count_noun(rows, "row"),
+            f"{until:%H:%M:%S}",
+        )
+        self.context.watch(replace(self.progress, pending=rows, until=until))
+        await self._sleep(max(0.0, (until - self.context.now()).total_seconds()))
 
-    # -- the journal of a row ---------------------------------------------------------------------
+    # -- the journal and the local copy -----------------------------------------------------------
 
     async def save(self, row: Row, shown: Resource | None = None) -> None:
         """Save the row on the disk, and load the record that the API showed."""
         self.stored.save(row)
         await self.load(row, shown)
 
-    # -- answers ----------------------------------------------------------------------------------
-
     async def load(self, row: Row, shown: Resource | DeletionProof | None) -> None:
         """Load a record with others: complete if the answer has all fields, else by the next pull.
 
         A written record that the API did not show completely is read by the next pull.
         """
-        is_written = row.outcome in ("created", "updated", "converted", "not_applied")
-        stream = self.stream_of(row) if shown is not None or is_written else None
-        if stream is None or row.record_id is None:
-            return
-        names = {each.name for each in stream.resource.detail_fields}
+        found: FoundDetail | DeletionProof | None = None
+        names = {each.name for each in declaration(row.resource).detail_fields}
         if isinstance(shown, DeletionProof):
-            self._shown[stream.name, row.record_id] = stream, shown
+            found = shown
         elif shown is not None and names <= shown.raw.keys():
-            detail = FoundDetail(shown, shown.served_at or self.context.now())
-            self._shown[stream.name, shown.id] = stream, detail
-        elif is_written:
-            self._shown[stream.name, row.record_id] = stream, None
-        if len(self._shown) >= LOADED_TOGETHER:
-            await self.load_rest()
+            found = FoundDetail(shown, shown.served_at or self.context.now())
+        is_written = row.outcome in ("created", "updated", "converted", "not_applied")
+        if row.record_id is not None and (found is not None or is_written):
+            waiting = self._shown.setdefault((row.resource, row.parent), {})
+            waiting[row.record_id] = found
+            if len(waiting) >= LOADED_TOGETHER:
+                await self.load_rest()
 
     async def load_rest(self) -> None:
         """Write all answers to the local copy. If that fails, the next pull loads their records."""
         async with self._load_lock:
             waiting, self._shown = self._shown, {}
-            for stream in {name: stream for (name, _), (stream, _) in waiting.items()}.values():
-                shown = {id: e for (name, id), (_, e) in waiting.items() if name == stream.name}
+            for (resource, parent), shown in waiting.items():
+                if (stream := self.stream_of(resource, parent)) is None:
+                    continue
                 commit = Commit(
                     records=tuple(e for e in shown.values() if isinstance(e, FoundDetail)),
                     gone={id: e for id, e in shown.items() if isinstance(e, DeletionProof)},
@@ -232,11 +222,11 @@ class Session:
                         self.context.warehouse.commit, stream, commit, run_id, now
                     )
 
-    def stream_of(self, row: Row) -> Stream | None:
-        """Return the stream of the row's record; None if its parent is not loaded."""
-        resource = declaration(row.resource)
-        if resource.parent is None:
-            return Stream(resource)
-        assert row.parent is not None
-        found = self.context.warehouse.read(find_by_slug_or_id, resource.parent, row.parent)
-        return Stream(resource, found[0]) if len(found) == 1 else None
+    def stream_of(self, resource: str, parent: str | None) -> Stream | None:
+        """Return the stream of a resource; None if the parent is not loaded."""
+        declared = declaration(resource)
+        if declared.parent is None:
+            return Stream(declared)
+        assert parent is not None
+        found = self.context.warehouse.read(find_by_slug_or_id, declared.parent, parent)
+        return Stream(declared, found[0]) if len(found) == 1 else None

@@ -20,7 +20,7 @@ from connector.client.messages import Request, check_deleted, read_record, serve
 from connector.errors import ConnectorError, NotFound, WarehouseError, count_noun
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
-from connector.pushes.row import Accepted, Answer, Declined, PushStopped, Unsent, answer_from_error
+from connector.pushes.row import Answer, PushStopped, fate_of
 from connector.state.journal import Batch, Journal
 from connector.state.row import Row
 from connector.warehouse.queries import find_by_slug_or_id
@@ -98,10 +98,10 @@ class Session:
         now = self.context.now()
         return now, now + self.context.quota.server_ahead
 
-    def _count_failure(self, error: ConnectorError, answer: Answer) -> None:
+    def _count_failure(self, error: ConnectorError) -> None:
         """Stop the run if other requests would fail as well."""
         self._unanswered += 1
-        if isinstance(answer, Unsent) or self._unanswered >= UNANSWERED_MAX:
+        if fate_of(error) in ("limited", "unsent") or self._unanswered >= UNANSWERED_MAX:
             self.stop(error)
 
     # -- the API of a row -------------------------------------------------------------------------
@@ -116,14 +116,13 @@ class Session:
             else:
                 raw = read_record(request, response)
         except ConnectorError as error:
-            answer = answer_from_error(error)
-            if isinstance(answer, Declined):
+            if fate_of(error) == "refused":
                 self._unanswered = 0
             else:
-                self._count_failure(error, answer)
-            return answer
+                self._count_failure(error)
+            return error
         self._unanswered = 0
-        return Accepted(declaration(row.resource).record(raw, served_at=served_at(response)))
+        return declaration(row.resource).record(raw, served_at=served_at(response))
 
     async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Return the complete record as it is now; a proof if it is deleted."""
@@ -134,7 +133,7 @@ class Session:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
                 return DeletionProof(error.served_at or self.context.now())
-            self._count_failure(error, answer_from_error(error))
+            self._count_failure(error)
             raise PushStopped from error
         return FoundDetail(record, record.served_at or self.context.now())
 
@@ -146,7 +145,7 @@ class Session:
                 row.resource, row.parent, page=page, sort="created_at", order="desc"
             )
         except ConnectorError as error:
-            self._count_failure(error, answer_from_error(error))
+            self._count_failure(error)
             raise PushStopped from error
         return replace(found, received_at=self.context.now())
 

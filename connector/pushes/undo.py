@@ -23,16 +23,10 @@ from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
 from connector.client.client import Client
 from connector.client.fit import EARLIER_SECONDS, contradicting_fields
 from connector.client.messages import build_request
-from connector.errors import InDoubt, Misused
+from connector.errors import InDoubt, Misused, Refused
 from connector.pulls.account import check_files, open_run
 from connector.pulls.report import Watch
-from connector.pushes.row import (
-    Accepted,
-    Declined,
-    PushStopped,
-    altered_problems,
-    declined_problems,
-)
+from connector.pushes.row import PushStopped, altered_problems, declined_problems
 from connector.pushes.run import Queue, Report, publish_results, run_all
 from connector.pushes.session import Session
 from connector.settings import Settings
@@ -104,7 +98,13 @@ async def undo(
     """
     started = time.monotonic()
     await asyncio.to_thread(check_files, settings)
-    batch = _batch_to_undo(settings, batch)
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        pushed = journal.batches() if database.exists else ()
+        if not pushed:
+            action = "Check CONNECTOR_DATA_DIR."
+            raise Misused("nothing was pushed from this data folder", action=action)
+        batch = pushed[0].batch if batch == LAST else journal.batch(batch).batch
     async with open_run(
         settings, "undo", budget=budget, ignores_quota=ignores_quota, watch=watch, now=now,
         connect=connect,
@@ -120,21 +120,6 @@ async def undo(
             seconds=time.monotonic() - started,
             is_applied=applies,
         )
-
-
-def _batch_to_undo(settings: Settings, batch: str) -> str:
-    """Return the name of the batch, or of the latest one for `LAST`.
-
-    Raises `UnknownName`, or `Misused` if nothing was pushed.
-    """
-    with Database(settings.folder) as database:
-        journal = Journal(database)
-        pushed = journal.batches() if database.exists else ()
-        if not pushed:
-            raise Misused(
-                "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
-            )
-        return pushed[0].batch if batch == LAST else journal.batch(batch).batch
 
 
 class _Undo:
@@ -210,11 +195,11 @@ class _Undo:
         else:
             request = build_request(resource, "update", id, plan.fields, parent=row.parent)
         match await self.session.send(row, request):
-            case Accepted() if deletes:
+            case Resource() if deletes:
                 return await self.deleted(row, DeletionProof(self.session.times()[1]), "deleted")
-            case Accepted(record):
+            case Resource() as record:
                 return await self.restored(row, plan, found, record)
-            case Declined() as answer if answer.status != 404:
+            case Refused() as answer if answer.status != 404:
                 problems = declined_problems(resource, answer, plan.fields)
                 return _undone(row, "refused", *plan.problems, *problems)
         return None

@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from connector.atomic_files import create_private_file
 from connector.errors import (
     ConnectorError,
@@ -33,20 +31,16 @@ from connector.errors import (
 )
 from connector.log import compact_timestamp
 from connector.pulls.report import Watch, explain
-from connector.pushes.options import PUSH_OPTIONS, PushFile, PushOptions
+from connector.pushes.options import PushFile, parse_options
 from connector.pushes.report import ORDER, PushReport, push
 from connector.settings import Settings
 from connector.settings.folders import INBOX_FOLDER
 from connector.spreadsheet.report import report_suffix
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 
-KEYS = (*(name for name in PUSH_OPTIONS if name != "output"), "pull", "max_requests")
-"""Keys of `push.toml`."""
-
 _ARCHIVES = ("done", "rejected")
 _HIDDEN = (".", "~$")
 _SUFFIXES = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
-_OPTIONS = TypeAdapter(PushOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +171,9 @@ def _digest(path: Path) -> str:
 
 
 def read_instructions(folder: Path) -> dict[str, Any]:
-    """Return the options in `push.toml` by the names of the push job's configuration.
+    """Return the options in `push.toml` by name. Without the file, creates are previewed.
 
-    Without the file, creates are previewed. Raises `Misused` that names the invalid key, and
-    `OSError`.
+    Raises `Misused` that names the invalid key, and `OSError`.
     """
     path = folder / "push.toml"
     if not os.path.lexists(path):
@@ -189,12 +182,10 @@ def read_instructions(folder: Path) -> dict[str, Any]:
         if path.is_symlink() or not path.is_file():
             raise ValueError("it is not a regular file")
         given = {"mode": "create", **tomllib.loads(path.read_text(encoding="utf-8"))}
-        for key in given:
-            if key not in KEYS:
-                raise ValueError(f"unknown setting {key!a}; allowed are {', '.join(KEYS)}")
-        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
-        options = _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
+        if "output" in given:
+            raise ValueError("output is not allowed: the report is put beside the file")
         # The mapping is read when a file is pushed. All other options are checked now.
+        options = parse_options(given)
         replace(options, mapping=None).push_file(folder.name, path)
         if options.mapping is not None:
             mapping = folder / options.mapping
@@ -202,9 +193,6 @@ def read_instructions(folder: Path) -> dict[str, Any]:
                 raise ValueError("mapping must name a file in the same folder")
             given["mapping"] = str(mapping)
         return given
-    except ValidationError as error:
-        first = error.errors()[0]
-        why = f"{first['loc'][0]}: {first['msg']}"
     except (ValueError, ConnectorError) as error:
         why = explain(error) if isinstance(error, ConnectorError) else str(error)
     raise Misused(

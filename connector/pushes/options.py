@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import PositiveInt
+from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
@@ -120,6 +121,9 @@ class PushOptions:
         return PushFile(resource, path, options, saved, remembers=self.mapping is None)
 
 
+_OPTIONS = TypeAdapter(PushOptions)
+
+
 @dataclass(frozen=True, slots=True)
 class PushFile:
     """File to push.
@@ -157,6 +161,27 @@ class PushFile:
             clear=options.clear,
             parent=parent,
         )
+
+
+def parse_options(given: Mapping[str, Any]) -> PushOptions:
+    """Return the options that `push.toml` or the configuration of a Dagster job gives by name.
+
+    Raises `Misused` that names the invalid option.
+    """
+    allowed = (*PUSH_OPTIONS, "pull", "max_requests")
+    for name in given:
+        if name not in allowed:
+            raise Misused(
+                f"unknown option {name!a} of a push; allowed are {', '.join(allowed)}",
+                action="Correct the name.",
+            )
+    try:
+        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
+        return _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = ".".join(map(str, first["loc"]))
+        raise Misused(f"{names}: {first['msg']}", action="Correct the option.") from None
 
 
 def _check_values(options: PushOptions) -> None:

@@ -27,7 +27,16 @@ from connector.pushes.session import Postponed, Session, Sleep
 from connector.settings import Settings
 from connector.state.journal import Batch, Plan
 from connector.state.quota import format_moment
-from connector.state.row import GOOD, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
+from connector.state.row import (
+    GOOD,
+    SETTLE_SECONDS_MIN,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    fold,
+    subject,
+)
 from connector.state.runs import latest_restore
 from connector.warehouse.queries import resource_state
 
@@ -142,7 +151,7 @@ async def send(
         deadline = context.client.limits.deadline_seconds
         policy = replace(
             policy,
-            settle_seconds=max(policy.settle_seconds, settle_seconds(deadline)),
+            settle_seconds=max(policy.settle_seconds, 2 * deadline, SETTLE_SECONDS_MIN),
             lateness_seconds=max(policy.lateness_seconds, context.lateness_seconds),
         )
         known = await asyncio.to_thread(_recently_created, session, plan)

@@ -14,7 +14,6 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
 from connector.state.runs import read_identity as identity_of_the_state
-from connector.state.runs import write_identity
 from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
@@ -233,7 +232,7 @@ def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: San
     with Database(data) as database:
         identity = identity_of_the_state(database)
         assert identity is not None
-        write_identity(database, replace(identity, written_by="0.0.1"))
+        database.note("identity", replace(identity, written_by="0.0.1"))
     call(["pull", "jobs"], variables(sandbox.base_url, data))
     work = Warehouse(data).read(read_identity)
     with Database(data) as database:

@@ -38,7 +38,7 @@ from connector.state.row import (
     subject,
 )
 from connector.state.runs import latest_restore
-from connector.warehouse.queries import resource_state
+from connector.warehouse.queries import bookmark_runs, resource_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +432,13 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
     The state lacks the pushes since its backup: their rows could be created a second time. After a
     pull their records are loaded, and the rows are duplicates.
     """
+    runs = context.database.rows("SELECT run_id FROM runs")
+    if context.warehouse.read(bookmark_runs, resource) - {run_id for (run_id,) in runs}:
+        raise ConnectorError(
+            f"{context.database.path} is older than the records of {resource}, so that it was put"
+            " back from a copy. A push could create rows a second time",
+            code="restored_unpulled",
+        )
     restored = latest_restore(context.database)
     if restored is None:
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, is_dataclass
 from datetime import UTC, date, datetime
@@ -34,7 +34,8 @@ BUSY_SECONDS = 10.0
 """Maximum time in seconds to wait for another process's commit. Each takes milliseconds."""
 
 SCHEMA = """
--- Identity of the folder, clock and limits of the server, sent notifications, last restore.
+-- Identity of the folder, clock and limits of the server, sent notifications, last restore,
+-- backups, and when a user last saw the changes of a file.
 CREATE TABLE facts (name TEXT PRIMARY KEY, value JSON NOT NULL) WITHOUT ROWID;
 
 -- Requests, counted one by one before they are sent, by day (UTC), command and operation.
@@ -92,42 +93,26 @@ CREATE UNIQUE INDEX rows_open ON rows (fingerprint) WHERE is_open;
 CREATE UNIQUE INDEX rows_converted ON rows (fingerprint)
 WHERE operation = 'convert' AND (is_open OR outcome = 'converted');
 
--- Time at which a person last saw the changes of a file.
-CREATE TABLE previews (
-    digest TEXT NOT NULL, resource TEXT NOT NULL, at TIME NOT NULL, PRIMARY KEY (digest, resource)
-) WITHOUT ROWID;
-
 -- Purges of people, with the ids of their records. One without an end was interrupted.
 CREATE TABLE purges (at TIME PRIMARY KEY, ids JSON NOT NULL, ended_at TIME, counts JSON)
 WITHOUT ROWID;
--- Backups. One without an end runs or was killed. One without a file failed.
-CREATE TABLE backups (
-    began_at TIME PRIMARY KEY, ended_at TIME, file TEXT, bytes INTEGER, message TEXT
-) WITHOUT ROWID;
 """
 
 T = TypeVar("T")
 
-_DAMAGED = "{} is damaged"
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_IO = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL)
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _ERRORS: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full: {} cannot be written", "disk_full"),
     sqlite3.SQLITE_NOTADB: ("{} is not an SQLite database", "not_a_state"),
-    sqlite3.SQLITE_CORRUPT: (_DAMAGED, "state_damaged"),
-    # Every statement fits the tables that were made here, so that the tables are not these.
-    sqlite3.SQLITE_ERROR: (_DAMAGED, "state_damaged"),
-    sqlite3.SQLITE_MISMATCH: (_DAMAGED, "state_damaged"),
-    sqlite3.SQLITE_TOOBIG: (_DAMAGED, "state_damaged"),
     **dict.fromkeys(
-        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
-        (f"another process has used {{}} for {BUSY_SECONDS:g} s", "warehouse_busy"),
+        _BUSY, (f"another process has used {{}} for {BUSY_SECONDS:g} s", "warehouse_busy")
     ),
+    # Every statement fits the tables that were made here: after an error, they are not these.
+    **dict.fromkeys((*_DAMAGE, sqlite3.SQLITE_ERROR), ("{} is damaged", "state_damaged")),
 }
 """Message and code of an error, by SQLite's primary result code."""
-
-_MAY_LACK_LOCKS = (
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL),
-)
-"""Codes by which SQLite also reports a file system without locks."""
 
 sqlite3.register_converter("TIME", lambda text: datetime.fromisoformat(text.decode()))
 sqlite3.register_converter("JSON", json.loads)
@@ -243,26 +228,27 @@ class Database:
             connection.execute("VACUUM")
             ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if is_busy:
-            raise WarehouseError(
-                f"another process is reading {self.path}, so deleted bytes stay in it",
-                action="Stop that process, then run the command again.",
-                code="warehouse_busy",
-            )
+            message = f"another process is reading {self.path}, so deleted bytes stay in it"
+            raise WarehouseError(message, code="warehouse_busy")
 
 
 def columns(record: Any) -> dict[str, Any]:
     """Return the values of a dataclass record by field, without converting nested values."""
-    return {each.name: getattr(record, each.name) for each in fields(record)}
+    return {name: getattr(record, name) for name in _names(record)}
 
 
 def to_record(kind: type[T], values: Any) -> T:
-    """Return a row or a fact as a record of a dataclass. Raises a `ValueError`."""
-    return _adapter(kind).validate_python(dict(values))
+    """Return a row or a fact as a record of a dataclass. A missing value is an error."""
+    record: T = _adapter(kind).validate_python({name: values[name] for name in _names(kind)})
+    return record
 
 
-@cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(kind)
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+def _names(kind: Any) -> list[str]:
+    """Return the names of the fields of a dataclass or of one of its records."""
+    return [each.name for each in fields(kind)]
 
 
 def _to_column(value: Any) -> Any:
@@ -357,15 +343,15 @@ def convert_errors(path: Path) -> Iterator[None]:
         raise  # A mistake of the program, and not of the file.
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in _MAY_LACK_LOCKS and not has_locks(path.parent):
+        # SQLite reports a file system without locks as a busy file, or as a failed read.
+        if code in (*_BUSY, *_IO) and not has_locks(path.parent):
             raise no_locks_error(path) from error
         if code in _ERRORS:
             message, name = _ERRORS[code]
             raise WarehouseError(message.format(path), code=name) from error
         raise WarehouseError(
             f"{path} cannot be used: {error}",
-            action=f"Check the disk of {path.parent}: free space, write permission, and errors in"
-            " the machine's log. Then run 'connector doctor'.",
+            action="Check the disk: free space, write permission, and the machine's log.",
         ) from error
     except (ValueError, TypeError, LookupError) as error:
         # The value is not shown: it may be personal.

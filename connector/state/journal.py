@@ -348,13 +348,12 @@ class Journal:
 
     def note_preview(self, digest: str, resource: str, at: datetime) -> None:
         """Record that the user saw at this time what a push of the file would change."""
-        self._database.put("previews", {"digest": digest, "resource": resource, "at": at})
+        self._database.note(f"preview/{resource}/{digest}", at)
 
     def previewed_at(self, digest: str, resource: str) -> datetime | None:
         """Return the time of the last preview of the file; None if there was none."""
-        sql = "SELECT at FROM previews WHERE digest = ? AND resource = ?"
-        found = self._database.rows(sql, digest, resource)
-        return found[0]["at"] if found else None
+        at = self._database.fact(f"preview/{resource}/{digest}")
+        return at and datetime.fromisoformat(at)
 
 
 def _is_kept(row: Row) -> bool:

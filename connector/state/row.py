@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -32,29 +32,25 @@ Operation = Literal["create", "update", "convert"]
 State = Literal["planned", "sent", "done", "refused", "held"]
 
 Applied = Literal["created", "updated", "converted", "unchanged"]
-"""`unchanged`: the record has all values, or an earlier push applied the row."""
-
 NotApplied = Literal[
     "duplicate", "invalid", "rejected", "not_applied", "conflict", "held", "not_sent"
 ]
-"""`duplicate`: another row of the file, or a record, is the same. `invalid`: refused by the
-connector's checks. `rejected`: refused by the API. `not_applied`: accepted, and the API returned
-other values. `conflict`: another user changed the record since. `held`: sent and unconfirmed.
-`not_sent`: the push ended before, the row has a warning, or a person gave the row up.
-"""
-
 Undone = Literal["delete", "restore", "deleted", "restored", "undone", "nothing"]
-"""Outcomes of an undo; the first two are those of its preview. `undone`: it was undone before, or
-nothing is left of it. `nothing`: the row had changed nothing.
-"""
-
 NotUndone = Literal["partly", "irreversible", "refused", "unread", "not_reached"]
-"""`partly`: some fields are restored, and others cannot be. `irreversible`: a conversion. `unread`:
-the record could not be read, or the write was not answered. `not_reached`: the undo ended before.
-"""
-
 Outcome = Operation | Applied | NotApplied | Undone | NotUndone
-"""Outcome for users. Every row has exactly one; an operation is that of a preview."""
+"""Outcome for users. Every row has exactly one. The operations are those of a preview, and `delete`
+and `restore` those of the preview of an undo.
+
+`unchanged`: the record has all values, or an earlier push applied the row. `duplicate`: another row
+of the file, or a record, is the same. `invalid`: refused by the connector's checks. `rejected`:
+refused by the API. `not_applied`: accepted, and the API returned other values. `conflict`: another
+user changed the record since. `held`: sent and unconfirmed. `not_sent`: the push ended before, the
+row has a warning, or a person gave the row up.
+
+`undone`: undone before, or nothing is left of the row. `nothing`: the row had changed nothing.
+`partly`: some fields are restored. `irreversible`: a conversion. `unread`: the record could not be
+read, or the write was not answered. `not_reached`: the undo ended before.
+"""
 
 GOOD = frozenset((*get_args(Applied), *get_args(Undone)))
 """Outcomes of a push and of an undo that need no attention."""
@@ -80,14 +76,12 @@ class Problem:
     """Problem or warning of a row.
 
     Attributes:
-        code: Stable, documented code.
-        column: Heading in the file; None for a problem of the whole row.
-        field: Name of the field in the API; None for a problem of the whole row.
+        column: Heading in the file; None, as `field`, for a problem of the whole row.
         received: Cell, or value that was to be sent, cut to a length that can be shown.
-        found: Value that the API has instead. If several records match, their ids; for a repeated
-            row, the number of the first one.
         allowed: Values allowed.
         fix: What to do.
+        field: Name of the field in the API.
+        found: Value that the API has instead, ids of matching records, or number of a row.
     """
 
     code: str
@@ -343,14 +337,17 @@ def _hash(value: Any) -> str:
 _ROW = TypeAdapter(Row)
 _AFTER = ("parent", "fields", "then", "base", "identity")
 _ANSWER = ("is_created", "problems", "warnings", "attempts")
+_PLAIN = {each.name for each in fields(Row)} - {*_AFTER, *_ANSWER, "same"}
 
 
 def to_columns(row: Row) -> dict[str, Any]:
     """Return the row by column of the table `rows`."""
     values = columns(row)
-    values["same_batch"], values["same_number"] = values.pop("same") or (None, None)
+    same_batch, same_number = row.same or (None, None)
     return {
-        **{name: values[name] for name in values.keys() - {*_AFTER, *_ANSWER}},
+        **{name: values[name] for name in _PLAIN},
+        "same_batch": same_batch,
+        "same_number": same_number,
         "is_open": row.is_open,
         "fingerprint": fingerprint(row),
         "subject": subject(row),
@@ -361,7 +358,11 @@ def to_columns(row: Row) -> dict[str, Any]:
 
 def from_columns(stored: Any) -> Row:
     """Return the row from the columns of the table `rows`."""
+    after, answer = stored["after"], stored["answer"]
     same = stored["same_batch"] and (stored["same_batch"], stored["same_number"])
     return _ROW.validate_python(
-        {**dict(stored), **(stored["after"] or {}), **stored["answer"], "same": same}
+        {name: stored[name] for name in _PLAIN}
+        | {name: after[name] for name in _AFTER if after is not None}
+        | {name: answer[name] for name in _ANSWER}
+        | {"same": same}
     )

@@ -290,14 +290,10 @@ class Backup:
 def put_backup(database: Database, backup: Backup) -> None:
     """Record a backup, or replace the record with the same start."""
     with database.transaction():
-        database.put("backups", columns(backup))
-        database.write(
-            "DELETE FROM backups WHERE began_at NOT IN"
-            " (SELECT began_at FROM backups ORDER BY began_at DESC LIMIT ?)",
-            BACKUPS_KEPT,
-        )
+        others = [each for each in latest_backups(database) if each.began_at != backup.began_at]
+        database.note("backups", [backup, *others][:BACKUPS_KEPT])
 
 
 def latest_backups(database: Database) -> tuple[Backup, ...]:
     """Return the records of backups, newest first."""
-    return tuple(database.find(Backup, "SELECT * FROM backups ORDER BY began_at DESC"))
+    return tuple(to_record(Backup, each) for each in database.fact("backups") or ())

@@ -207,6 +207,12 @@ def verified_at(connection: Connection) -> dict[str, datetime | None]:
     return dict(rows)
 
 
+def bookmark_runs(connection: Connection, resource: str) -> set[str]:
+    """Return the runs that wrote the resource's bookmarks."""
+    sql = "SELECT run_id FROM sync.bookmarks WHERE resource = ?"
+    return {run_id for (run_id,) in connection.execute(sql, [resource]).fetchall()}
+
+
 def live_ids(connection: Connection, resource: str) -> tuple[str, ...]:
     """Return ids of the live loaded records, in order of creation."""
     rows = connection.execute(

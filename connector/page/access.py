@@ -1,18 +1,18 @@
 """Access to the page: a link that works once, or the user that a reverse proxy names.
 
-Every request must name the page's own host, and a request that changes data must come from the page
-itself. A session is a signed cookie that scripts cannot read. The key of the signature is on disk:
-users stay signed in after a restart of the server.
+A request must name the page's own host, and a change must come from the page itself. A session is
+a signed cookie that scripts cannot read. Its key is on disk, so that a restart signs nobody out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from pathlib import Path
-from threading import Lock
+from typing import NamedTuple
 
 from starlette.requests import Request
 
@@ -24,6 +24,13 @@ MARK = "X-Import-Page"
 """Header of every change. Another website cannot send it, because browsers ask the page first."""
 
 
+class Proxy(NamedTuple):
+    """Reverse proxy that signs users in: the header with the user, and the proxy's IP address."""
+
+    user_header: str
+    address: str
+
+
 class Access:
     """Rules for access, the link, and the sessions of one server.
 
@@ -31,26 +38,15 @@ class Access:
         address: Address of the page in the browser, without a slash at its end.
         user: User who opens the link that the command prints.
         folder: Folder for the key of the sessions.
-        proxy_user: Header in which the reverse proxy names the user; None for the link.
-        proxy_from: IP address of the reverse proxy.
+        proxy: Reverse proxy that signs users in instead of the link.
     """
 
-    def __init__(
-        self,
-        address: str,
-        user: str,
-        folder: Path,
-        proxy_user: str | None = None,
-        proxy_from: str | None = None,
-    ) -> None:
-        self.address, self._user = address, user
-        self._proxy_user, self._proxy_from = proxy_user, proxy_from
+    def __init__(self, address: str, user: str, folder: Path, proxy: Proxy | None = None) -> None:
+        self.address, self._user, self._proxy = address, user, proxy
         self._link: str | None = None
-        self._lock = Lock()
         self._host = address.lower().partition("://")[2]
-        port = self._host.rpartition(":")[2]
         # Cookies of one host are shared by all its ports.
-        self.cookie = f"import_page_{port if port.isdecimal() else 'session'}"
+        self.cookie = "import_page_" + re.sub(r"\W", "_", self._host)
         path = folder / "session.key"
         if not path.exists():
             with write_atomically(path) as file:
@@ -64,37 +60,33 @@ class Access:
 
     def enter(self, token: str) -> str:
         """Return the cookie of a new session for a link's token. Raises `PageError`."""
-        with self._lock:
-            link, self._link = self._link, None
-            if link is None or not hmac.compare_digest(token.encode(), link.encode()):
-                self._link = link
-                raise PageError(
-                    "This link is not valid, or it was used before.",
-                    "Start “connector page” again. It prints a new link.",
-                    403,
-                )
+        if self._link is None or not hmac.compare_digest(token.encode(), self._link.encode()):
+            raise PageError(
+                "This link is not valid, or it was used before.",
+                "Start “connector page” again. It prints a new link.",
+                403,
+            )
+        self._link = None
         return self._signed(str(int(time.time()) + SESSION_SECONDS))
 
     def check_request(self, request: Request) -> None:
         """Raise `PageError` for another host name, or for a change that another website sends."""
-        if request.headers.get("host", "").lower() != self._host:
+        headers = request.headers
+        if headers.get("host", "").lower() != self._host:
             raise PageError(f"This page is at {self.address}.", status=403)
-        if request.method in ("GET", "HEAD"):
-            return
         is_own = (
-            request.headers.get("origin", "").lower() == self.address.lower()
-            and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-            and MARK in request.headers
+            headers.get("origin", "").lower() == self.address.lower()
+            and headers.get("sec-fetch-site", "same-origin") == "same-origin"
+            and MARK in headers
         )
-        if not is_own:
+        if request.method not in ("GET", "HEAD") and not is_own:
             raise PageError("The request came from another website.", status=403)
 
     def user_of(self, request: Request) -> str:
         """Return the signed-in user of a request. Raises `PageError` if there is none."""
-        if self._proxy_user is not None:
-            name = request.headers.get(self._proxy_user, "").strip()
-            is_proxy = request.client is not None and request.client.host == self._proxy_from
-            if is_proxy and name:
+        if self._proxy is not None:
+            name = request.headers.get(self._proxy.user_header, "").strip()
+            if name and request.client and request.client.host == self._proxy.address:
                 return name
             raise PageError("The reverse proxy did not send your name.", "Sign in there.", 403)
         cookie = request.cookies.get(self.cookie, "")

@@ -27,16 +27,11 @@ def describe(error: BaseException) -> list[str]:
 
     The log has the places in the code but not the message, which may contain personal data.
     """
-    if isinstance(error, PageError):
-        return [str(error), error.action]
-    if isinstance(error, ConnectorError):
+    if isinstance(error, PageError | ConnectorError):
         return [_FOLDER.sub("", str(error)), error.action]
     frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in frames]
-    _LOGGER.error(
-        "the import page failed: %s at %s",
-        type(error).__name__,
-        " > ".join(places),
-        extra={"event": "page_request_failed"},
-    )
+    places = " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in frames)
+    text = "the import page failed: %s at %s"
+    event = {"event": "page_request_failed"}
+    _LOGGER.error(text, type(error).__name__, places, extra=event)
     return ["An unexpected error occurred.", "Try again. If it stays, ask your administrator."]

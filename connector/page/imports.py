@@ -44,18 +44,13 @@ from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
-MODES: tuple[Mode, ...] = get_args(Mode)
-
 SENT = frozenset(("created", "updated", "converted", "not_applied", "held"))
 """Outcomes of rows that were sent, which no later push of the import may send."""
 
-NOT_IMPORTED = "-"
-"""Field of a column that is not imported."""
+RowEdit = Literal["record", "out"]
+"""Edit of a whole row: the id of the record that the user chose, or any text to leave it out."""
 
-RECORD = "record"
-"""Key, beside the columns, of the id of the record that the user chose for an edited row."""
-
-_STATE_FILE, _KEPT_MAX = "import.json", 4
+_STATE_FILE, _TABLES_KEPT = "import.json", 4
 _ID = re.compile(r"[0-9a-f]{16}\Z")
 
 
@@ -75,9 +70,9 @@ class Import(BaseModel):
 
     Attributes:
         match: Field by which rows find their records.
-        mapping: Document of a mapping file. A column that is not imported has the field "-".
+        mapping: Document of a mapping file.
         is_remembered: True if the mapping is that of the last file with the same headings.
-        edits: Changed cells by row number and column index.
+        edits: Changed texts by row number, and by column index or `RowEdit`.
         sent: Rows that earlier pushes applied and that were not undone, as of the last change.
         accepted: Warnings and questions that the user accepted for the last push.
         batches: Pushes of the import, the first one first.
@@ -96,7 +91,6 @@ class Import(BaseModel):
     mapping: dict[str, Any] = {}
     is_remembered: bool = False
     edits: dict[int, dict[str, str]] = {}
-    left_out: list[int] = []
     sent: list[int] = []
     accepted: list[str] = []
     stage: Literal["open", "sending", "sent"] = "open"
@@ -109,10 +103,8 @@ class Import(BaseModel):
 
     @property
     def saved(self) -> SavedMap:
-        """The decisions about columns and values. Raises `Misused` for a wrong one."""
-        saved = parse_map({**self.mapping, "resource": self.resource}, "the column mapping")
-        filling = {h: each for h, each in saved.columns.items() if each[0] != NOT_IMPORTED}
-        return replace(saved, columns=filling, ignored=(*saved.columns.keys() - filling.keys(),))
+        """The column mapping. Raises `Misused` if it is not valid."""
+        return parse_map({**self.mapping, "resource": self.resource}, "the column mapping")
 
 
 class Change(BaseModel):
@@ -120,28 +112,19 @@ class Change(BaseModel):
 
     Attributes:
         key: Random key of the save.
-        cells: Row number, column index and text of each changed cell.
-        leave_out: Rows that are not imported; `bring_back` are imported again.
-        records: Row number and id of the record that the user chose for the row.
-        mapping: Change of the column mapping, as a JSON merge patch.
+        cells: Row number, column index or `RowEdit`, and text of each edit.
+        mapping: The new column mapping.
+        reading: Another way to read the file. All edits are dropped.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     version: int
     key: str = ""
-    cells: list[tuple[int, int, str]] = []
-    leave_out: list[int] = []
-    bring_back: list[int] = []
-    records: list[tuple[int, str]] = []
-    mapping: dict[Any, Any] = {}
+    cells: list[tuple[int, int | RowEdit, str]] = []
+    mapping: dict[Any, Any] | None = None
     match: str | None = None
-
-    @property
-    def rows(self) -> set[int]:
-        """Numbers of the rows that the change names."""
-        edited = [each[0] for each in self.cells] + [each[0] for each in self.records]
-        return {*edited, *self.leave_out, *self.bring_back}
+    reading: Reading | None = None
 
 
 class Imports:
@@ -150,9 +133,8 @@ class Imports:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.folder = settings, settings.folder / IMPORTS_FOLDER
         self.lock = Lock()
-        self._checked: dict[str, tuple[int, Preview, datetime]] = {}
         # Reading a large file takes seconds, and every change needs its table.
-        self._open_table = lru_cache(_KEPT_MAX)(open_table)
+        self._open_table = lru_cache(_TABLES_KEPT)(open_table)
         make_folder(settings.folder)
         make_folder(self.folder)
 
@@ -176,10 +158,7 @@ class Imports:
         """Use the column mapping of the last file with the same headings."""
         headings, nothing = self.uploaded(each).headings, SavedMap(each.resource)
         saved, notice = load_remembered(self.settings.folder, each.resource, headings, nothing)
-        each.is_remembered = notice is not None
-        each.mapping = to_document(saved)
-        ignored = each.mapping.pop("ignored")
-        each.mapping["columns"] |= {heading: {"field": NOT_IMPORTED} for heading in ignored}
+        each.is_remembered, each.mapping = notice is not None, to_document(saved)
 
     def load(self, id: str, user: str | None = None) -> Import:
         """Return a stored import. `PageError` if it does not exist, or is another user's."""
@@ -193,11 +172,18 @@ class Imports:
         return each
 
     def load_all(self) -> list[Import]:
-        """Return all imports, the latest change first. Damaged ones are omitted."""
-        found = []
-        for each in os.listdir(self.folder):
+        """Return all imports, the latest change first, and delete those that are too old.
+
+        Damaged ones are omitted.
+        """
+        found, oldest = [], datetime.now(UTC) - timedelta(days=KEEP_DAYS)
+        for id in os.listdir(self.folder):
             with suppress(PageError, ValidationError):
-                found.append(self.load(each))
+                each = self.load(id)
+                if each.changed_at < oldest and each.stage != "sending":
+                    self.delete(each)
+                else:
+                    found.append(each)
         return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
     def save(self, each: Import) -> None:
@@ -216,15 +202,8 @@ class Imports:
 
     def delete(self, each: Import) -> None:
         """Delete an import with its file."""
-        if each.stage == "sending":
-            raise PageError("This import is being sent.", "Wait until it has ended.", 409)
+        check_version(each, each.version)
         shutil.rmtree(self.folder / each.id, ignore_errors=True)
-
-    def delete_old(self, now: datetime) -> None:
-        """Delete imports that were not changed for the configured number of days."""
-        for each in self.load_all():
-            if each.stage != "sending" and now - each.changed_at > timedelta(days=KEEP_DAYS):
-                self.delete(each)
 
     def path_of(self, each: Import) -> Path:
         """Return the path of the uploaded file."""
@@ -270,18 +249,19 @@ class Imports:
 
     def table(self, each: Import) -> Spreadsheet:
         """Return the table to push: with the edits, without rows that are sent or left out."""
-        table, left = self.uploaded(each), {*each.sent, *each.left_out}
-        if not each.edits and not left:
+        table, sent = self.uploaded(each), {*each.sent}
+        if not each.edits and not sent:
             return table
         rows = []
         for row in table.rows():
-            if row.number in left:
+            edit = each.edits.get(row.number, {})
+            if row.number in sent or "out" in edit:
                 # A row outside of the table keeps its cells, also in the report.
                 rows.append(replace(row, is_outside=True, problems=(), flaws={}))
             else:
-                rows.append(_with_edit(row, each.edits.get(row.number), table.headings))
+                rows.append(_with_edit(row, edit, table.headings) if edit else row)
         # Another table has another name in the journal.
-        text = json.dumps([table.digest, sorted(each.edits.items()), sorted(left)])
+        text = json.dumps([table.digest, sorted(each.edits.items()), each.sent])
         return replace(table, all_rows=rows, digest=hashlib.sha256(text.encode()).hexdigest())
 
     def rows_of(self, batches: Iterable[str]) -> dict[int, Row]:
@@ -290,9 +270,20 @@ class Imports:
             journal = Journal(database)
             return {row.number: row for batch in batches for row in journal.rows(batch)}
 
+    def check(self, each: Import, numbers: Iterable[int] | None = None) -> Preview:
+        """Return what a push would do with all rows, or with some.
+
+        With `numbers`, duplicates in other rows are not found.
+        """
+        table, only = self.table(each), None
+        if numbers is not None:
+            wanted = {*numbers}
+            only = [row for row in table.rows() if row.number in wanted]
+        return preview(self.settings, self.push_file(each), table=table, only_rows=only)
+
     # -- changes -------------------------------------------------------------------------------
 
-    def change(self, id: str, user: str, said: Change) -> Import:
+    def change(self, each: Import, said: Change) -> Import:
         """Apply a change to the version that the user sees, and return the import.
 
         Nothing is saved if a part of the change is not allowed.
@@ -300,77 +291,49 @@ class Imports:
         Raises:
             PageError: The import changed in another tab, or it is being sent.
             Misused: A value or a combination of fields is not allowed.
+            SpreadsheetError: The file cannot be read in this way.
         """
-        each = self.load(id, user)
         if said.key and said.key == each.save_key and said.version == each.version - 1:
             return each
         check_version(each, said.version)
         new = each.model_copy(deep=True)
-        new.stage, new.error, new.save_key = "open", None, said.key
+        new.stage, new.error, new.save_key, new.accepted = "open", None, said.key, []
         # A row counts as sent until its undo.
         new.sent = sorted(
             number
             for number, row in self.rows_of(each.batches).items()
             if row.outcome in SENT and row.undone_at is None
         )
-        if said.match is not None:
-            new.match = said.match
-        new.mapping = _merge(new.mapping, said.mapping)
-        decided = new.saved.columns
-        named = said.mapping.get("columns") or {}
-        taken = {decided[heading][0] for heading in named if heading in decided}
-        for heading in decided.keys() - named.keys():
-            if decided[heading][0] in taken:
-                # The user gave the field to another column.
-                del new.mapping["columns"][heading]
+        if said.reading is not None:
+            if new.sent:
+                message, action = "Rows of this file were already imported.", "Upload it again."
+                raise PageError(message, action, 409)
+            new.reading, new.edits = said.reading, {}
+            self._use_remembered(new)
+        new.match = said.match or new.match
+        new.mapping = new.mapping if said.mapping is None else said.mapping
         self._edit(new, said)
         self.columns(new)
         self.replace(new, each.version)
         return new
 
     def _edit(self, new: Import, said: Change) -> None:
-        """Apply edits of cells and rows. Raises `PageError` for a row that was sent."""
-        if not said.rows:
-            return
-        rows = {row.number: row for row in self.uploaded(new).rows() if row.number in said.rows}
-        if not said.rows <= rows.keys():
-            raise PageError("The file has no such row.", status=400)
-        if sent := said.rows & {*new.sent}:
+        """Apply edits. Raises `PageError` for a row that was sent, or that the file has not."""
+        edited = {number for number, *_ in said.cells}
+        rows = {row.number: row for row in self.uploaded(new).rows() if row.number in edited}
+        if sent := edited & {*new.sent}:
             message = f"Row {min(sent)} was already imported."
             raise PageError(message, "Change the record on the platform.", 409)
-        for number, index, text in said.cells:
-            if not 0 <= index < len(rows[number].cells):
-                raise PageError("The file has no such column.", status=400)
+        for number, key, text in said.cells:
+            cells = rows[number].cells if number in rows else ()
+            if key not in (*range(len(cells)), *get_args(RowEdit)) or not cells:
+                raise PageError("The file has no such cell.", status=400)
             edit = new.edits.setdefault(number, {})
-            edit[str(index)] = text
-            if text == text_of(rows[number].cells[index]):
+            edit[str(key)] = text
+            if text == (text_of(cells[key]) if isinstance(key, int) else ""):
                 # The cell is as in the file again, with its type.
-                del edit[str(index)]
-        for number, id in said.records:
-            new.edits.setdefault(number, {})[RECORD] = id
+                del edit[str(key)]
         new.edits = {number: edit for number, edit in new.edits.items() if edit}
-        new.left_out = sorted({*new.left_out, *said.leave_out} - {*said.bring_back})
-
-    # -- check ---------------------------------------------------------------------------------
-
-    def check(self, each: Import) -> tuple[Preview, datetime]:
-        """Return what a push would do with the file, and the time at which the check began."""
-        known = self._checked.get(each.id)
-        if known is None or known[0] != each.version:
-            at = datetime.now(UTC)
-            found = preview(self.settings, self.push_file(each), table=self.table(each))
-            known = each.version, found, at
-            with self.lock:
-                self._checked = {**self._checked, each.id: known}
-                for id in [*self._checked][:-_KEPT_MAX]:
-                    del self._checked[id]
-        return known[1:]
-
-    def check_rows(self, each: Import, numbers: Iterable[int]) -> Preview:
-        """Return what a push would do with some rows. Duplicates in other rows are not found."""
-        table, wanted = self.table(each), {*numbers}
-        rows = [row for row in table.rows() if row.number in wanted]
-        return preview(self.settings, self.push_file(each), table=table, only_rows=rows)
 
 
 def check_version(each: Import, version: int) -> None:
@@ -388,35 +351,18 @@ def check_version(each: Import, version: int) -> None:
 def _safe_name(name: str) -> str:
     """Return the last part of a file name without special characters. Raises `PageError`."""
     last = re.sub(r"[^\w .,()&+'-]", "_", re.split(r"[/\\]", name)[-1])
-    stem, dot, suffix = last.strip(" .-").rpartition(".")
-    if not dot or len(suffix) > 5:
-        raise PageError(
-            "The file name has no known ending.", "Choose a CSV, XLSX, XLS or ODS file."
-        )
-    # A file system limits the bytes of a name.
-    return f"{stem.encode()[:80].decode(errors='ignore') or 'file'}.{suffix}"
+    # A file system allows 255 bytes.
+    found = re.search(r"[^ .-].{0,50}\.\w{1,5}\Z", last)
+    if found is None:
+        action = "Choose a CSV, XLSX, XLS or ODS file."
+        raise PageError("The file name has no known ending.", action)
+    return found[0]
 
 
-def _merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with a JSON merge patch (RFC 7396): null removes a key."""
-    merged = {name: value for name, value in document.items() if patch.get(name, "") is not None}
-    for name, value in patch.items():
-        if isinstance(value, dict):
-            before = merged.get(name)
-            merged[name] = _merge(before if isinstance(before, dict) else {}, value)
-        elif value is not None:
-            merged[name] = value
-    return merged
-
-
-def _with_edit(
-    row: SheetRow, edit: Mapping[str, str] | None, headings: tuple[str, ...]
-) -> SheetRow:
+def _with_edit(row: SheetRow, edit: Mapping[str, str], headings: tuple[str, ...]) -> SheetRow:
     """Return the row with new texts by column index, without the problems of replaced cells."""
-    if not edit:
-        return row
     cells = list(row.cells)
-    changed = {int(i): text for i, text in edit.items() if i != RECORD and int(i) < len(cells)}
+    changed = {int(key): text for key, text in edit.items() if key.isdecimal()}
     for index, text in changed.items():
         cells[index] = text
     while len(cells) > len(headings) and cells[-1] == "":
@@ -433,5 +379,5 @@ def _with_edit(
         problems=tuple(each for each in row.problems if each.column not in solved),
         flaws={index: flaw for index, flaw in row.flaws.items() if index not in changed},
         missing_cells=missing,
-        record_id=edit.get(RECORD, row.record_id),
+        record_id=edit.get("record", row.record_id),
     )

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Literal
 
+from pydantic import BaseModel
+
 from connector.page.errors import PageError, describe
-from connector.page.imports import Imports, check_version
+from connector.page.imports import Import, Imports, check_version
 from connector.pulls.report import Progress
-from connector.pushes.report import note_preview, push
+from connector.pushes.report import push
 from connector.pushes.undo import undo
+from connector.state.database import Database
+from connector.state.journal import Journal
 from connector.state.lock import Holder
 
-CONSENTS = frozenset(("mixed_dates", "merged_cells", "headings"))
-"""Questions about the file that the user answers by accepting them when sending."""
 
-Action = Literal["send", "preview_undo", "undo"]
+class Order(BaseModel):
+    """Order to send the version that the user sees.
+
+    Attributes:
+        checked_at: Time of the check that the user sees. Later changes by others are conflicts.
+        accepted: Codes of the questions, warnings and consequences that the user accepts.
+    """
+
+    version: int
+    checked_at: datetime
+    accepted: list[str]
 
 
 @dataclass(slots=True)
@@ -31,7 +43,7 @@ class Run:
         undone: Number, outcome and problems of each row of an undo.
     """
 
-    action: Action
+    action: Literal["send", "preview_undo", "undo"]
     phase: str = "waits"
     waits_for: str = ""
     done: int = 0
@@ -69,82 +81,49 @@ class Sending:
         self.runs: dict[str, Run] = {}
         for each in imports.load_all():
             if each.stage == "sending":
-                self._start(each.id, "send", self._push)
+                self._start(each.id, Run("send"))
 
-    def send(self, id: str, user: str, version: int, accepted: Iterable[str]) -> None:
-        """Start to send the rows that the user has seen.
-
-        Raises `PageError` if a question is open or a warning about the whole file is not accepted.
-        """
-        each, accepts = self._imports.load(id, user), {*accepted}
-        check_version(each, version)
-        found, seen_at = self._imports.check(each)
-        blocking = {question.code for question in found.blocking_questions}
-        if blocking - CONSENTS or not blocking <= accepts:
-            raise PageError("Some questions are open.", "Answer them above the table first.")
-        if each.mode == "convert" and "convert" not in accepts:
+    def send(self, each: Import, order: Order) -> None:
+        """Start to send the rows that the user has seen. Raises `PageError`."""
+        check_version(each, order.version)
+        if each.mode == "convert" and "convert" not in order.accepted:
             raise PageError("A conversion cannot be undone.", "Confirm the conversion first.")
-        each.stage, each.error = "sending", None
-        # Consents other than "warnings" are about the file, not about its rows.
-        each.accepted = sorted(accepts & (CONSENTS | {"warnings"}))
-        asked = replace(found, push_file=self._imports.push_file(each))
-        if not asked.to_send:
-            raise PageError("There is no row to send.", "Correct a row, or accept the warnings.")
-        # Later changes by others are conflicts: the user has not seen them.
-        note_preview(self._settings.folder, found, seen_at)
-        self._imports.replace(each, version)
-        self._start(id, "send", self._push)
+        with Database(self._settings.folder) as database:
+            digest = self._imports.table(each).digest
+            Journal(database).note_preview(digest, each.resource, order.checked_at)
+        each.stage, each.error, each.accepted = "sending", None, order.accepted
+        self._imports.replace(each, order.version)
+        self._start(each.id, Run("send"))
 
-    def undo(self, id: str, user: str, *, applies: bool) -> None:
-        """Start the preview of an undo, or the undo."""
-        each = self._imports.load(id, user)
+    def undo(self, each: Import, *, applies: bool) -> None:
+        """Start the preview of an undo, or the undo. Raises `PageError`."""
         if not each.batches or each.stage == "sending":
             raise PageError("There is nothing to undo.", status=409)
+        self._start(each.id, Run("undo" if applies else "preview_undo"))
 
-        async def work(id: str, run: Run) -> None:
-            run.phase = "rows"
-            for batch in reversed(each.batches):
-                made = await undo(
-                    self._settings, batch, applies=applies, person=user, watch=run.update
-                )
-                run.undone += [
-                    (row.number, row.outcome, "; ".join(problem.text for problem in row.problems))
-                    for row in made.rows
-                    if row.outcome != "nothing"
-                ]
-            if applies:
-                self._end(id, None, None)
-
-        self._start(id, "undo" if applies else "preview_undo", work)
-
-    def _start(self, id: str, action: Action, work: Callable[[str, Run], Awaitable[None]]) -> None:
-        """Start work in a thread, unless the import is at work already."""
-        run = Run(action)
-
-        async def go() -> None:
-            try:
-                await work(id, run)
-            except Exception as error:
-                run.error = describe(error)
-                if action == "send":
-                    self._end(id, run.batch, run.error)
-            finally:
-                run.is_over = True
-
-        def wait_and_go() -> None:
-            # The account's lock is waited for by one run only.
-            with self._turn:
-                asyncio.run(go())
-
+    def _start(self, id: str, run: Run) -> None:
+        """Start a run in a thread, unless the import has one already."""
         with self._imports.lock:
             if id in self.runs and not self.runs[id].is_over:
                 return
             self.runs[id] = run
-        Thread(target=wait_and_go, name=f"{action} {id}", daemon=True).start()
+        Thread(target=self._run, args=(id, run), daemon=True).start()
 
-    async def _push(self, id: str, run: Run) -> None:
+    def _run(self, id: str, run: Run) -> None:
+        # Only one run waits for the account's lock.
+        with self._turn:
+            try:
+                work = self._push if run.action == "send" else self._undo
+                asyncio.run(work(self._imports.load(id), run))
+            except Exception as error:
+                run.error = describe(error)
+                if run.action == "send":
+                    self._end(id, run.batch, run.error)
+            finally:
+                run.is_over = True
+
+    async def _push(self, each: Import, run: Run) -> None:
         """Push an import whose stage is "sending", and save the result."""
-        each = self._imports.load(id)
         report = await push(
             self._settings,
             self._imports.push_file(each),
@@ -157,7 +136,22 @@ class Sending:
         error = describe(report.error) if report.error is not None else None
         if report.is_held_back:
             error = ["Nothing was sent because a question is open.", "Check the table again."]
-        self._end(id, report.batch or None, error, report.file)
+        self._end(each.id, report.batch or None, error, report.file)
+
+    async def _undo(self, each: Import, run: Run) -> None:
+        """Undo the pushes of an import, the last one first, or preview that."""
+        run.phase, applies = "rows", run.action == "undo"
+        for batch in reversed(each.batches):
+            made = await undo(
+                self._settings, batch, applies=applies, person=each.made_by, watch=run.update
+            )
+            run.undone += [
+                (row.number, row.outcome, "; ".join(problem.text for problem in row.problems))
+                for row in made.rows
+                if row.outcome != "nothing"
+            ]
+        if applies:
+            self._end(each.id, None, None)
 
     def _end(
         self, id: str, batch: str | None, error: list[str] | None, report: Path | None = None

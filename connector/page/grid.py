@@ -17,8 +17,9 @@ from connector.page.imports import Import, Imports
 from connector.pushes.options import MODES
 from connector.pushes.preview import Preview
 from connector.pushes.report import with_column
+from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
 from connector.spreadsheet.problems import is_blank, message_of, text_of
-from connector.spreadsheet.targets import UNLISTED, TargetColumn
+from connector.spreadsheet.targets import UNLISTED
 from connector.state.database import Database
 from connector.state.journal import Journal
 from connector.state.row import Problem, Row
@@ -58,17 +59,14 @@ def shown(imports: Imports, each: Import) -> dict[str, Any]:
 def columns(imports: Imports, each: Import) -> dict[str, Any]:
     """Return the columns with their fields, and the fields that columns or values can fill."""
     target, found = imports.columns(each)
+    known = {column.heading: _filled(column, found) for column in found.columns}
+    known |= {column.heading: {**asdict(column), "field": ""} for column in found.unmapped}
     is_create = each.mode in ("create", "upsert")
     return {
-        "filled": {
-            column.heading: {
-                "field": column.target.name,
-                "policy": column.options.policy,
-                "by_value": _is_by_value(column.target),
-            }
-            for column in found.columns
-        },
-        "unmapped": {column.heading: asdict(column) for column in found.unmapped},
+        "columns": [
+            {"heading": heading, "field": "-", "keys": (), **known.get(heading, {})}
+            for heading in imports.uploaded(each).headings
+        ],
         "targets": {
             field.name: {
                 "key": field.key,
@@ -77,18 +75,26 @@ def columns(imports: Imports, each: Import) -> dict[str, Any]:
             }
             for field in target.columns
         },
-        "name_parts": [part.name for part in found.name_parts],
+        "can_split_names": bool(found.name_parts),
         "missing": found.missing,
     }
 
 
-def _is_by_value(target: TargetColumn) -> bool:
-    """Return True if equal cells get one answer, which is remembered for later files.
+def _filled(column: MappedColumn, found: ColumnMap) -> dict[str, Any]:
+    """Return the field of a column, the keys in records, and how existing values change.
 
-    Texts such as names and addresses of people are corrected cell by cell instead.
+    `by_value`: equal cells get one answer, which is remembered for later files. Texts such as names
+    and addresses of people are corrected cell by cell instead.
     """
+    target = column.target
     is_text = target.field.kind in (Kind.STRING, Kind.UUID) and not target.field.values
-    return target.reference is not None or not is_text
+    parts = found.name_parts if target.name == WHOLE_NAME else (target,)
+    return {
+        "field": target.name,
+        "keys": [part.key for part in parts],
+        "policy": column.options.policy,
+        "by_value": target.reference is not None or not is_text,
+    }
 
 
 # -- check -----------------------------------------------------------------------------------------

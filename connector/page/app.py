@@ -1,8 +1,7 @@
-"""The page as an application: routes, JSON, limits and security headers.
+"""The page as an application: one HTML file, routes that take and return JSON, and limits.
 
-One HTML file is the whole page. It talks to routes that take and return JSON; each runs in a
-thread, after the checks of `Access`. Every answer has a content policy that allows the page's own
-script only.
+Each route runs in a thread, after the checks of `Access`. The content policy of every answer allows
+the page's own script only.
 """
 
 from __future__ import annotations
@@ -31,11 +30,8 @@ from connector.page import grid
 from connector.page.access import Access
 from connector.page.errors import PageError, describe
 from connector.page.imports import Change, Import, Imports, Reading
-from connector.page.sending import Order, Sending
+from connector.page.sending import Order, Run, Sending
 from connector.state.row import Mode
-
-SMALL_ROWS = 1_000
-"""A file of at most this many rows is checked as a whole after every change."""
 
 _HERE = Path(__file__).parent
 _PAGE = (_HERE / "page.html").read_text(encoding="utf-8")
@@ -80,7 +76,7 @@ class App:
 
     def __init__(self, imports: Imports, access: Access) -> None:
         self.imports, self.access, self.sending = imports, access, Sending(imports)
-        sending, check = self.sending, grid.checked
+        sending = self.sending
         self._app = Starlette(
             routes=[
                 Route("/enter/{token}", self._enter, methods=["GET", "HEAD"]),
@@ -90,15 +86,14 @@ class App:
                 self._route("POST", "/api/imports", self._create, grid.FILE_MEGABYTES_MAX),
                 self._of_import("GET", "", lambda each, _: grid.shown(imports, each)),
                 self._of_import("POST", "", self._change),
-                self._of_import("GET", "/check", lambda each, _: check(imports, each)),
+                self._of_import("GET", "/check", lambda each, _: grid.checked(imports, each)),
                 self._of_import("GET", "/progress", self._progress),
                 self._of_import("GET", "/results", self._results),
                 self._of_import("GET", "/report", self._report),
                 self._of_import("POST", "/send", lambda e, c: sending.send(e, _parse(Order, c))),
                 self._of_import(
-                    "POST", "/preview_undo", lambda each, _: sending.undo(each, applies=False)
+                    "POST", "/undo", lambda e, c: sending.undo(e, applies=c == b"true")
                 ),
-                self._of_import("POST", "/undo", lambda each, _: sending.undo(each, applies=True)),
                 self._of_import("POST", "/delete", lambda each, _: imports.delete(each)),
             ]
         )
@@ -171,29 +166,25 @@ class App:
         The name of the file is in a header, because addresses may be logged.
         """
         said = _parse(Upload, unquote(request.headers.get("x-import", "")))
-        answers = said.model_dump(exclude={"name"})
-        return {"id": self.imports.create(user, said.name, content, **answers).id}
+        return {"id": self.imports.create(user, content, **said.model_dump()).id}
 
     def _change(self, each: Import, content: bytes) -> Answer:
         """Save a change, and return what it means for the rows."""
         said = _parse(Change, content)
         each = self.imports.change(each, said)
         rows = {number for number, *_ in said.cells}
-        is_small = len(self.imports.uploaded(each).all_rows) <= SMALL_ROWS
-        found = grid.checked(self.imports, each, None if is_small or not rows else rows)
-        answer = {"version": each.version, "check": found}
-        return answer if rows else answer | {"columns": grid.columns(self.imports, each)}
+        found = grid.checked(self.imports, each, rows or None)
+        return {"check": found, "columns": None if rows else grid.columns(self.imports, each)}
 
     def _progress(self, each: Import, _: bytes) -> Answer:
-        """Return the progress of a push or an undo."""
-        run = self.sending.runs.get(each.id)
-        return asdict(run) if run else {"is_over": each.stage != "sending", "error": each.error}
+        """Return the progress of a push or an undo. One that a former server ended is over."""
+        return asdict(self.sending.runs.get(each.id, Run("send", is_over=True)))
 
     def _results(self, each: Import, _: bytes) -> Answer:
         """Return the outcome of every row that was sent, also by a push in progress."""
         run = self.sending.runs.get(each.id)
-        batches = [*each.batches, *([run.batch] if run and run.batch else [])]
-        return grid.results(self.imports, each, dict.fromkeys(batches))
+        batches = dict.fromkeys([*each.batches, run.batch if run else None])
+        return grid.results(self.imports, each, filter(None, batches))
 
     def _report(self, each: Import, _: bytes) -> Answer:
         """Return the file with the outcome of every row of the last push."""
@@ -227,8 +218,7 @@ async def _read_body(request: Request, megabytes_max: int) -> bytes:
 def _error(error: Exception, *, is_page: bool) -> Response:
     """Return an error as JSON, or as a short page if the browser shows it as it is."""
     message, action = describe(error)
-    status = 422 if isinstance(error, ConnectorError) else 500
-    status = error.status if isinstance(error, PageError) else status
+    status = 422 if isinstance(error, ConnectorError) else getattr(error, "status", 500)
     if is_page:
         return Response(f"{message} {action}\n", status, media_type="text/plain")
     names = list(getattr(error, "names", ()))

@@ -6,6 +6,7 @@ Everything is JSON. Texts are data and never HTML; the page shows them as text.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -145,15 +146,9 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _problem(problem: Problem, *, is_warning: bool) -> dict[str, Any]:
-    return {
-        "code": problem.code,
-        "column": problem.column,
-        "text": problem.text,
-        "title": message_of(problem.code),
-        "fix": _OPTION.sub("", problem.fix or ""),
-        "found": problem.found,
-        "is_warning": is_warning,
-    }
+    texts = {"text": problem.text, "title": message_of(problem.code)}
+    fix = _OPTION.sub("", problem.fix or "")
+    return {**asdict(problem), **texts, "fix": fix, "is_warning": is_warning}
 
 
 def _records(lookups: WarehouseLookups, found: Preview) -> dict[str, str]:
@@ -200,10 +195,12 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         types = lookups.list_texts("content_types", ["slug", "name"])
     with Database(settings.folder) as database:
         journal = Journal(database)
-        batches, unconfirmed = journal.batches()[:_BATCHES_SHOWN], journal.unconfirmed()
+        batches = journal.batches()[:_BATCHES_SHOWN]
+        held = Counter(row.batch for row in journal.unconfirmed())
     mine = [each for each in imports.load_all() if each.made_by == user]
     ids = {batch: each.id for each in mine for batch in each.batches}
-    kept, past = {"id", "name", "resource", "mode", "changed_at"}, ("file", "resource", "mode")
+    kept = {"id", "name", "resource", "mode", "changed_at"}
+    past = ("file", "resource", "mode", "outcome", "sent_by", "undone_by")
     return {
         "account": settings.account or "",
         "platform": settings.base_url,
@@ -221,12 +218,8 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "content_types": [[slug, name] for _, slug, name in types],
         "open": [e.model_dump(mode="json", include=kept) for e in mine if e.stage != "sent"],
         "history": [
-            {name: getattr(each, name) for name in (*past, "outcome", "sent_by", "undone_by")}
-            | {
-                "at": each.begun_at.isoformat(),
-                "held": sum(row.batch == each.batch for row in unconfirmed),
-                "id": ids.get(each.batch),
-            }
+            {name: getattr(each, name) for name in past}
+            | {"at": each.begun_at.isoformat(), "held": held[each.batch], "id": ids.get(each.batch)}
             for each in batches
         ],
     }

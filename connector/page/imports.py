@@ -140,7 +140,7 @@ class Imports:
 
     # -- stored imports ------------------------------------------------------------------------
 
-    def create(self, user: str, name: str, content: bytes, **answers: Any) -> Import:
+    def create(self, user: str, content: bytes, *, name: str, **answers: Any) -> Import:
         """Store a file as a new import. Raises `PageError`, or the error of reading the file."""
         each = Import(name=_safe_name(name), made_by=user, **answers)
         make_folder(self.folder / each.id)

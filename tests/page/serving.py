@@ -147,8 +147,7 @@ class OpenImport:
     def change(self, status: int = 200, **said: Any) -> dict[str, Any]:
         """Save a change of the version that the tab shows."""
         found = self.user.post(self.path, {"version": self.version, **said}, status)
-        self.version = found.get("version", self.version)
-        self.checked_at = found.get("check", {}).get("at", self.checked_at)
+        self.version = found.get("check", {"version": self.version})["version"]
         return found
 
     def outcomes(self) -> dict[str, str]:
@@ -157,8 +156,9 @@ class OpenImport:
 
     def start_sending(self, *accepted: str, status: int = 200) -> None:
         """Send the import as the tab shows it."""
-        at = self.checked_at or self.check()["at"]
-        order = {"version": self.version, "checked_at": at, "accepted": accepted}
+        if not self.checked_at:
+            self.check()
+        order = {"version": self.version, "checked_at": self.checked_at, "accepted": accepted}
         self.user.post(f"{self.path}/send", order, status)
 
     def send(self, *accepted: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class OpenImport:
 
     def undo(self, *, applies: bool) -> dict[str, Any]:
         """Undo the import, or preview it, and return the progress at its end."""
-        self.user.post(f"{self.path}/{'undo' if applies else 'preview_undo'}", {})
+        self.user.send_request(f"{self.path}/undo", json.dumps(applies).encode())
         return self.wait()
 
 

@@ -113,7 +113,7 @@ def test_a_save_whose_answer_was_lost_can_be_repeated(ann: User) -> None:
 
     one, two = ann.post(opened.path, said), ann.post(opened.path, said)
 
-    assert one["version"] == two["version"] == opened.version + 1
+    assert one["check"]["version"] == two["check"]["version"] == opened.version + 1
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,22 @@
 """Access to the page: a link that works once, or the user that a reverse proxy names.
 
-A request must name the page's own host, and a change must come from the page itself. A session is
-a signed cookie that scripts cannot read. Its key is on disk, so that a restart signs nobody out.
+A request must name the page's own host, and a change must come from the page itself. The session is
+a cookie that scripts cannot read. It is on disk too, so that a restart signs nobody out.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 import secrets
 import time
+from hmac import compare_digest
 from pathlib import Path
 from typing import NamedTuple
 
 from starlette.requests import Request
 
 from connector.atomic_files import write_atomically
-from connector.page.errors import PageError
+from connector.page.imports import PageError
 
 SESSION_SECONDS = 12 * 3600
 MARK = "X-Import-Page"
@@ -37,7 +36,7 @@ class Access:
     Args:
         address: Address of the page in the browser, without a slash at its end.
         user: User who opens the link that the command prints.
-        folder: Folder for the key of the sessions.
+        folder: Folder for the session.
         proxy: Reverse proxy that signs users in instead of the link.
     """
 
@@ -47,11 +46,7 @@ class Access:
         self._host = address.lower().partition("://")[2]
         # Cookies of one host are shared by all its ports.
         self.cookie = "import_page_" + re.sub(r"\W", "_", self._host)
-        path = folder / "session.key"
-        if not path.exists():
-            with write_atomically(path) as file:
-                file.write(secrets.token_bytes(32))
-        self._key = path.read_bytes()
+        self._session = folder / "session"
 
     def create_link(self) -> str:
         """Return the address of a new link that signs one browser in, once."""
@@ -60,14 +55,16 @@ class Access:
 
     def enter(self, token: str) -> str:
         """Return the cookie of a new session for a link's token. Raises `PageError`."""
-        if self._link is None or not hmac.compare_digest(token.encode(), self._link.encode()):
+        if self._link is None or not compare_digest(token.encode(), self._link.encode()):
             raise PageError(
                 "This link is not valid, or it was used before.",
                 "Start “connector page” again. It prints a new link.",
                 403,
             )
-        self._link = None
-        return self._signed(str(int(time.time()) + SESSION_SECONDS))
+        self._link, cookie = None, secrets.token_urlsafe(32)
+        with write_atomically(self._session) as file:
+            file.write(cookie.encode())
+        return cookie
 
     def check_request(self, request: Request) -> None:
         """Raise `PageError` for another host name, or for a change that another website sends."""
@@ -89,17 +86,10 @@ class Access:
             if name and request.client and request.client.host == self._proxy.address:
                 return name
             raise PageError("The reverse proxy did not send your name.", "Sign in there.", 403)
-        cookie = request.cookies.get(self.cookie, "")
-        until = cookie.partition(".")[0]
-        is_signed = hmac.compare_digest(cookie.encode(), self._signed(until).encode())
-        if not is_signed or int(until) < time.time():
-            raise PageError(
-                "You are not signed in.",
-                "Open the link that “connector page” prints in the terminal.",
-                403,
-            )
-        return self._user
-
-    def _signed(self, until: str) -> str:
-        """Return the cookie of a session that ends at this Unix time."""
-        return f"{until}.{hmac.new(self._key, until.encode(), hashlib.sha256).hexdigest()}"
+        cookie = request.cookies.get(self.cookie, "").encode()
+        path = self._session
+        is_open = path.exists() and time.time() - path.stat().st_mtime < SESSION_SECONDS
+        if is_open and compare_digest(cookie, path.read_bytes()):
+            return self._user
+        action = "Open the link that “connector page” prints in the terminal."
+        raise PageError("You are not signed in.", action, 403)

@@ -28,9 +28,16 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError
 from connector.page import grid
 from connector.page.access import Access
-from connector.page.errors import PageError, describe
-from connector.page.imports import Change, Import, Imports, Reading
-from connector.page.sending import Order, Run, Sending
+from connector.page.imports import (
+    Change,
+    Import,
+    Imports,
+    Order,
+    PageError,
+    Reading,
+    Run,
+    describe,
+)  # fmt: skip
 from connector.state.row import Mode
 
 _HERE = Path(__file__).parent
@@ -75,8 +82,8 @@ class App:
     """Import page of one account, as an ASGI application."""
 
     def __init__(self, imports: Imports, access: Access) -> None:
-        self.imports, self.access, self.sending = imports, access, Sending(imports)
-        sending = self.sending
+        self.imports, self.access = imports, access
+        imports.continue_sending()
         self._app = Starlette(
             routes=[
                 Route("/enter/{token}", self._enter, methods=["GET", "HEAD"]),
@@ -90,9 +97,9 @@ class App:
                 self._of_import("GET", "/progress", self._progress),
                 self._of_import("GET", "/results", self._results),
                 self._of_import("GET", "/report", self._report),
-                self._of_import("POST", "/send", lambda e, c: sending.send(e, _parse(Order, c))),
+                self._of_import("POST", "/send", lambda e, c: imports.send(e, _parse(Order, c))),
                 self._of_import(
-                    "POST", "/undo", lambda e, c: sending.undo(e, applies=c == b"true")
+                    "POST", "/undo", lambda e, c: imports.undo(e, applies=c == b"true")
                 ),
                 self._of_import("POST", "/delete", lambda each, _: imports.delete(each)),
             ]
@@ -178,11 +185,11 @@ class App:
 
     def _progress(self, each: Import, _: bytes) -> Answer:
         """Return the progress of a push or an undo. One that a former server ended is over."""
-        return asdict(self.sending.runs.get(each.id, Run("send", is_over=True)))
+        return asdict(self.imports.runs.get(each.id, Run("send", is_over=True)))
 
     def _results(self, each: Import, _: bytes) -> Answer:
         """Return the outcome of every row that was sent, also by a push in progress."""
-        run = self.sending.runs.get(each.id)
+        run = self.imports.runs.get(each.id)
         batches = dict.fromkeys([*each.batches, run.batch if run else None])
         return grid.results(self.imports, each, filter(None, batches))
 

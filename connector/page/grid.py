@@ -44,14 +44,11 @@ def shown(imports: Imports, each: Import) -> dict[str, Any]:
             cells = [edit.get(str(i), text_of(cell)) for i, cell in enumerate(row.cells)]
             changed = [int(key) for key in edit if key.isdecimal()]
             rows.append((row.number, cells, changed, "out" in edit))
-    width = max((len(cells) for _, cells, *_ in rows), default=0)
-    more = range(len(table.headings), width)
     return {
         **each.model_dump(mode="json", exclude={"edits"}),
         "sheet": table.sheet,
         "header_row": table.heading_rows.index + 1,
-        "width": len(table.headings),
-        "headings": [*table.headings, *(f"(no heading {index + 1})" for index in more)],
+        "headings": table.headings,
         "columns": columns(imports, each),
         "rows": rows,
     }

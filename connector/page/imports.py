@@ -7,29 +7,34 @@ import applied are left out of the next one, so that no edit can send them a sec
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
 import shutil
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from connector.atomic_files import create_private_file, write_atomically
-from connector.errors import convert_file_errors
-from connector.page.errors import PageError
+from connector.errors import ConnectorError, convert_file_errors
+from connector.pulls.report import Progress
 from connector.pushes.mappings import load_remembered
 from connector.pushes.options import PushFile, PushOptions
 from connector.pushes.preview import Preview, preview
+from connector.pushes.report import push
+from connector.pushes.undo import undo
 from connector.settings import Settings
 from connector.settings.folders import IMPORTS_FOLDER, KEEP_DAYS
 from connector.spreadsheet.mapping import ColumnMap, map_headings
@@ -39,6 +44,7 @@ from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import PushTarget, comparison_text
 from connector.state.database import Database
 from connector.state.journal import Journal
+from connector.state.lock import Holder
 from connector.state.row import Mode, Row
 from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
@@ -50,8 +56,36 @@ SENT = frozenset(("created", "updated", "converted", "not_applied", "held"))
 RowEdit = Literal["record", "out"]
 """Edit of a whole row: the id of the record that the user chose, or any text to leave it out."""
 
+_LOGGER = logging.getLogger(__name__)
 _STATE_FILE, _TABLES_KEPT = "import.json", 4
 _ID = re.compile(r"[0-9a-f]{16}\Z")
+_FOLDER = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
+
+
+class PageError(Exception):
+    """A request that the page refuses, with a sentence for the user and a next step."""
+
+    def __init__(self, message: str, action: str = "", status: int = 422) -> None:
+        super().__init__(message)
+        self.action, self.status = action, status
+
+
+def describe(error: BaseException) -> list[str]:
+    """Return the sentence and the next step for an error. An unexpected one is logged.
+
+    The log has the places in the code but not the message, which may contain personal data.
+    """
+    if isinstance(error, PageError | ConnectorError):
+        return [_FOLDER.sub("", str(error)), error.action]
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in frames)
+    text = "the import page failed: %s at %s"
+    event = {"event": "page_request_failed"}
+    _LOGGER.error(text, type(error).__name__, places, extra=event)
+    return ["An unexpected error occurred.", "Try again. If it stays, ask your administrator."]
+
+
+# -- stored and received ---------------------------------------------------------------------------
 
 
 class Reading(BaseModel):
@@ -127,12 +161,64 @@ class Change(BaseModel):
     reading: Reading | None = None
 
 
+class Order(BaseModel):
+    """Order to send the version that the user sees.
+
+    Attributes:
+        checked_at: Time of the check that the user sees. Later changes by others are conflicts.
+        accepted: Codes of the questions, warnings and consequences that the user accepts.
+    """
+
+    version: int
+    checked_at: datetime
+    accepted: list[str]
+
+
+@dataclass(slots=True)
+class Run:
+    """Push or undo in progress. `phase` is "waits", "pull", "rows", "lookup" or "end".
+
+    Attributes:
+        until: Time in ISO 8601 until which the run waits for the API.
+        undone: Number, outcome and problems of each row of an undo.
+    """
+
+    action: Literal["send", "preview_undo", "undo"]
+    phase: str = "waits"
+    waits_for: str = ""
+    done: int = 0
+    total: int = 0
+    until: str | None = None
+    batch: str | None = None
+    is_over: bool = False
+    error: list[str] | None = None
+    undone: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def tell(self, holder: Holder | None) -> None:
+        """Show for whom the run waits."""
+        self.waits_for = str(holder or "another process")
+
+    def update(self, progress: Progress) -> None:
+        """Take over the progress of a pull, a push or an undo."""
+        until = progress.waits_until or progress.until
+        self.until = until.isoformat() if until else None
+        if progress.waits_until is not None:
+            return
+        if progress.batch is None:
+            self.phase = self.phase if self.total else "pull"
+            return
+        self.batch, self.done = progress.batch, progress.read
+        self.total = progress.read + progress.pending
+        self.phase = "lookup" if progress.until else "rows" if progress.pending else "end"
+
+
 class Imports:
-    """Imports of one account: stored, changed and checked."""
+    """Imports of one account: stored, changed, checked, sent and undone."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.folder = settings, settings.folder / IMPORTS_FOLDER
-        self.lock = Lock()
+        self.runs: dict[str, Run] = {}
+        self._lock, self._turn = Lock(), Lock()
         # Reading a large file takes seconds, and every change needs its table.
         self._open_table = lru_cache(_TABLES_KEPT)(open_table)
         make_folder(settings.folder)
@@ -195,7 +281,7 @@ class Imports:
 
     def replace(self, after: Import, version: int) -> None:
         """Save the next version of an import. `PageError` if it changed since this version."""
-        with self.lock:
+        with self._lock:
             check_version(self.load(after.id), version)
             after.version = version + 1
             self.save(after)
@@ -335,6 +421,97 @@ class Imports:
                 del edit[str(key)]
         new.edits = {number: edit for number, edit in new.edits.items() if edit}
 
+    # -- sending and undo ----------------------------------------------------------------------
+
+    def continue_sending(self) -> None:
+        """Continue the pushes that a former server began."""
+        for each in self.load_all():
+            if each.stage == "sending":
+                self._start(each.id, Run("send"))
+
+    def send(self, each: Import, order: Order) -> None:
+        """Start to send the rows that the user has seen. Raises `PageError`."""
+        check_version(each, order.version)
+        if each.mode == "convert" and "convert" not in order.accepted:
+            raise PageError("A conversion cannot be undone.", "Confirm the conversion first.")
+        with Database(self.settings.folder) as database:
+            digest = self.table(each).digest
+            Journal(database).note_preview(digest, each.resource, order.checked_at)
+        each.stage, each.error, each.accepted = "sending", None, order.accepted
+        self.replace(each, order.version)
+        self._start(each.id, Run("send"))
+
+    def undo(self, each: Import, *, applies: bool) -> None:
+        """Start the preview of an undo, or the undo. Raises `PageError`."""
+        if not each.batches or each.stage == "sending":
+            raise PageError("There is nothing to undo.", status=409)
+        self._start(each.id, Run("undo" if applies else "preview_undo"))
+
+    def _start(self, id: str, run: Run) -> None:
+        """Start a run in a thread, unless the import has one already."""
+        with self._lock:
+            if id in self.runs and not self.runs[id].is_over:
+                return
+            self.runs[id] = run
+        Thread(target=self._run, args=(id, run), daemon=True).start()
+
+    def _run(self, id: str, run: Run) -> None:
+        # Only one run waits for the account's lock.
+        with self._turn:
+            try:
+                work = self._push if run.action == "send" else self._undo
+                asyncio.run(work(self.load(id), run))
+            except Exception as error:
+                run.error = describe(error)
+                if run.action == "send":
+                    self._end(id, run.batch, run.error)
+            finally:
+                run.is_over = True
+
+    async def _push(self, each: Import, run: Run) -> None:
+        """Push an import whose stage is "sending", and save the result."""
+        report = await push(
+            self.settings,
+            self.push_file(each),
+            table=await asyncio.to_thread(self.table, each),
+            sent_by=each.made_by,
+            wait_seconds=None,
+            watch=run.update,
+            on_wait=run.tell,
+        )
+        error = describe(report.error) if report.error is not None else None
+        if report.is_held_back:
+            error = ["Nothing was sent because a question is open.", "Check the table again."]
+        self._end(each.id, report.batch or None, error, report.file)
+
+    async def _undo(self, each: Import, run: Run) -> None:
+        """Undo the pushes of an import, the last one first, or preview that."""
+        run.phase, applies = "rows", run.action == "undo"
+        for batch in reversed(each.batches):
+            made = await undo(
+                self.settings, batch, applies=applies, person=each.made_by, watch=run.update
+            )
+            run.undone += [
+                (row.number, row.outcome, "; ".join(problem.text for problem in row.problems))
+                for row in made.rows
+                if row.outcome != "nothing"
+            ]
+        if applies:
+            self._end(each.id, None, None)
+
+    def _end(
+        self, id: str, batch: str | None, error: list[str] | None, report: Path | None = None
+    ) -> None:
+        """Save the end of a push or an undo."""
+        with self._lock:
+            each = self.load(id)
+            if batch is not None and batch not in each.batches:
+                each.batches.append(batch)
+            each.report = report.name if report is not None else each.report
+            each.stage, each.error = "sent" if each.batches else "open", error
+            each.version += 1
+            self.save(each)
+
 
 def check_version(each: Import, version: int) -> None:
     """Raise `PageError` if the import is being sent, or has another version."""
@@ -361,23 +538,12 @@ def _safe_name(name: str) -> str:
 
 def _with_edit(row: SheetRow, edit: Mapping[str, str], headings: tuple[str, ...]) -> SheetRow:
     """Return the row with new texts by column index, without the problems of replaced cells."""
-    cells = list(row.cells)
     changed = {int(key): text for key, text in edit.items() if key.isdecimal()}
-    for index, text in changed.items():
-        cells[index] = text
-    while len(cells) > len(headings) and cells[-1] == "":
-        cells.pop()
-    is_filled = any(index >= len(row.cells) - row.missing_cells for index in changed)
-    missing = 0 if is_filled else row.missing_cells
-    solved: set[str | None] = {headings[i] for i in changed if i < len(headings)}
-    if changed and len(cells) == len(headings) and not missing:
-        # The user has seen the row and given it its shape.
-        solved.add(None)
+    solved = {headings[index] for index in changed if index < len(headings)}
     return replace(
         row,
-        cells=tuple(cells),
+        cells=tuple(changed.get(index, cell) for index, cell in enumerate(row.cells)),
         problems=tuple(each for each in row.problems if each.column not in solved),
         flaws={index: flaw for index, flaw in row.flaws.items() if index not in changed},
-        missing_cells=missing,
         record_id=edit.get("record", row.record_id),
     )

@@ -84,7 +84,8 @@ def write_jobs(path: Path) -> Path:
     assert sheet is not None
     jobs = [[f"Engineer {n}", "Leeds", 40_000 + n, 50_000 + n] for n in range(8)]
     headings = ["Job", "", "Salary", ""], ["Title", "Location", "Min", "Max"]
-    for row in (["Open jobs, week 48"], [], *headings, *jobs, ["Total", 8]):
+    rows: list[list[Any]] = [["Open jobs, week 48"], [], *headings, *jobs, ["Total", 8]]
+    for row in rows:
         sheet.append(row)
     sheet.merge_cells("A3:B3")
     sheet.merge_cells("C3:D3")

@@ -23,7 +23,6 @@ import uvicorn
 from connector.page.access import Access, Proxy
 from connector.page.app import App
 from connector.page.imports import Imports
-from connector.page.sending import Sending
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_of
 
@@ -37,10 +36,10 @@ def make_csv(*lines: str, headings: str = HEADINGS) -> bytes:
 
 
 class Server:
-    """The page in a thread: its imports, its access, its runs and its address."""
+    """The page in a thread: its imports, its access and its address."""
 
-    def __init__(self, imports: Imports, access: Access, sending: Sending, address: str) -> None:
-        self.imports, self.access, self.sending, self.address = imports, access, sending, address
+    def __init__(self, imports: Imports, access: Access, address: str) -> None:
+        self.imports, self.access, self.address = imports, access, address
 
 
 @contextmanager
@@ -65,7 +64,7 @@ def serve(
     thread = Thread(target=running.run, args=([listener],), daemon=True)
     thread.start()
     try:
-        yield Server(imports, access, app.sending, address)
+        yield Server(imports, access, address)
     finally:
         running.should_exit = True
         thread.join(ENDS_SECONDS)

@@ -45,8 +45,7 @@ def test_a_link_signs_one_browser_in(server: Server) -> None:
         assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
         assert 403 == second.get(link).status_code
     (cookie,) = first.cookies.values()
-    until, _, signature = cookie.partition(".")
-    for forged in ("", "x", "9" * 5_000, f"{int(until) + 1}.{signature}", f"{until}.", "é.é"):
+    for forged in ("", "x", "9" * 5_000, cookie[:-1], f"{cookie}x", "é.é"):
         headers = {b"Cookie": f"{server.access.cookie}={forged}".encode()}
         assert 403 == httpx.get(f"{server.address}/api/start", headers=headers).status_code
 
@@ -97,8 +96,8 @@ def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: P
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = f"https://localhost:{port}"
-    proxy = Proxy("X-Remote-User", "127.0.0.1")
-    with serve(sandbox, tmp_path, proxy, address) as server:
+    signer = Proxy("X-Remote-User", "127.0.0.1")
+    with serve(sandbox, tmp_path, signer, address) as server:
         (site,) = re.findall(r"```caddyfile\n(imports\.example .*?)```", PAGE, re.DOTALL)
         hashed = subprocess.check_output([str(CADDY), "hash-password", "--plaintext", "secret"])
         for part, real in (

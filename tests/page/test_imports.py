@@ -376,7 +376,7 @@ def test_an_interrupted_push_is_continued_by_the_next_server(
         opened.change(cells=[[3, 2, "cy@example.com"]])
         opened.check()
         # The server is killed right after it stored that the import is being sent.
-        server.sending._start = lambda *_: None  # type: ignore[method-assign]
+        server.imports._start = lambda *_: None  # type: ignore[method-assign]
         opened.start_sending()
         assert [] == people(sandbox)
     with serve(sandbox, tmp_path) as server, User(server) as user:

@@ -179,9 +179,12 @@ class App:
         """Save a change, and return what it means for the rows."""
         said = _parse(Change, content)
         each = self.imports.change(each, said)
-        rows = {number for number, *_ in said.cells}
-        found = grid.checked(self.imports, each, rows or None)
-        return {"check": found, "columns": None if rows else grid.columns(self.imports, each)}
+        if said.cells and said.mapping is None and said.match is None:
+            return {"check": grid.checked(self.imports, each, {row for row, *_ in said.cells})}
+        return {
+            "check": grid.checked(self.imports, each),
+            "columns": grid.columns(self.imports, each),
+        }
 
     def _progress(self, each: Import, _: bytes) -> Answer:
         """Return the progress of a push or an undo. One that a former server ended is over."""

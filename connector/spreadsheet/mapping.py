@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
+from connector.catalog import CATALOG
 from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
@@ -97,8 +98,8 @@ class ColumnMap:
         return next(found, None)
 
     def display_name(self, key: str) -> str:
-        """Return the heading of the column that fills the field, or the field's name in words."""
-        return self.heading_of(key) or key.replace("_", " ")
+        """Return the heading of the column that fills the field, or the field's label."""
+        return self.heading_of(key) or CATALOG[self.resource].fields[key].label
 
 
 def map_headings(

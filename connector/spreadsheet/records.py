@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from connector.catalog import CATALOG
@@ -60,6 +59,7 @@ class ReferenceResolver:
         targets = columns.targets.items()
         self._references = {key: each.reference for key, each in targets if each.reference}
         self._indexes: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self._spellings: dict[str, str] = {}
         self._found = cache(self._find)
 
     def resolve(self, row: CheckedRow) -> None:
@@ -101,7 +101,9 @@ class ReferenceResolver:
         if found is None:
             found = self._indexes[resource, *fields] = {}
             for id, *parts in self._lookups.list_texts(resource, fields):
-                found.setdefault(comparison_text(" ".join(parts)), []).append(id)
+                name = comparison_text(" ".join(parts))
+                found.setdefault(name, []).append(id)
+                self._spellings[name] = " ".join(parts)
         return found
 
     def _refuse_unlisted(
@@ -156,8 +158,9 @@ class ReferenceResolver:
         fields = [_PERSON] if is_person else [(by,) for by in CATALOG[resource].found_by]
         names = dict.fromkeys(name for each in fields for name in self._ids_by(resource, *each))
         wanted, bare = _bare_name(_whole_name(text)), {name: _bare_name(name) for name in names}
-        near = (n for n, each in bare.items() if each == wanted or is_typing_error(wanted, each))
-        return [*islice(near, _NEAR_MAX)]
+        near = [n for n, each in bare.items() if each == wanted or is_typing_error(wanted, each)]
+        near.sort(key=lambda name: bare[name] != wanted)
+        return [self._spellings[name] for name in near[:_NEAR_MAX]]
 
 
 _TELLING = ("current_company", "current_job_title", "company_name", "title", "location", "email")

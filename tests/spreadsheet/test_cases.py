@@ -138,6 +138,7 @@ def test_a_british_cell_is_read_without_a_question(
         ("Town", "Ren\ufffde", "odd_letters"),
         ("Town", "M\u00c3\u00bcnchen", "mojibake"),
         ("Town", "?ric", "odd_letters"),
+        ("Town", '="Leeds"', "invisible"),
         ("Mobile", "+44 7700\n900123", "hidden_character"),
         ("Mobile", "07700 900630 / 07700 900631", "phone_format"),
         ("Current Sal", "\u00a360K + car", "not_a_number"),
@@ -171,12 +172,29 @@ def test_an_impossible_email_address_is_refused(tmp_path: Path, email: str) -> N
     assert "email_format" in read.codes()
 
 
-@pytest.mark.parametrize("name", ["\U0001f680", "PMP\u00ae", "DVM", "MSc", "III", "she/her"])
+@pytest.mark.parametrize("name", ["\U0001f680", "PMP\u00ae", "DVM", "MSc", "III", "she/her", "Dr"])
 def test_a_sign_or_a_title_is_no_last_name(tmp_path: Path, name: str) -> None:
     read = read_file(tmp_path, encode_csv([HEAD, ("Ann", name, "a@x.example", "permanent")]))
     assert "name_unclear" in read.codes()
     whole = [("Full name", *HEAD[2:]), (f"Ana Ruiz {name}", "a@x.example", "permanent")]
     assert "name_unclear" in read_file(tmp_path, encode_csv(whole)).codes()
+
+
+@pytest.mark.parametrize("name", ["Lee MSc", "Lee \U0001f680", "Lee, PMP", "Dr Lee"])
+def test_a_title_or_a_sign_beside_a_name_is_a_warning(tmp_path: Path, name: str) -> None:
+    read = read_file(tmp_path, encode_csv([HEAD, ("Ann", name, "a@x.example", "permanent")]))
+    assert (["odd_name"], name) == (read.codes(), read.values()["last_name"])
+
+
+def test_a_comma_at_a_wrong_place_costs_one_row(tmp_path: Path) -> None:
+    read = read_column(tmp_path, "Desired salary", "26,500", "45,0000")
+    assert (26500, ["not_a_number"]) == (read.values()["expected_salary"], read.codes(1))
+
+
+def test_every_word_that_is_dropped_is_named(tmp_path: Path) -> None:
+    (notice,) = read_column(tmp_path, "Town", "Neg", "tbc", "n/a").notices
+    assert "tbc" in notice
+    assert "n/a" in notice
 
 
 def test_a_word_for_nothing_in_a_required_cell_is_named(tmp_path: Path) -> None:
@@ -245,7 +263,10 @@ AGENCY = make_landing(
         {"id": "c2", "first_name": "Bo", "last_name": "Ray", "email": "bo@x.example"},
         {"id": "c3", "first_name": "Bo", "last_name": "Ray", "email": "ray@x.example"},
     ],
-    companies=[{"id": "k1", "name": "Zenith Holdings plc"}],
+    companies=[
+        {"id": "k1", "name": "Zenith Holdings plc"},
+        {"id": "k2", "name": "Zenith Holdings 2"},
+    ],
     jobs=[{"id": "j1", "title": "Nurse", "reference_code": "REF-1"}],
 )
 CONTRACT = {"booking_type": "contract", "job_reference_code": "REF-1"}
@@ -280,7 +301,7 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
     assert ("reference_ambiguous", "reference_unknown") == (contractor.code, client.code)
     assert "bo@x.example" in contractor.message
     assert "ray@x.example" in contractor.message
-    assert "Did you mean zenith holdings plc?" in str(client.fix)
+    assert "Did you mean Zenith Holdings plc?" in str(client.fix)
 
 
 @pytest.mark.parametrize("values", [{}, {"45,000": "45000"}])

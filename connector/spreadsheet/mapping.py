@@ -19,7 +19,7 @@ from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import cell_reader
-from connector.spreadsheet.headings import heading_words, normalized_heading
+from connector.spreadsheet.headings import heading_words, known_headings, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap, toml_key
 from connector.spreadsheet.problems import CellError, ValueWithNotes
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, PushTarget, TargetColumn
@@ -338,6 +338,9 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[str]:
     """Yield names of fields that the heading may mean, the likeliest first."""
     there = {each.name for each in target.columns}
     yield from (each for each in SUGGESTED.get(normalized_heading(heading), ()) if each in there)
+    if normalized_heading(heading) in known_headings():
+        # A heading of another resource is no typing error.
+        return
     words = " ".join(heading_words(heading))
     for column in target.columns:
         names = (column.name, *column.labels, *column.aliases)

@@ -88,7 +88,7 @@ class ReferenceResolver:
             return None if not known and _UUID(text) else tuple(named)
         if not self._lookups.has_records(resource):
             # An id of a resource that was never pulled cannot be checked here; the API checks it.
-            return None if by is None else ()
+            return None if by is None and _UUID(text) else ()
         for name in filter(None, (by, "id", *CATALOG[resource].found_by)):
             if ids := self._ids_by(resource, name).get(wanted):
                 return ids

@@ -22,6 +22,7 @@ from tests.spreadsheet.meaning.sheet import (
 STATUS = "9f0c0f6e-6a2e-4c1e-9a57-1f2d3c4b5a69"
 JOB = {"title": "Nurse", "location": "Leeds", "employment_type": "interim", "description": "Care."}
 BOOKING = {"booking_type": "internal", "start_datetime": "2026-05-04T09:30:00Z"}
+UUID = "0b6f3c52-2f4e-4a5e-9a57-1f2d3c4b5a69"
 RELATED = make_landing(
     candidates=[{"id": "c1", "email": "zoe@people.example"}],
     companies=[
@@ -105,7 +106,11 @@ def test_ids_are_checked_if_the_resource_has_loaded_records() -> None:
     assert [(2, "candidate_id", "reference_unknown")] == list_problems(
         check_table(wrong, make_target("bookings"), RELATED)
     )
-    assert [] == list_problems(check_table(wrong, make_target("bookings"), InMemoryLanding()))
+    nothing = check_table(wrong, make_target("bookings"), InMemoryLanding())
+    assert {"reference_unknown"} == {code for _, _, code in list_problems(nothing)}
+    ids = dict.fromkeys(("candidate_id", "company_id", "job_id"), UUID)
+    found = check_table(make_table({**BOOKING, **ids}), make_target("bookings"), InMemoryLanding())
+    assert [] == list_problems(found)
     by_name = check_table(
         make_table({**BOOKING, "company_name": "Wren & Co"}),
         make_target("bookings"),

@@ -196,6 +196,11 @@ class Accounts:
             )
 
 
+def as_identifier(name: str) -> str:
+    """Return an account's name in the letters that Dagster allows; two names stay different."""
+    return name.replace("-", "_DASH_")  # an account's name has no capitals
+
+
 def account_of(context: Context) -> str | None:
     """Return the run's partition, the name of its account; None without partitions."""
     return context.partition_key if context.has_partition_key else None

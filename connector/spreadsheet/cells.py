@@ -62,8 +62,6 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
         reader = _choice_reader(column.field.values, column.accepted_values(mode))
     else:
         reader = _reader_by_kind(column, options)
-    if column.is_multiple:
-        reader = CellReader(partial(_read_several, reader.text), reader.typed)
     visible = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
     return _mapping_reader(reader, visible, options.values) if options.values else visible
 
@@ -200,11 +198,6 @@ def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) 
 
 def _read_reference(text: str) -> Any:
     return texts.FORMATS["email"](text) if "@" in text else texts.read_code(text)
-
-
-def _read_several(read_one: ReadText, text: str) -> list[str]:
-    parts = [part.strip() for part in re.split(r"[;\n]", text)]
-    return list(dict.fromkeys(read_one(part) for part in parts if part))
 
 
 def _mapping_reader(

@@ -251,7 +251,7 @@ class _HeadingMatcher:
 
 def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
     for column in target.columns:
-        if column.name == name or (column.is_content and column.key == name):
+        if column.name == name:
             return column
     allowed = [each.name for each in target.columns]
     raise UnknownName(f"field of {target.resource.name} for {place}", name, allowed)

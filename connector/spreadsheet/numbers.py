@@ -186,7 +186,7 @@ def _check(value: float, unit: str, column: TargetColumn) -> Any:
     """Return the number, an `Amount`, or a number with a warning. Raises `CellError`."""
     if is_too_large(value):
         raise CellError("too_large")
-    if value < 0 and not column.is_content:
+    if value < 0:
         raise CellError("negative")
     if column.is_whole and value != value // 1:
         raise CellError("not_whole")

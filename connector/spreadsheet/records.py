@@ -11,20 +11,12 @@ from functools import cache
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same_value, values_by_key
+from connector.catalog.field_comparison import is_same_value
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import Cell, text_of
 from connector.spreadsheet.row_reader import CheckedRow
-from connector.spreadsheet.targets import (
-    CONTENT_PREFIX,
-    UNLISTED,
-    Lookups,
-    PushTarget,
-    Reference,
-    TargetColumn,
-    comparison_text,
-)
+from connector.spreadsheet.targets import UNLISTED, Lookups, PushTarget, Reference, comparison_text
 from connector.spreadsheet.words import LEGAL_FORMS, is_typing_error, normalized_words
 from connector.state.row import LandedRecord
 
@@ -295,17 +287,18 @@ class Comparison:
             if target.field.write_only:
                 wanted[key] = value
                 continue
-            now, is_known = _landed_value(target, row.landed)
-            if not is_known:
+            record = row.landed.record
+            # A detail may omit fields without a value.
+            if not row.landed.is_whole and key not in record:
                 message = f"The local copy does not have the whole {self._singular}, so the current"
                 row.add("record_not_read", f"{message} value is not known.", key)
                 break
-            is_kept = policy == "fill" and not _is_empty(now)
-            cell = row.row.cells[column.index] if column is not None else ""
-            if not (is_kept or _is_as_written(cell, now) or _is_equal(target, now, value)):
-                seen = row.landed.seen
-                record = row.landed if seen is None else LandedRecord(seen)
-                wanted[key], base[key] = value, _landed_value(target, record)[0]
+            now, cell = record.get(key), row.row.cells[column.index] if column is not None else ""
+            is_kept = policy == "fill" and now not in (None, "")
+            is_same = _is_as_written(cell, now) or is_same_value(target.field, value, now)
+            if not (is_kept or is_same):
+                seen = record if row.landed.seen is None else row.landed.seen
+                wanted[key], base[key] = value, seen.get(key)
         return wanted, base
 
 
@@ -313,23 +306,3 @@ def _is_as_written(cell: Cell, now: Any) -> bool:
     """Return True if the record has the cell itself, in a form that is not normalized."""
     text = text_of(cell).replace("\r\n", "\n").strip()
     return isinstance(now, str) and text == now.replace("\r\n", "\n").strip() != ""
-
-
-def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
-    """Return the loaded value under the column's key, and True if it is known."""
-    record = landed.record
-    if column.is_content:
-        content = values_by_key(record.get(CONTENT_PREFIX.removesuffix(".")))
-        return content.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
-    # A detail may omit fields without a value.
-    return record.get(column.key), landed.is_whole or column.key in record
-
-
-def _is_equal(column: TargetColumn, current: Any, wanted: Any) -> bool:
-    if current == wanted or (_is_empty(current) and _is_empty(wanted)):
-        return True
-    return is_same_value(column.field, wanted, current)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value in ("", [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from connector.catalog.content import ContentTypeField
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import SheetRow
@@ -195,6 +196,15 @@ def test_invalid_push_targets_are_rejected(
 ) -> None:
     with pytest.raises(error, match=message):
         make_target(resource, mode, **options)  # type: ignore[arg-type] # on purpose
+
+
+def test_items_of_a_type_that_requires_own_values_are_only_updated() -> None:
+    field = ContentTypeField({"id": "f1", "name": "Summary", "is_required": True})
+    landing = make_landing((field,))
+    target = make_target("content_items", "update", landing, parent="posts")
+    assert ["id", "title", "slug", "status"] == [each.name for each in target.columns]
+    with pytest.raises(Misused, match="Summary"):
+        make_target("content_items", "create", landing, parent="posts")
 
 
 def test_clearing_a_field_of_a_new_record_sends_nothing() -> None:

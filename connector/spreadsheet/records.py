@@ -65,8 +65,7 @@ class ReferenceResolver:
                 row.values[key] = ids[0]
             # An id that the user chose need not be known.
             elif ids is not None and not (isinstance(text, ChosenText) and _UUID(text)):
-                refuse = self._refuse_unlisted if key in UNLISTED else self._refuse
-                refuse(row, key, reference, str(text), ids[:_FOUND_MAX])
+                self._refuse(row, key, reference, str(text), ids[:_FOUND_MAX])
 
     def _find(self, key: str, reference: Reference, text: str) -> Sequence[str] | None:
         """Return the ids of the records with this id or name; None if that cannot be checked."""
@@ -98,43 +97,33 @@ class ReferenceResolver:
                 self._spellings[name] = " ".join(parts)
         return found
 
-    def _refuse_unlisted(
-        self, row: CheckedRow, key: str, _: Reference, text: str, ids: Sequence[str]
-    ) -> None:
-        noun, seed = UNLISTED[key], "people" if UNLISTED[key] == "user" else "lead_statuses"
-        often = sorted(self._lookups.known_ids(key), key=lambda each: -each.records)[:_KNOWN_MAX]
-        row.fail(
-            key,
-            "reference_ambiguous" if ids else "reference_unknown",
-            f"The value is the name of several {noun}s."
-            if ids
-            else f"The value is not the name or ID of a known {noun}.",
-            received=text,
-            allowed=", ".join(map(str, often)) or None,
-            fix="Enter a known name or ID, or choose one for this value in a column mapping. New"
-            f" names go into seeds/{seed}.csv.",
-        )
-
     def _refuse(
         self, row: CheckedRow, key: str, reference: Reference, text: str, ids: Sequence[str]
     ) -> None:
-        resource, by, found = reference.resource, reference.by, None
-        singular, plural = _in_words(CATALOG[resource].singular), _in_words(resource)
-        code = "reference_unknown"
-        if ids:
-            code, found = "reference_ambiguous", " ".join(ids)
-            message = f"The value names several {plural}: {self._describe(resource, ids)}."
+        resource, noun, allowed = reference.resource, UNLISTED.get(key), None
+        singular = noun or _in_words(CATALOG[resource].singular)
+        names = ", ".join(dict.fromkeys(("name", _in_words(reference.by or "name"))))
+        message = f"The value is not the {names} or ID of a known {singular}."
+        if noun:
+            often = sorted(self._lookups.known_ids(key), key=lambda each: -each.records)
+            allowed = ", ".join(map(str, often[:_KNOWN_MAX])) or None
+            fix = "Enter a known name or ID, or choose one for this value in a column mapping. New"
+            fix += f" names go into seeds/{'people' if noun == 'user' else 'lead_statuses'}.csv."
+        elif ids:
             fix = f"Enter the ID or the email address of one {singular}."
         elif not self._lookups.has_records(resource):
-            message = f"The local copy has no {plural}, so the value cannot be found."
+            message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
             fix = "Ask an administrator to update the local copy."
         else:
-            names = ", ".join(dict.fromkeys(("name", _in_words(by or "name"))))
-            message = f"The value is not the {names} or ID of a known {singular}."
-            near = self._near_names(resource, text)
-            fix = f"Did you mean {' or '.join(near)}? " if near else ""
+            near = " or ".join(self._near_names(resource, text))
+            fix = f"Did you mean {near}? " if near else ""
             fix += f"Correct the value, or import the {singular} first."
-        row.fail(key, code, message, received=text, fix=fix, found=found)
+        code, found = "reference_unknown", None
+        if ids:
+            code, found = "reference_ambiguous", " ".join(ids)
+            described = join_ids(ids) if noun else self._describe(resource, ids)
+            message = f"The value is the name of several records: {described}."
+        row.fail(key, code, message, received=text, allowed=allowed, fix=fix, found=found)
 
     def _describe(self, resource: str, ids: Sequence[str]) -> str:
         """Return the first records with the company, job and email that tell them apart."""

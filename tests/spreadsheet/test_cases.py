@@ -326,6 +326,12 @@ def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
     assert "assigned_to" not in read.values(3)
 
 
+def test_a_name_of_two_consultants_is_no_choice_of_one(tmp_path: Path) -> None:
+    landing = InMemoryLanding(known={"assigned_to": [KnownId("u1", "Jo"), KnownId("u2", "Jo")]})
+    (problem,) = read_column(tmp_path, "Consultant", "jo", landing=landing).rows[0].problems
+    assert ("reference_ambiguous", "u1 u2") == (problem.code, problem.found)
+
+
 def test_a_lead_of_a_fair_gets_a_status_for_all_rows(tmp_path: Path) -> None:
     landing = InMemoryLanding(known={"lead_status_id": [KnownId("s1", "New")]})
     rows = [

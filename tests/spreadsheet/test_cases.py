@@ -126,6 +126,19 @@ def test_a_british_cell_is_read_without_a_question(
     ("heading", "cell", "code"),
     [
         ("Notice", "-5", "negative"),
+        ("Notice", "4.5", "not_whole"),
+        ("Notice", "two weeks", "not_a_number"),
+        ("Tel", "4,47701E+11", "scientific"),
+        ("Tel", "call agent", "phone_format"),
+        ("Current Employer", "########", "scientific"),
+        ("Post Code", "LS1\u200e4AP", "hidden_character"),
+        ("Notes", "rang\x07 twice", "control_character"),
+        ("Employment status", "looking", "unknown_value"),
+        ("D.O.B.", "1985-02-30", "no_such_date"),
+        ("Availability", "2026-04-03T14:30", "time_in_date"),
+        ("Desired salary", "45%", "percent_sign"),
+        ("Currency of salary", "$", "currency_format"),
+        ("Portfolio", "example.com/work", "url_format"),
         ("Relocate", "-1", "not_true_or_false"),
         ("Desired salary", "45,0000", "not_a_number"),
         ("Currency of salary", "UKP", "currency_format"),
@@ -155,6 +168,23 @@ def test_a_british_cell_is_read_without_a_question(
 )
 def test_an_unclear_cell_is_reported(tmp_path: Path, heading: str, cell: str, code: str) -> None:
     assert code in read_column(tmp_path, heading, cell).codes()
+
+
+@pytest.mark.parametrize(
+    ("field", "cell", "code"),
+    [
+        ("Email", "   ", "required"),
+        ("Email", "ann@x.example; bo@x.example", "several_emails"),
+        ("Employment type", "Some", "unknown_value"),
+        ("Employment type", "Freelance", "value_not_accepted"),
+        ("Employment type", "", "required"),
+    ],
+)
+def test_a_required_cell_is_right_or_reported(
+    tmp_path: Path, field: str, cell: str, code: str
+) -> None:
+    row = dict(zip(HEAD, ANN, strict=True)) | {field: cell}
+    assert [code] == read_file(tmp_path, encode_csv([HEAD, tuple(row.values())])).codes()
 
 
 def test_today_is_the_day_of_the_import(tmp_path: Path) -> None:

@@ -35,9 +35,10 @@ from connector.pulls.report import can_retry, next_action
 from connector.settings import Settings
 from connector.settings.values import Age
 from connector.state.database import Database
-from connector.state.journal import Journal, PushHealth
+from connector.state.journal import Journal
 from connector.state.lock import Holder, holder_of
 from connector.state.quota import QuotaStatus, format_moment, quota_status
+from connector.state.row import Row
 from connector.state.runs import (
     Backup,
     Publication,
@@ -106,7 +107,7 @@ class AccountState:
     error: ConnectorError | None = None
     quota: QuotaStatus | None = None
     holder: Holder | None = None
-    pushes: PushHealth = field(default_factory=PushHealth)
+    unconfirmed: Sequence[Row] = ()
     backups: Sequence[Backup] = ()
 
     @property
@@ -141,7 +142,7 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                     health=Runs(database).health(),
                     quota=quota_status(database, settings, now),
                     holder=holder_of(settings.folder),
-                    pushes=Journal(database).health(),
+                    unconfirmed=Journal(database).unconfirmed(),
                     backups=latest_backups(database),
                 )
             if state.holder is None:
@@ -308,15 +309,14 @@ def _data_old(s: AccountState, limit: timedelta) -> Problem | None:
 
 def _rows_unconfirmed(s: AccountState) -> Problem | None:
     # The rows of a running push do not count.
-    unclear = [s.pushes.held, None if s.holder is not None else s.pushes.open]
-    found = [each for each in unclear if each is not None]
+    found = [each for each in s.unconfirmed if each.state == "held" or s.holder is None]
     if not found:
         return None
-    rows = count_noun(sum(each.rows for each in found), "pushed row is", "pushed rows are")
+    rows = count_noun(len(found), "pushed row is", "pushed rows are")
     happened = "The rows were sent, but their answers were lost. The API may have applied them."
     action = "Push the same file again: no row is sent twice. If rows stay unconfirmed, run"
     action += " 'connector resolve', which lists them."
-    since = min(each.since for each in found)
+    since = min(each.moved_at for each in found if each.moved_at is not None)
     return Problem("rows_unconfirmed", f"{rows} unconfirmed", happened, action, since)
 
 
@@ -331,11 +331,7 @@ def _quota(s: AccountState) -> Problem | None:
         f"{month.used:,} requests were sent.",
         "run 'connector pull --ignore-quota'.",
     )
-    if refusal is not None and not refusal.is_told:
-        title, cause = "the API refuses requests (429)", "refused"
-        happened = "The answers do not say why: the quota or another limit may be reached."
-        action = f"Check on the platform which limit applies. If it is not the quota, {ignores}"
-    elif refusal is not None or month.requests_left(keeps_reserve=True) == 0:
+    if refusal is not None or month.requests_left(keeps_reserve=True) == 0:
         title, cause = "the monthly quota is used up", "spent"
         if refusal is not None:
             happened = f"The API reported it after {month.used:,} requests."

@@ -11,9 +11,9 @@ import pytest
 from connector.errors import SettingsError, WarehouseError
 from connector.operations.problems import AccountState, find_problems, settings_problem
 from connector.settings.values import parse_age
-from connector.state.journal import PushHealth, Unconfirmed
 from connector.state.lock import Holder
 from connector.state.quota import BillingPeriod, MonthUse, QuotaExhaustion, QuotaStatus
+from connector.state.row import Row
 from connector.state.runs import Backup, Publication, ResourceRun, Run, RunHealth
 
 NOW = datetime(2026, 12, 10, 9, 0, tzinfo=UTC)
@@ -78,14 +78,17 @@ def night(
     return AccountState(NOW, parse_age("26h"), health, **known)
 
 
-def held(rows: int) -> Unconfirmed:
-    """Return unconfirmed rows since the night."""
-    return Unconfirmed(rows, NIGHT)
+def rows(held: int = 0, sent: int = 0) -> dict[str, Any]:
+    """Return the facts of rows whose answer was lost: held since the night, or sent now."""
+    found = [Row(n, "jobs", state="held", moved_at=NIGHT) for n in range(held)]
+    return {
+        "unconfirmed": [*found, *(Row(n, "jobs", state="sent", moved_at=NOW) for n in range(sent))]
+    }
 
 
 RUNNING: dict[str, Any] = {"holder": Holder("pull", 1, NIGHT)}
 BACKING_UP: dict[str, Any] = {"holder": Holder("backup", 1, NIGHT)}
-TOLD, UNTOLD = (QuotaExhaustion(NIGHT, NIGHT + 20 * HOUR, is_told) for is_told in (True, False))
+REFUSED = QuotaExhaustion(NIGHT, NIGHT + 20 * HOUR)
 UNPUBLISHED: dict[str, Any] = {"published": (), "verified": None, "results": ()}
 
 NIGHTS: list[tuple[str, AccountState, str]] = [
@@ -154,13 +157,11 @@ NIGHTS: list[tuple[str, AccountState, str]] = [
      "unusable:other_workspace"),
     ("the disk is full", night(error=WarehouseError("", code="disk_full")), "unusable:disk_full"),
     ("the disk is read-only", night(error=WarehouseError("")), "unusable:warehouse"),
-    ("a lead is not answered", night(pushes=PushHealth(held=held(1))), "rows_unconfirmed"),
-    ("a push is interrupted", night(pushes=PushHealth(open=held(2))), "rows_unconfirmed"),
-    ("a push runs", night(pushes=PushHealth(open=held(2)), **RUNNING), ""),
-    ("a file has invalid rows", night(pushes=PushHealth(refused={"batch": 3})), ""),
+    ("a lead is not answered", night(**rows(held=1)), "rows_unconfirmed"),
+    ("a push is interrupted", night(**rows(sent=2)), "rows_unconfirmed"),
+    ("a push runs", night(**rows(sent=2), **RUNNING), ""),
     ("the plan's requests are used up", night(**quota(96, 100)), "quota:spent"),
-    ("the API says so", night(**quota(9, None, exhaustion=TOLD)), "quota:spent"),
-    ("429 without headers", night(**quota(9, 100, exhaustion=UNTOLD)), "quota:refused"),
+    ("the API says so", night(**quota(9, None, exhaustion=REFUSED)), "quota:spent"),
     ("the plan is too small", night(**quota(50, 100, forecast=106)), "quota:forecast"),
     ("the plan is larger", night(**quota(50, 100, forecast=105)), ""),
     ("no plan is set", night(**quota(5_000, None, forecast=9_000)), ""),
@@ -174,7 +175,7 @@ NIGHTS: list[tuple[str, AccountState, str]] = [
     ("two were left out", night(**backups(3, 4, 5)), "backup_failed:old"),
     ("weekly, 10 days ago", night(**backups(10, 17, 24)), ""),
     ("weekly, 15 days ago", night(**backups(15, 22, 29)), "backup_failed:old"),
-    ("two causes", night(pulls("unauthorized"), pushes=PushHealth(held=held(1))),
+    ("two causes", night(pulls("unauthorized"), **rows(held=1)),
      "pull_failed:unauthorized rows_unconfirmed"),
 ]  # fmt: skip
 
@@ -190,11 +191,11 @@ def test_a_night_has_the_problems_that_a_person_would_list(state: AccountState, 
 def test_failures_in_a_row_are_one_problem_since_the_first() -> None:
     (failed,) = find_problems(night(pulls(*["unreachable"] * 3, "done")))
     (killed,) = find_problems(night(pulls(None, "interrupted", "interrupted", "done")))
-    (rows,) = find_problems(night(pushes=PushHealth(held=held(2), open=Unconfirmed(1, NOW))))
+    (lost,) = find_problems(night(**rows(held=2, sent=1)))
 
     assert ("the last 3 pulls failed", NIGHT - 2 * DAY) == (failed.title, failed.since)
     assert ("the last 3 pulls did not end", NIGHT - 2 * DAY) == (killed.title, killed.since)
-    assert ("3 pushed rows are unconfirmed", NIGHT) == (rows.title, rows.since)
+    assert ("3 pushed rows are unconfirmed", NIGHT) == (lost.title, lost.since)
 
 
 def test_invalid_settings_are_a_problem() -> None:

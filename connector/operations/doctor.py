@@ -79,11 +79,9 @@ class Examination:
 
     def as_json(self) -> dict[str, Any]:
         """Return the examination as `--json` prints it."""
+        names = ("name", "value", "origin")
         return {
-            "settings": [
-                {"name": name, "value": value, "origin": origin}
-                for name, value, origin in self.settings
-            ],
+            "settings": [dict(zip(names, each, strict=True)) for each in self.settings],
             "checks": [asdict(check) for check in self.checks],
             "requests": self.requests,
             "exit_status": self.exit_status,

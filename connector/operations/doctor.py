@@ -113,7 +113,9 @@ def _check_locally(settings: Settings, *, sends_test: bool) -> Iterator[DoctorCh
         try:
             if sends_test and check is _check_notifications:
                 send_test(settings)
-            yield DoctorCheck(name, *check(settings))
+                yield DoctorCheck(name, "ok", "a test message was sent to every address")
+            else:
+                yield DoctorCheck(name, *check(settings))
         except ConnectorError as error:
             yield DoctorCheck(name, "failed", str(error), error.action)
 

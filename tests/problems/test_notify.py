@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from connector.errors import ConnectorError, SettingsError
+from connector.operations.doctor import diagnose
 from connector.operations.notify import NOTIFIED_FILE, notify
 from connector.operations.problems import Problem
 from connector.settings import Settings, load_settings
@@ -122,6 +124,14 @@ def test_a_folder_that_cannot_be_written_to_repeats_no_message(
     assert notify(settings, [])
     assert [] == json.loads((settings.folder / NOTIFIED_FILE).read_text())
     assert 2 == len(receiver.received)
+
+
+def test_doctor_sends_a_test_message(settings: Settings, receiver: Receiver) -> None:
+    checks = asyncio.run(diagnose(settings, sends_test=True)).checks
+    (found,) = (each.found for each in checks if each.name == "notifications")
+
+    assert ["connector: test"] == [each["title"] for each in receiver.received]
+    assert "a test message was sent to every address" == found
 
 
 def test_an_invalid_or_missing_address_is_reported_without_its_text(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def _model_spec(accounts: Accounts, node: Node) -> dg.AssetSpec:
         node.name,
         path=node.path,
         deps=list(dict.fromkeys(deps)),
-        description=_as_markdown(node.about),
+        description=_as_markdown(node.entry.description),
         group_name=node.schema,
         kinds={"csv"} if node.kind == "seed" else {"sql", "duckdb"},
         metadata={

@@ -63,8 +63,8 @@ CREATE INDEX events_of_a_resource ON events (resource, kind, detail);
 CREATE TABLE publications (
     publication TEXT PRIMARY KEY, started_at TIME NOT NULL, run_id TEXT, ended_at TIME,
     true_of TIME, outcome TEXT, models INTEGER, checks INTEGER, failed_checks JSON,
-    failed_rows JSON, failed_samples JSON, unfilled_seeds JSON, unfilled_rows JSON, personal TEXT,
-    left_out JSON, time_zone TEXT, error_code TEXT, message TEXT, bytes INTEGER, seconds REAL
+    personal TEXT, left_out JSON, time_zone TEXT, error_code TEXT, message TEXT,
+    bytes INTEGER, seconds REAL
 ) WITHOUT ROWID;
 
 -- Journal of pushes: one batch for each file and policy, and one row for each row of the file.

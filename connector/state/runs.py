@@ -109,16 +109,6 @@ class Publication:
     failed_checks: Annotated[
         tuple[str, ...], "Names of the failed checks; warnings if it is published."
     ] = ()
-    failed_rows: Annotated[tuple[int, ...], "Number of rows found by each failed check."] = ()
-    failed_samples: Annotated[
-        tuple[str | None, ...], "Id of one record found by each failed check, or null."
-    ] = ()
-    unfilled_seeds: Annotated[
-        tuple[str, ...], "Seeds that are not filled in. Their checks do not count as failed."
-    ] = ()
-    unfilled_rows: Annotated[
-        tuple[int, ...], "Number of values that each of these seeds lacks."
-    ] = ()
     personal: Annotated[str, "Personal fields: keep, drop or hash."] = "keep"
     left_out: Annotated[tuple[str, ...], "Schemas and columns that are left out of the file."] = ()
     time_zone: Annotated[str | None, "Time zone of the account, used for days in the models."] = (

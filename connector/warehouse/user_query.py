@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, UnknownName, WarehouseError
+from connector.errors import Misused, WarehouseError
 from connector.warehouse.file import literal, open_read_only, quoted
 from connector.warehouse.queries import verified_at
 
@@ -87,15 +87,6 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
             return connection.execute(sql).to_arrow_table()
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
             raise Misused(f"the query cannot be run: {error}") from None
-
-
-def read_table(path: Path, table: str) -> pa.Table:
-    """Return a whole table or view. Raises `UnknownName` and a `WarehouseError`."""
-    with open_read_only(path) as connection:
-        known = tables_in(connection)
-        if table not in known:
-            raise UnknownName("table of the published file", table, known)
-        return connection.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:

@@ -37,7 +37,7 @@ def test_models_are_built_in_their_schemas(small: SmallProject) -> None:
         ("staging", "stg_jobs", "VIEW"),
     ] == kinds
     assert [("closed", 1), ("open", 2)] == small.query("SELECT * FROM marts.sum_jobs ORDER BY 1")
-    assert (10, (), ()) == (len(built.checks), built.blocking, built.warnings)
+    assert (10, (), ()) == (len(built.checks), built.failed("error"), built.failed("warn"))
 
 
 def test_descriptions_become_comments_of_tables_and_columns(small: SmallProject) -> None:
@@ -87,14 +87,14 @@ def test_each_kind_of_check_finds_a_planted_fault(tmp_path: Path, check: str) ->
         find_check(built, check).examples,
         find_check(built, check).check.severity,
     )
-    assert find_check(built, check) in built.blocking
+    assert find_check(built, check) in built.failed("error")
 
 
 def test_a_failed_check_of_severity_warn_does_not_block(tmp_path: Path) -> None:
     built = SmallProject(tmp_path, (*JOBS, ("j4", "Cook", None, "p1"))).build()
 
-    assert ["not_null_sum_jobs_status"] == [each.check.name for each in built.warnings]
-    assert () == built.blocking
+    assert ["not_null_sum_jobs_status"] == [each.check.name for each in built.failed("warn")]
+    assert () == built.failed("error")
 
 
 SQL_FAULTS = {

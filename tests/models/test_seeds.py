@@ -134,5 +134,5 @@ def test_missing_values_are_appended_to_a_users_seed_file(
     for appended in (["p3"], []):
         project = small.load_project(seeds=seeds_folder)
         assert {path: appended} == write_seed_copies(seeds_folder, values, project)
-        assert held + b"\r\np3;;\r\n" == path.read_bytes()
+        assert held + b"\np3;;\n" == path.read_bytes()
     assert [path] == [*seeds_folder.iterdir()]

@@ -210,7 +210,7 @@ def test_a_list_changes_no_field_of_a_record_that_was_read(tmp_path: Path) -> No
     world.mark_verified("2026-01-20 09:00")
     built = world.build()
 
-    assert () == built.built.blocking
+    assert () == built.built.failed("error")
     assert [("lead", "New", "u1")] == built.query_tuples(
         "SELECT lead_state, lead_status_name, consultant_id FROM marts.fct_leads"
     )

@@ -40,7 +40,13 @@ def test_a_template_error_is_reported_with_file_and_line(
 
 
 WRONG = {
-    "unknown test": ("marts/schema.yml", "[unique, not_null]", "[uniqe]", 5, "'unique', 'not_null'"),
+    "unknown test": (
+        "marts/schema.yml",
+        "[unique, not_null]",
+        "[uniqe]",
+        5,
+        "'unique', 'not_null'",
+    ),
     "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "valid list"),
     "test of no mapping": (
         "marts/schema.yml",

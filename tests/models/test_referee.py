@@ -97,7 +97,7 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndD
     assert write_seed_copies(folder / "seeds", unmapped, project)
     shutil.copy(work, mine)
     shutil.copy(work, other)
-    assert () == build_file(mine, load_project(seeds=folder / "seeds")).blocking
+    assert () == build_file(mine, load_project(seeds=folder / "seeds")).failed("error")
     _run_dbt(folder, other)
     with duckdb.connect(":memory:") as connection:
         # Views that dbt made hold the file's name, so each is attached under its own.

@@ -28,8 +28,8 @@ from connector.state.database import Database
 from connector.warehouse.file import open_file
 from connector.warehouse.publish import make_draft
 from connector.warehouse.warehouse import Warehouse
+from tests.models.account import build_file
 from tests.models.demonstration import FEW
-from tests.models.small import build_file
 from tests.repository import ROOT
 from tests.support.command import variables
 from tests.support.kill_points import IS_ALL

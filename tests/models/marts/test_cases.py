@@ -14,7 +14,7 @@ from tests.models.marts.world import BuiltWorld, ModelWorld, build_models, read_
 CASES = [each for each in read_yaml("cases") if "case" in each]
 
 
-def parametrize(cases: list[dict[str, Any]]) -> Any:
+def parametrize(cases: list[dict[str, Any]]) -> pytest.MarkDecorator:
     """Return the mark that runs a test once for each case."""
     return pytest.mark.parametrize(
         "case",

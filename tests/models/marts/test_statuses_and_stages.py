@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from connector.models.project import load_project
 from connector.models.publish import publish
 from connector.settings import load_settings
 from tests.catalog.document import list_quoted_words, parse_tables
+from tests.models.account import build_file
 from tests.models.marts.world import (
     BORN,
     BuiltWorld,
@@ -18,7 +18,6 @@ from tests.models.marts.world import (
     build_models,
     make_january_booking,
 )
-from tests.models.small import build_file
 from tests.support.agency import rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "MARTS.md"

@@ -22,7 +22,7 @@ from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.schema import create_table
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.models.small import build_file
+from tests.models.account import build_file
 
 RUN = "run-1"
 NOW = "2026-03-06 00:00"

@@ -39,10 +39,11 @@ INVALID = (
 )
 
 
-@pytest.mark.parametrize(("file", "old", "new", "line", "problem"), INVALID)
+@pytest.mark.parametrize("fault", INVALID)
 def test_an_invalid_file_is_reported_with_its_line(
-    account: Account, file: str, old: str, new: str, line: int, problem: str
+    account: Account, fault: tuple[str, str, str, int, str]
 ) -> None:
+    file, old, new, line, problem = fault
     path = account.replace(file, old, new)
 
     with pytest.raises(ModelError, check=has_code("model_invalid")) as caught:

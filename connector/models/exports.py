@@ -23,14 +23,8 @@ from connector.errors import CHOOSE_PATH, Misused, UnknownName, WarehouseError
 from connector.settings import load_settings
 from connector.spreadsheet.workbook_writer import BOLD, make_cell
 from connector.spreadsheet.workbooks import create_workbook, is_too_long, write_by_number
-from connector.warehouse.file import convert_errors, open_read_only, quoted
-from connector.warehouse.user_query import (
-    list_tables,
-    require_published,
-    tables_in,
-    to_arrow,
-    write_parquet,
-)
+from connector.warehouse.file import convert_errors, literal, open_read_only, quoted
+from connector.warehouse.user_query import list_tables, require_published, tables_in, to_arrow
 from connector.warehouse.warehouse import Warehouse
 
 # -- Queries ---------------------------------------------------------------------------------------
@@ -124,7 +118,10 @@ def _write_tables(file: Path, folder: Path, tables: Sequence[str]) -> None:
     paths = {table: f"{table.replace('.', '/')}.parquet" for table in tables}
     for schema in {table.partition(".")[0] for table in tables}:
         (folder / schema).mkdir(mode=0o700)
-    write_parquet(file, {table: folder / path for table, path in paths.items()})
+    with open_read_only(file) as connection:
+        for table, path in paths.items():
+            target = f"{literal(str(folder / path))} (FORMAT parquet, COMPRESSION zstd)"
+            connection.execute(f"COPY (SELECT * FROM {quoted(table)}) TO {target}")
     (folder / MANIFEST).write_text(json.dumps({"tables": paths}, indent=2), "utf-8")
     for path in (MANIFEST, *paths.values()):
         (folder / path).chmod(0o600)

@@ -42,10 +42,16 @@ class PublishResult:
     built: BuildResult
 
     def as_json(self) -> dict[str, Any]:
-        """Return the publication as `--json` prints it."""
-        names = ("outcome", "models", "checks", "failed_checks", "personal", "bytes", "seconds")
-        values = {name: getattr(self.publication, name) for name in (*names, "true_of")}
-        return {"file": self.file, **values}
+        """Return the publication as `--json` prints it, with the time as ISO 8601."""
+        row, names = (
+            self.publication,
+            ("outcome", "models", "checks", "personal", "bytes", "seconds"),
+        )
+        return {name: getattr(row, name) for name in names} | {
+            "file": str(self.file),
+            "true_of": row.true_of and row.true_of.isoformat(),
+            "failed_checks": list(row.failed_checks),
+        }
 
 
 def load_account_project(settings: Settings) -> Project:

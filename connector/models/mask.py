@@ -148,8 +148,7 @@ def write_masked(draft: Path, copy: Path, settings: Settings, project: Project) 
                 shown.append(f"{_hash_expression(name) if is_personal else name} AS {name}")
                 comments.append(f"COMMENT ON COLUMN {target}.{name} IS {literal(comment)}")
             if shown:
-                schema = quoted(table.partition(".")[0])
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{schema}")
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {target.rpartition('.')[0]}")
                 source = f"SELECT {', '.join(shown)} FROM {quoted(table)}"
                 connection.execute(f"CREATE TABLE {target} AS {source}; {';'.join(comments)}")
         connection.execute("CHECKPOINT masked; DETACH masked")

@@ -69,10 +69,7 @@ TableColumns = Mapping[str, tuple[Column, ...]]
 
 @lru_cache(maxsize=4)
 def describe(project: Project) -> TableColumns:
-    """Return the columns and descriptions of all tables, by a build without data.
-
-    Raises `ModelError` if a model cannot be built.
-    """
+    """Return the columns of all tables by a build without data, which raises `ModelError`."""
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
         create_published_tables(connection)

@@ -64,7 +64,7 @@ def _invalid(path: Path, line: int, problem: str, action: str | None = None) -> 
 def create_seed_table(
     connection: duckdb.DuckDBPyConnection, table: str, path: Path, entry: TableEntry
 ) -> None:
-    """Replace a seed's table in the caller's transaction. Raises `ModelError` with the line."""
+    """Replace the table of a seed. Raises `ModelError` with the line."""
     types = entry.types
     _, rows = read_rows(path, [*types])
     _check_key(path, rows, entry)

@@ -408,17 +408,6 @@ class ModelError(ConnectorError):
         super().__init__(f"{place}: {message}" if place else message, **options)
 
 
-class ReferenceUnknown(ModelError):
-    """A `ref()` or `source()` names a table that does not exist."""
-
-    action = "Use an existing name: 'connector models list' shows them."
-
-    def __init__(self, what: str, received: str, allowed: Sequence[str], **place: Any) -> None:
-        self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _suggestion(get_close_matches(received, self.allowed, n=3))
-        super().__init__(f"there is no {what} {received!r}.{hint}", **place)
-
-
 class ModelFailed(ModelError):
     """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 

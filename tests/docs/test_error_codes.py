@@ -24,7 +24,6 @@ from connector.errors import (
     NotTheApi,
     PublishingRefused,
     RateLimited,
-    ReferenceUnknown,
     SheetUnknown,
     UnknownName,
     ValidationFailed,
@@ -44,7 +43,6 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     InDoubt: InDoubt("POST /jobs", "no answer came"),
     PublishingRefused: PublishingRefused([("unique_fct_jobs_id", 2)]),
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
-    ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
     SheetUnknown: SheetUnknown("people.xlsx has 2 sheets with something in them"),
 }
 """One of each error whose action is composed."""

@@ -27,9 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import convert_file_errors
 from connector.page.errors import PageError
-from connector.pushes.mappings import load_remembered
 from connector.pushes.options import PushFile, PushOptions
-from connector.pushes.preview import Preview, preview
+from connector.pushes.preview import Preview, load_remembered, preview
 from connector.settings import Settings
 from connector.settings.folders import IMPORTS_FOLDER, KEEP_DAYS
 from connector.spreadsheet.mapping import ColumnMap, map_headings

@@ -38,7 +38,7 @@ from connector.state.journal import Journal
 from connector.state.lock import hold
 from connector.state.row import Row
 from connector.state.runs import latest_backups
-from connector.warehouse.file import Connection, open_file, open_read_only, quoted, staged
+from connector.warehouse.file import Connection, open_file, open_read_only, quoted, run_staged
 from connector.warehouse.schema import as_json
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
@@ -551,13 +551,14 @@ class _Purge:
         for table, records in emptied.items():
             self._report.rows[table] += len(records)
             stage = pa.table({"place": [*records], "record": [*records.values()]})
-            with staged(connection, stage):
-                # An update of spread rows would need much more memory.
-                connection.execute(
-                    f"INSERT INTO {table} SELECT one.* REPLACE ({kept_values}, stage.record AS"
-                    f" _record) FROM {table} AS one JOIN stage ON one.rowid = stage.place"
-                )
-                connection.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM stage)")
+            # An update of spread rows would need much more memory.
+            run_staged(
+                connection,
+                stage,
+                f"INSERT INTO {table} SELECT one.* REPLACE ({kept_values}, stage.record AS _record)"
+                f" FROM {table} AS one JOIN stage ON one.rowid = stage.place;"
+                f" DELETE FROM {table} WHERE rowid IN (SELECT place FROM stage)",
+            )
 
     def _personal_fields(self, resource: Declaration, record: Mapping[str, Any]) -> set[str]:
         """Return the fields of a record to empty: personal ones, and of a person's own record also

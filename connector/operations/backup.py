@@ -39,7 +39,7 @@ from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.state import database as state
 from connector.state.database import STATE_FILE, Database
 from connector.state.lock import hold
-from connector.state.runs import Backup, Restore, note_restore, put_backup
+from connector.state.runs import Backup, Restore, put_backup
 from connector.version import program_version
 from connector.warehouse.file import make_folder
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
@@ -384,7 +384,7 @@ def _unpack(settings: Settings, source: Path, former: Path | None, staging: Path
         size = source.stat().st_size
         put_backup(database, Backup(made_at, at, str(source.absolute()), size))
         # Pushes wait until a pull has verified more than this.
-        note_restore(database, Restore(at, made_at, proven))
+        database.note("restore", Restore(at, made_at, proven))
     return RestoreResult(manifest, [settings.folder / each for each in waiting], len(purges))
 
 

@@ -35,9 +35,10 @@ from connector.pulls.report import can_retry, next_action
 from connector.settings import Settings
 from connector.settings.values import Age
 from connector.state.database import Database
-from connector.state.journal import Journal, PushHealth
+from connector.state.journal import Journal
 from connector.state.lock import Holder, holder_of
 from connector.state.quota import QuotaStatus, format_moment, quota_status
+from connector.state.row import Row
 from connector.state.runs import (
     Backup,
     Publication,
@@ -118,7 +119,7 @@ class AccountState:
     error: ConnectorError | None = None
     quota: QuotaStatus | None = None
     holder: Holder | None = None
-    pushes: PushHealth = field(default_factory=PushHealth)
+    unconfirmed: Sequence[Row] = ()
     backups: Sequence[Backup] = ()
     is_work_lost: bool = False
 
@@ -163,7 +164,7 @@ def read_state(settings: Settings, now: datetime) -> AccountState:
                     health=Runs(database).health(),
                     quota=quota_status(database, settings, now),
                     holder=holder_of(settings.folder),
-                    pushes=Journal(database).health(),
+                    unconfirmed=Journal(database).unconfirmed(),
                     backups=latest_backups(database),
                 )
             if state.holder is None and not state.is_work_lost:
@@ -384,18 +385,16 @@ def _data_old(s: AccountState) -> Problem | None:
 
 def _rows_unconfirmed(s: AccountState) -> Problem | None:
     """Report rows of pushes whose answer was lost. The rows of a running push do not count."""
-    unclear = [s.pushes.held, None if s.holder is not None else s.pushes.open]
-    found = [each for each in unclear if each is not None]
+    found = [each for each in s.unconfirmed if each.state == "held" or s.holder is None]
     if not found:
         return None
     return Problem(
         "rows_unconfirmed",
-        f"{count_noun(sum(each.rows for each in found), 'pushed row is', 'pushed rows are')}"
-        " unconfirmed",
+        f"{count_noun(len(found), 'pushed row is', 'pushed rows are')} unconfirmed",
         "The rows were sent, but the answers were lost. The API may have applied them or not.",
         "If a push was interrupted, push the same file again: no row is sent twice. Otherwise run"
         " 'connector resolve', which lists the rows.",
-        min(each.since for each in found),
+        min(each.moved_at for each in found if each.moved_at is not None),
     )
 
 
@@ -404,24 +403,13 @@ def _requests_refused(s: AccountState) -> Problem | None:
     refusal = s.quota.exhaustion if s.quota is not None else None
     if refusal is None:
         return None
-    until = f"Pulls send no request before {format_moment(refusal.until)}."
-    if refusal.is_told:
-        return Problem(
-            "quota",
-            "the monthly quota is used up",
-            f"The API reported it. {until}",
-            "Wait for the reset: pulls continue by themselves. After a change of your plan, set"
-            " monthly_requests and run 'connector pull --ignore-quota'.",
-            refusal.noted_at,
-            "spent",
-        )
     return Problem(
         "quota",
         "the API refuses requests (429)",
-        "The answers do not say when requests are allowed again. The month's quota may be used"
-        f" up, or another limit applies. {until}",
-        "Check on the platform which limit applies. If the quota is not used up, run"
-        " 'connector pull --ignore-quota'.",
+        "The month's quota may be used up, or another limit applies. Pulls send no request before"
+        f" {format_moment(refusal.until)}.",
+        "Check on the platform which limit applies. Pulls continue by themselves after a reset. If"
+        " the quota is not used up, run 'connector pull --ignore-quota'.",
         refusal.noted_at,
         "refused",
     )

@@ -30,9 +30,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from connector.atomic_files import create_private_file, write_atomically
 from connector.errors import ConnectorError, convert_file_errors
 from connector.pulls.report import Progress
-from connector.pushes.mappings import load_remembered
 from connector.pushes.options import PushFile, PushOptions
-from connector.pushes.preview import Preview, preview
+from connector.pushes.preview import Preview, load_remembered, preview
 from connector.pushes.report import push
 from connector.pushes.undo import undo
 from connector.settings import Settings

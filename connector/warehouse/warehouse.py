@@ -5,7 +5,7 @@ The process that holds the account's lock opens the work file; `keep_open` keeps
 
 from __future__ import annotations
 
-import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,19 +13,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from connector.atomic_files import sync_folder
+from connector.atomic_files import FILE_MODE, create_private_file
 from connector.catalog import CATALOG
 from connector.errors import WarehouseError
 from connector.state.runs import Event
 from connector.warehouse.file import (
-    ROW_GROUP_ROWS,
-    STORAGE_VERSION,
     Connection,
+    attach,
     convert_errors,
-    copy_file,
-    literal,
     make_folder,
     open_file,
+    quoted,
     remove_file,
     replace_file,
     transaction,
@@ -99,8 +97,7 @@ class Warehouse:
                 remove_file(draft)
                 raise
         self._is_complete = False
-        with self.connection():
-            pass
+        self.read(lambda _: None)
 
     @contextmanager
     def keep_open(self) -> Iterator[None]:
@@ -182,7 +179,8 @@ class Warehouse:
             # After a checkpoint all data is in the file and none in a log next to it.
             connection.execute("CHECKPOINT")
             with convert_errors(target):
-                copy_file(self.work, target)
+                create_private_file(target).close()
+                shutil.copyfile(self.work, target)
 
     def compact(self) -> None:
         """Write the file again without the bytes of deleted rows; it is unchanged after an error.
@@ -195,15 +193,8 @@ class Warehouse:
         with open_file(self.work) as connection, convert_errors(self.work):
             # The log must be empty, or it would be applied to the new file.
             connection.execute("CHECKPOINT")
-            ((name,),) = connection.execute("SELECT current_database()").fetchall()
-            connection.execute(
-                f"ATTACH {literal(str(fresh))} AS fresh "
-                f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-            )
-            fresh.chmod(0o600)
-            connection.execute(f'COPY FROM DATABASE "{name}" TO fresh')
+            attach(connection, fresh, "fresh")
+            fresh.chmod(FILE_MODE)
+            connection.execute(f"COPY FROM DATABASE {quoted(self.work.stem)} TO fresh")
             connection.execute("CHECKPOINT fresh; DETACH fresh")
-            with fresh.open("rb") as written:
-                os.fsync(written.fileno())
-            fresh.replace(self.work)
-            sync_folder(self.folder)
+            replace_file(fresh, self.work)

@@ -9,8 +9,8 @@ import pytest
 
 from connector.operations.problems import AccountState, find_problems
 from connector.settings.values import parse_age
-from connector.state.journal import PushHealth, Unconfirmed
 from connector.state.lock import Holder
+from connector.state.row import Row
 from connector.state.runs import Backup, Publication, ResourceRun, Run, RunHealth
 from tests.problems.agency import DONE
 
@@ -108,9 +108,10 @@ def test_a_published_file_that_is_missing_is_a_problem() -> None:
 
 
 def test_rows_whose_answer_was_lost_are_a_problem() -> None:
-    lost = PushHealth(held=Unconfirmed(2, NIGHT), open=Unconfirmed(1, NOW))
+    held = Row(2, "jobs", state="held", moved_at=NIGHT)
+    lost = [held, replace(held, number=3), Row(4, "jobs", state="sent", moved_at=NOW)]
 
-    (found,) = find_problems(replace(make_state(), pushes=lost))
+    (found,) = find_problems(replace(make_state(), unconfirmed=lost))
 
     assert ("rows_unconfirmed", NIGHT) == (found.code, found.since)
     assert found.title.startswith("3 pushed rows")

@@ -133,7 +133,8 @@ def _suggestion(near: Iterable[str]) -> str:
 class Answered(ConnectorError):
     """The API rejected the request or failed (API 7).
 
-    `answer` is, for example, "answered 404"; `reason` also contains the API's message.
+    `answer` is, for example, "answered 404"; `reason` also contains the API's message. An action
+    may name the `scope` that the request needs, and the fields of `errors`.
     """
 
     def __init__(
@@ -143,12 +144,17 @@ class Answered(ConnectorError):
         status: int,
         api_code: str | None = None,
         api_message: str | None = None,
-        **options: str | None,
+        scope: str = "",
+        served_at: datetime | None = None,
+        errors: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.where, self.status, self.answer = where, status, f"answered {status}"
         self.api_code, self.api_message = api_code, api_message
+        self.scope, self.served_at, self.errors = scope, served_at, dict(errors or {})
         self.reason = self.answer + (f": {api_message}" if api_message else "")
-        super().__init__(f"{where} was {self.reason}", **options)
+        fields = ", ".join(self.errors) or "the API does not say which"
+        action = self.action.format(scope=scope, fields=fields)
+        super().__init__(f"{where} was {self.reason}", action=action)
 
 
 class Unauthorized(Answered):
@@ -160,45 +166,34 @@ class Unauthorized(Answered):
 class Forbidden(Answered):
     """403: the key does not have the scope of this operation (API 5.4)."""
 
-    def __init__(self, where: str, *, scope: str, **answer: Any) -> None:
-        self.scope = scope
-        action = f"Give the key the scope {scope!r}, or pull only the other resources."
-        super().__init__(where, action=action, **answer)
+    action = "Give the key the scope {scope!r}, or pull only the other resources."
 
 
 class Refused(Answered):
-    """The API rejected the content of the request. Repeating the request does not help."""
+    """400 and subclasses: the API rejected the content. Repeating the request does not help."""
 
+    code = "invalid_request"
     action = "Change the request; repeating it gives the same answer."
-    codes: ClassVar = {"invalid_request": action}
 
 
 class NotFound(Refused):
-    """404: the API has no such record at the server time `served_at`, if `is_api_error`.
-
-    Without the error format of the API, the 404 may come from a proxy and proves nothing.
-    """
+    """404: the API has no such record at the server time `served_at`, if `is_api_error`."""
 
     action = (
         "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'. If other"
         " requests succeed, check the id."
     )
 
-    def __init__(
-        self, where: str, *, is_api_error: bool, served_at: datetime | None = None, **answer: Any
-    ) -> None:
-        self.is_api_error, self.served_at = is_api_error, served_at
-        super().__init__(where, **answer)
+    @property
+    def is_api_error(self) -> bool:
+        """False without the error format of the API: a 404 of a proxy proves nothing."""
+        return bool(self.api_message)
 
 
 class ValidationFailed(Refused):
     """422: the API rejected fields. `errors` has its messages by field (API 7.1)."""
 
-    def __init__(self, where: str, *, errors: Mapping[str, tuple[str, ...]], **answer: Any) -> None:
-        self.errors = dict(errors)
-        fields = ", ".join(self.errors) or "the API does not say which"
-        action = f"Correct these fields, and send the record again: {fields}."
-        super().__init__(where, action=action, **answer)
+    action = "Correct these fields, and send the record again: {fields}."
 
 
 class UnexpectedStatus(Refused):

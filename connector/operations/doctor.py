@@ -19,7 +19,8 @@ from typing import Any, Literal, get_args
 
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.errors import (
     DONE,
     FAILED,

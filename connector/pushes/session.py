@@ -16,7 +16,7 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.messages import Request, read_record, served_at
+from connector.client.messages import Request, read_record
 from connector.errors import (
     ConnectorError,
     NoAnswer,
@@ -133,13 +133,12 @@ class Session:
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request that the journal has, once."""
         try:
-            answer = await self.context.client.send(request)
-            raw = read_record(request, answer)
+            record = await self.context.client.send(request, read_record)
         except ConnectorError as error:
             self.record_write(error)
             return answer_from_error(error)
         self.record_write(None)
-        return Accepted(declaration(row.resource).record(raw, served_at=served_at(answer)))
+        return Accepted(record)
 
     async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Return the complete record as it is now; a proof if it is deleted."""

@@ -11,7 +11,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from connector.client.limiter import QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
@@ -246,10 +246,12 @@ class LimiterSimulation:
         if is_accepted:
             self.outcome.answered += 1
             self.outcome.ended_at = now
-            self.limiter.record_response(now, ticket, rate, date)
+            self.limiter.record_response(now, ticket, replace(rate, date=date))
         else:
             self.outcome.refused_at.append(now)
-            self.limiter.record_refusal(now, ticket, rate, date, self._chance.random())
+            self.limiter.record_refusal(
+                now, ticket, replace(rate, date=date), self._chance.random()
+            )
         self._request_all_tickets(now, worker)
 
     def _give_up(self, now: float, worker: int, ticket: Ticket) -> None:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from connector.catalog import declaration
 from connector.client.messages import build_list_request
-from connector.client.session import HttpSession
+from connector.client.session import HttpSession, Limits
 from connector.sandbox.server import Sandbox
 
 CONNECTIONS = 4
@@ -22,9 +22,7 @@ def test_a_cancelled_request_leaves_no_connection_open(steps: int) -> None:
 
     async def cancel_after(sandbox: Sandbox) -> None:
         key = SecretStr(sandbox.key)
-        session = HttpSession(
-            sandbox.base_url, key, count=CONNECTIONS, deadline_seconds=30, body_bytes_max=10**6
-        )
+        session = HttpSession(sandbox.base_url, key, Limits(), connections=CONNECTIONS)
         await asyncio.gather(*(session.exchange(request) for _ in range(CONNECTIONS)))
         # The next request finds that the server has closed the idle connections, and closes them.
         sandbox.stop()

@@ -184,7 +184,7 @@ def test_the_memory_of_the_rate_limiter_is_bounded(rate: RateHeaders) -> None:
         now = number / 100
         went = limiter.acquire(now)
         assert isinstance(went, Ticket)
-        limiter.record_response(now, went, rate, None)
+        limiter.record_response(now, went, rate)
         if number % 50_000 == 0:
             sizes.append(len(pickle.dumps(limiter)))
 

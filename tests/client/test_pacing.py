@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.errors import RateLimited, ServerFailed, Stopped
 from connector.pulls.account import RequestTally
 from tests.client.calls import make_client

@@ -63,7 +63,7 @@ def test_a_list_keeps_its_items_as_received(pagination: dict[str, Any]) -> None:
         LIST, make_response({"data": [RECORD, {"id": "6"}], "pagination": pagination})
     )
 
-    assert (RECORD, {"id": "6"}) == listed.items
+    assert [RECORD, {"id": "6"}] == [each.raw for each in listed.items]
     assert (2, 100, 101, 2) == (listed.page, listed.per_page, listed.total, listed.total_pages)
     assert "5d1c" not in repr(listed)
 
@@ -107,7 +107,7 @@ def test_a_record_without_an_id_is_rejected(data: Any) -> None:
 @pytest.mark.parametrize("status", [200, 201])
 @pytest.mark.parametrize("message", [{"message": "The job was created."}, {"message": 5}, {}])
 def test_a_write_returns_the_record(status: int, message: dict[str, Any]) -> None:
-    assert RECORD == read_record(CREATE, make_response({"data": RECORD, **message}, status))
+    assert RECORD == read_record(CREATE, make_response({"data": RECORD, **message}, status)).raw
 
 
 def test_a_delete_accepts_a_204_or_a_message() -> None:

@@ -133,8 +133,8 @@ def _suggestion(near: Iterable[str]) -> str:
 class Answered(ConnectorError):
     """The API rejected the request or failed (API 7).
 
-    `answer` is, for example, "answered 404"; `reason` also contains the API's message. An action
-    may name the `scope` that the request needs, and the fields of `errors`.
+    `answer` is, for example, "answered 404"; `reason` also contains the API's message. `scope` is
+    the one that the request needs, and `errors` has the API's messages by field (API 7.1).
     """
 
     def __init__(
@@ -152,9 +152,7 @@ class Answered(ConnectorError):
         self.api_code, self.api_message = api_code, api_message
         self.scope, self.served_at, self.errors = scope, served_at, dict(errors or {})
         self.reason = self.answer + (f": {api_message}" if api_message else "")
-        fields = ", ".join(self.errors) or "the API does not say which"
-        action = self.action.format(scope=scope, fields=fields)
-        super().__init__(f"{where} was {self.reason}", action=action)
+        super().__init__(f"{where} was {self.reason}")
 
 
 class Unauthorized(Answered):
@@ -166,7 +164,9 @@ class Unauthorized(Answered):
 class Forbidden(Answered):
     """403: the key does not have the scope of this operation (API 5.4)."""
 
-    action = "Give the key the scope {scope!r}, or pull only the other resources."
+    def __init__(self, where: str, **answer: Any) -> None:
+        super().__init__(where, **answer)
+        self.action = f"Give the key the scope {self.scope!r}, or pull only the other resources."
 
 
 class Refused(Answered):
@@ -191,9 +191,12 @@ class NotFound(Refused):
 
 
 class ValidationFailed(Refused):
-    """422: the API rejected fields. `errors` has its messages by field (API 7.1)."""
+    """422: the API rejected the fields of `errors`."""
 
-    action = "Correct these fields, and send the record again: {fields}."
+    def __init__(self, where: str, **answer: Any) -> None:
+        super().__init__(where, **answer)
+        fields = ", ".join(self.errors) or "the API does not say which"
+        self.action = f"Correct these fields, and send the record again: {fields}."
 
 
 class UnexpectedStatus(Refused):
@@ -216,11 +219,6 @@ class RateLimited(TryAgain):
         "Another program may use the same API key: run the command again when it has ended. Loaded"
         " records are kept."
     )
-
-    def __init__(self, where: str, *, is_sent: bool = True) -> None:
-        answered = "was answered 429: the rate limit is exceeded"
-        unsent = "was not sent, because the wait for the rate limit is too long"
-        super().__init__(f"{where} {answered if is_sent else unsent}")
 
 
 class Unreachable(TryAgain):
@@ -457,26 +455,9 @@ class SpreadsheetError(ConnectorError):
         "encoding_unknown": "Save the file as csv in UTF-8, or give its encoding with --encoding.",
         "headings_refused": "Give each column its own name in the first row, and save the file.",
         "no_rows": "Add rows below the column names, and save the file.",
+        "sheet_unknown": "Choose the sheet with --sheet.",
+        "spreadsheet_changed": "Wait until the file is saved, then run the command again.",
     }
-
-
-class SheetUnknown(SpreadsheetError):
-    """Several sheets of the workbook have rows, or no sheet has the given name.
-
-    `names` are the sheets to choose from.
-    """
-
-    action = "Choose the sheet with --sheet."
-
-    def __init__(self, message: str, *, names: Iterable[str] = (), **options: Any) -> None:
-        self.names = tuple(names)
-        super().__init__(message, **options)
-
-
-class SpreadsheetChanged(SpreadsheetError):
-    """The file was changed while it was being read."""
-
-    action = "Wait until the file is saved, then run the command again."
 
 
 class ReportRefused(SpreadsheetError):

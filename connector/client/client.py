@@ -291,11 +291,11 @@ class Client:
             if isinstance(permission, QuotaExhausted):
                 if self._meter is not None:
                     raise self._meter.quota_error(request, permission.resets_at)
-                reason = "the monthly quota is used up"
-                raise quota_spent(f"{request.method_and_path} was not sent: {reason}")
+                raise quota_spent("the API reports that the monthly quota is used up")
             spent = 0.0 if begun_at is None else now - begun_at
             if spent + (permission.seconds or 0.0) > self.limits.retry_seconds_max:
-                raise RateLimited(request.method_and_path, is_sent=False)
+                reason = "the wait for the rate limit is too long"
+                raise RateLimited(f"{request.method_and_path} was not sent, because {reason}")
             self._observer.on_wait(permission.seconds or 0.0)
             if permission.seconds is None:
                 self._answered.clear()

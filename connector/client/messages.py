@@ -240,15 +240,15 @@ def _parse_http_date(text: str) -> datetime | None:
 def _parse_count(value: Any) -> int | None:
     """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
     number = _parse_number(value)
-    is_count = number is not None and number <= COUNT_MAX and number.is_integer()
-    return int(number or 0) if is_count else None
+    if number is None or number > COUNT_MAX or not number.is_integer():
+        return None
+    return int(number)
 
 
 def _parse_number(value: Any) -> float | None:
     """Parse a positive number, a JSON number or text; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    return float(value) if _NUMBER.fullmatch(str(value)) else None
+    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
+    return float(value) if is_number and _NUMBER.fullmatch(str(value)) else None
 
 
 def parse_json(body: bytes) -> Any:
@@ -259,13 +259,13 @@ def parse_json(body: bytes) -> Any:
         document = json.loads(body, parse_constant=_parse_float, parse_float=_parse_float)
         if _depth(document) > DEPTH_MAX:
             raise RecursionError
+        return document
     except RecursionError:
         raise ValueError(f"JSON nested deeper than {DEPTH_MAX} levels") from None
     except OverflowError as error:
         raise ValueError(str(error)) from None
     except ValueError:
         raise ValueError("text that is not JSON" if body else "an empty body") from None
-    return document
 
 
 def _parse_float(text: str) -> float:
@@ -304,33 +304,34 @@ def response_error(request: Request, answer: Response) -> ConnectorError:
     For a write, only a 429, or a documented refusal with the API's own JSON body, proves that
     nothing was applied. For any other answer, the error is `InDoubt`.
     """
-    if answer.status == 429:
-        return RateLimited(request.method_and_path)
+    where, status = request.method_and_path, answer.status
+    if status == 429:
+        return RateLimited(f"{where} was answered 429: the rate limit is exceeded")
     try:
         body = parse_json(answer.body)
     except ValueError:
         body = None
     is_api_error = isinstance(body, dict)
-    error = _status_error(request, answer, body if is_api_error else {})
-    if request.is_read or (answer.status in _REFUSALS and is_api_error):
-        return error
-    return InDoubt(request.method_and_path, error.reason, error.answer)
-
-
-def _status_error(
-    request: Request, answer: Response, body: Mapping[str, Any]
-) -> Answered | NotTheApi:
-    where, status = request.method_and_path, answer.status
+    error: Answered | NotTheApi
     if 300 <= status < 400:
         more = f" with a redirect to {_redirect_target(answer)}, which is not followed"
-        return NotTheApi(where, f"answered {status}", more, code="redirected")
+        error = NotTheApi(where, f"answered {status}", more, code="redirected")
+    else:
+        error = _status_error(request, answer, body if is_api_error else {})
+    if request.is_read or (status in _REFUSALS and is_api_error):
+        return error
+    return InDoubt(where, error.reason, error.answer)
+
+
+def _status_error(request: Request, answer: Response, body: Mapping[str, Any]) -> Answered:
     api_code, message = (
         _EMAIL.sub("(an email)", _message_text(text)) if isinstance(text, str) else None
         for text in (body.get("error"), body.get("message"))
     )
+    status = answer.status
     kind = _REFUSALS.get(status, ServerFailed if status >= 500 else UnexpectedStatus)
     error = kind(
-        where,
+        request.method_and_path,
         status=status,
         api_code=api_code,
         api_message=message or api_code,

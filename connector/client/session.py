@@ -48,13 +48,11 @@ _HEADERS = {
     "User-Agent": "recruitment-connector",
 }
 
-# By the code of OpenSSL; a certificate with another one is not trusted. Before its first day, a
-# certificate counts as expired, because the clock of this machine may be wrong.
+# By the code of OpenSSL; any other certificate is not trusted. A certificate before its first day
+# (9) counts as expired, because the clock of this machine may be wrong.
 _CERTIFICATE_CODES = {
-    9: "certificate_expired",
-    10: "certificate_expired",
-    62: "certificate_of_another_host",
-    64: "certificate_of_another_host",
+    **dict.fromkeys((9, 10), "certificate_expired"),
+    **dict.fromkeys((62, 64), "certificate_of_another_host"),
 }
 
 # Errors of an established TLS connection arrive as they are.
@@ -129,11 +127,8 @@ class HttpSession:
     async def exchange(self, request: Request) -> Response:
         """Send the request once and return the answer, with any status.
 
-        Raises:
-            Unreachable: Nothing was sent.
-            NoAnswer: No complete answer to a read arrived.
-            NotTheApi: The answer to a read is not an answer of this API.
-            InDoubt: A write may have been applied.
+        Raises `Unreachable` if nothing was sent. After any other fault, a read raises `NoAnswer` or
+        `NotTheApi`, and a write `InDoubt`.
         """
         has_begun = False  # False as long as certainly no byte of the request was sent.
 
@@ -166,11 +161,8 @@ class HttpSession:
             if len(answer.headers.raw) > HEADERS_MAX:
                 raise AnswerTooLarge(where, f"answered with more than {HEADERS_MAX} headers")
             encoding = answer.headers.get("content-encoding", "")
-            body = await read_body(answer.aiter_raw(), encoding, self._limits.body_bytes_max)
-        except OverflowError as error:
-            raise AnswerTooLarge(where, f"answered with {error}") from None
-        except ValueError as error:
-            raise UnreadableAnswer(where, f"answered with {error}") from None
+            parts = answer.aiter_raw()
+            body = await read_body(where, parts, encoding, self._limits.body_bytes_max)
         finally:
             await answer.aclose()
         headers = dict(answer.headers)
@@ -231,15 +223,15 @@ class HttpSession:
         return mask_secrets(text, [self._key.get_secret_value()])
 
 
-async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) -> bytes:
+async def read_body(
+    where: str, parts: AsyncIterator[bytes], encoding: str, bytes_max: int
+) -> bytes:
     """Return the unpacked body, at most `bytes_max` of which are in memory.
 
-    Raises:
-        OverflowError: The unpacked body is larger.
-        ValueError: The compression is another one than gzip, damaged or incomplete.
+    Raises `AnswerTooLarge`, and `UnreadableAnswer` if it is not plain or complete gzip data.
     """
     if encoding not in ("", "identity", "gzip"):
-        raise ValueError("a body with an unknown compression")
+        raise UnreadableAnswer(where, "answered with an unknown compression")
     unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else None
     body = bytearray()
     try:
@@ -248,26 +240,22 @@ async def read_body(parts: AsyncIterator[bytes], encoding: str, bytes_max: int) 
             room = bytes_max - len(body) + 1
             body += part if unpacking is None else unpacking.decompress(part, room)
             if len(body) > bytes_max:
-                raise OverflowError(f"more than {bytes_max} bytes")
+                raise AnswerTooLarge(where, f"answered with more than {bytes_max} bytes")
     except zlib.error:
-        raise ValueError("damaged gzip data") from None
+        raise UnreadableAnswer(where, "answered with damaged gzip data") from None
     if body and unpacking is not None and not unpacking.eof:
-        raise ValueError("incomplete gzip data")
+        raise UnreadableAnswer(where, "answered with incomplete gzip data")
     return bytes(body)
 
 
 @cache
 def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
-    """Return a context that trusts the default certificate authorities and those in the file.
-
-    Cached, because loading is slow. Raises `SettingsError` if the file cannot be read.
-    """
+    """Return a context with the default authorities and those in the file; loading is slow."""
     context = ssl.create_default_context(cafile=certifi.where())
     try:
         if ca_file is not None:
             context.load_verify_locations(cafile=ca_file)
-    except ssl.SSLError:
-        raise SettingsError(f"ca_file is {ca_file}: the file has no certificates") from None
     except OSError as error:
-        raise SettingsError(f"ca_file is {ca_file}: {error.strerror}") from None
+        reason = "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+        raise SettingsError(f"ca_file is {ca_file}: {reason}") from None
     return context

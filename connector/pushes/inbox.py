@@ -27,7 +27,6 @@ from connector.errors import (
     Misused,
     ReportRefused,
     SettingsError,
-    SpreadsheetChanged,
     SpreadsheetError,
     WarehouseError,
     convert_file_errors,
@@ -253,7 +252,7 @@ async def deliver(
 
     Raises:
         Misused: The file may not be read.
-        SpreadsheetChanged: The file is gone or has another digest.
+        SpreadsheetError: The file is gone or has another digest.
         WarehouseError: The file could not be archived, and stays where it was.
     """
     if digest is None:
@@ -298,11 +297,11 @@ def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
             action="Wait until the inbox pushes the file, or push the file from another folder.",
         ) from None
     except FileNotFoundError:
-        raise SpreadsheetChanged(f"{path} no longer exists") from None
+        raise SpreadsheetError(f"{path} no longer exists", code="spreadsheet_changed") from None
     except OSError as error:
         raise file_error(path, error) from error
     if not is_same:
-        raise SpreadsheetChanged(f"{path} was replaced by another file")
+        raise SpreadsheetError(f"{path} was replaced by another file", code="spreadsheet_changed")
     return path
 
 
@@ -332,7 +331,7 @@ def _archive(
 
 def _is_caused_by_file(error: ConnectorError) -> bool:
     """Return True if every push of the file would fail in the same way, before it sends a row."""
-    if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
+    if isinstance(error, SettingsError | ReportRefused) or error.code == "spreadsheet_changed":
         return False
     # An error of the class itself comes from the disk, and may not occur again.
     is_files = isinstance(error, Misused | SpreadsheetError)

@@ -209,7 +209,7 @@ class TryAgain(ConnectorError):
     """Nothing was changed. The same request can be repeated later."""
 
     action = "Run the command again later. Loaded records are kept."
-    retry_after_seconds: float | None = None
+    retry_after_seconds: float = 0.0
 
 
 class RateLimited(TryAgain):

@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from pydantic import SecretStr
 
+from connector import errors
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Order, Page, Resource
 from connector.client.limiter import RESET_SECONDS_MAX, QuotaExhausted, RateLimiter, Ticket
@@ -33,22 +34,9 @@ from connector.client.messages import (
     served_at,
 )
 from connector.client.session import HttpSession, Limits
-from connector.errors import (
-    Misused,
-    RateLimited,
-    ServerFailed,
-    SettingsError,
-    Stopped,
-    TryAgain,
-    Unreachable,
-    UnreadableAnswer,
-    quota_spent,
-)
 from connector.settings.values import parse_address, parse_key
 
-# An unreachable server rarely returns within seconds, and an answer that is unreadable three times
-# probably stays unreadable.
-FEW_ATTEMPTS_MAX = 3
+FEW_ATTEMPTS_MAX = 3  # A server that cannot be reached, or read, rarely recovers within seconds.
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
 
@@ -77,7 +65,7 @@ class RequestMeter(Protocol):
     def record_response(self, status: int, served_at: datetime | None) -> None:
         """Record an answer; `served_at` is the server's time, None if the answer has none."""
 
-    def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
+    def quota_error(self, request: Request, resets_at: float | None) -> errors.Stopped:
         """Return the error for a used-up month; `resets_at` is a Unix time, None if unknown."""
 
 
@@ -100,9 +88,7 @@ class Client:
         meter: Counts every attempt.
         ca_file: Additional certificate authority. Verification is never turned off.
         proxy: Proxy for an `https` address. The environment's proxies are not used.
-        clock: Seconds, which never decrease.
-        sleep: Waits for a number of seconds.
-        chance: Random numbers of [0, 1).
+        clock, sleep, chance: For tests.
 
     Raises:
         SettingsError: The address, the key or a file is not valid.
@@ -129,11 +115,11 @@ class Client:
         try:
             base_url = parse_address(base_url)
         except ValueError as error:
-            raise SettingsError(f"the base address must be {error}") from None
+            raise errors.SettingsError(f"the base address must be {error}") from None
         try:
             parse_key(secret.get_secret_value())
         except ValueError as error:
-            raise SettingsError(f"the API key {error}") from None
+            raise errors.SettingsError(f"the API key {error}") from None
         self.limiter = RateLimiter()
         self.limits = limits or Limits()
         self._session = HttpSession(
@@ -215,7 +201,7 @@ class Client:
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
         if self._is_closed:
-            raise Misused(f"{request.method_and_path} was not sent: the client is closed")
+            raise errors.Misused(f"{request.method_and_path} was not sent: the client is closed")
         attempts, begun_at = 0, None
         while True:
             async with self._slots:
@@ -226,7 +212,7 @@ class Client:
                 attempts += 1
                 try:
                     return read(request, await self._send_attempt(request, ticket))
-                except (TryAgain, UnreadableAnswer) as error:
+                except (errors.TryAgain, errors.UnreadableAnswer) as error:
                     seconds = self._backoff(request, error, attempts)
                     spent = self._clock() - begun_at
                     if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
@@ -234,18 +220,18 @@ class Client:
             await self._sleep(seconds)
 
     def _backoff(
-        self, request: Request, error: TryAgain | UnreadableAnswer, attempts: int
+        self, request: Request, error: errors.TryAgain | errors.UnreadableAnswer, attempts: int
     ) -> float | None:
         """Return the seconds to wait before the next attempt; None if there is no other attempt."""
-        if not (request.is_read or isinstance(error, RateLimited | Unreachable)):
+        if not (request.is_read or isinstance(error, errors.RateLimited | errors.Unreachable)):
             return None  # Any other failure of a write leaves it in doubt.
         attempts_max = self.limits.attempts_max
-        if isinstance(error, Unreachable | UnreadableAnswer):
+        if isinstance(error, errors.Unreachable | errors.UnreadableAnswer):
             attempts_max = min(attempts_max, FEW_ATTEMPTS_MAX)
-        requested = (error.retry_after_seconds if isinstance(error, ServerFailed) else None) or 0.0
+        requested = error.retry_after_seconds if isinstance(error, errors.TryAgain) else 0.0
         if attempts >= attempts_max or requested > RESET_SECONDS_MAX:
             return None
-        if isinstance(error, RateLimited):
+        if isinstance(error, errors.RateLimited):
             return 0.0  # After a 429 the rate limiter makes every request wait.
         backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts - 1))
         return max(backoff * (1 + self._chance() / 2), requested)
@@ -259,7 +245,7 @@ class Client:
             self._observer.before_send(request)
             record_end = self.limiter.record_lost
             answer = await self._session.exchange(request)
-        except Unreachable:
+        except errors.Unreachable:
             record_end = self.limiter.record_unsent
             raise
         finally:
@@ -291,11 +277,11 @@ class Client:
             if isinstance(permission, QuotaExhausted):
                 if self._meter is not None:
                     raise self._meter.quota_error(request, permission.resets_at)
-                raise quota_spent("the API reports that the monthly quota is used up")
+                raise errors.quota_spent("the API reports that the monthly quota is used up")
             spent = 0.0 if begun_at is None else now - begun_at
             if spent + (permission.seconds or 0.0) > self.limits.retry_seconds_max:
-                reason = "the wait for the rate limit is too long"
-                raise RateLimited(f"{request.method_and_path} was not sent, because {reason}")
+                where, reason = request.method_and_path, "the wait for the rate limit is too long"
+                raise errors.RateLimited(f"{where} was not sent, because {reason}")
             self._observer.on_wait(permission.seconds or 0.0)
             if permission.seconds is None:
                 self._answered.clear()

@@ -86,15 +86,14 @@ class _Window:
     """Window that began at `opened_at`, and the figures that responses reported for it.
 
     Until a response reported a figure (`is_known`), `remaining` is the rest of the window before,
-    because a reset only increases it. `is_silent` is True if responses have no figures. `is_late`
-    is True if the figures do not include the request that they answer. `reset` identifies the
-    server's window, None if it cannot.
+    because a reset only increases it; it is infinite if responses have no figures. `is_late` is
+    True if the figures do not include the request that they answer. `reset` identifies the server's
+    window, None if it cannot.
     """
 
     opened_at: float
-    remaining: int = 0
+    remaining: float = 0
     is_known: bool = False
-    is_silent: bool = False
     is_late: bool = False
     is_probe_out: bool = False
     ends_at: float = math.inf
@@ -106,13 +105,10 @@ class RateLimiter:
 
     The end of each ticket is reported exactly once: to `record_response`, `record_refusal`,
     `record_lost` (also a cancelled request) or `record_unsent`.
-
-    Attributes:
-        limit: Requests per minute by the last response that showed it; None before that.
     """
 
     def __init__(self) -> None:
-        self.limit: int | None = None
+        self.limit: int | None = None  # Per minute, by the last response that showed it.
         self._window = _Window(opened_at=-math.inf)
         self._in_flight = 0
         # Ends of requests that the lowest figure may not include.
@@ -130,7 +126,7 @@ class RateLimiter:
         if now >= self._window.ends_at:
             self._window = _Window(now, self._window.remaining)
         window, left = self._window, self._left()
-        if left < 1 and not window.is_silent:
+        if left < 1:
             if window.is_known:
                 return _create_wait(window.ends_at - now)
             # Requests of the window before may have used what the reset added.
@@ -153,7 +149,8 @@ class RateLimiter:
         if rate.limit is not None and rate.limit > 0:
             self.limit = rate.limit
         if rate.remaining is None:
-            window.is_silent = not window.is_known
+            if not window.is_known:
+                window.remaining = math.inf
             self._uncounted.append(now)
             return
         while self._uncounted and self._uncounted[0] <= sent_at:
@@ -161,8 +158,7 @@ class RateLimiter:
         remaining = max(0, rate.remaining)
         ends_at, reset = _end_of_window(now, sent_at, rate)
         if not window.is_known:
-            window.is_known, window.is_silent = True, False
-            window.is_late = remaining == self.limit
+            window.is_known, window.is_late = True, remaining == self.limit
         elif remaining > window.remaining:
             return
         else:
@@ -215,14 +211,13 @@ class RateLimiter:
             wait = max(wait, seconds + RESOLUTION_SECONDS)
         self._blocked_until = max(self._blocked_until, now + wait + jitter * JITTER_SECONDS_MAX)
 
-    def _left(self) -> int:
+    def _left(self) -> float:
         """Return the lowest `Remaining`, less requests that it may not include."""
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
 
 def _create_wait(seconds: float) -> Wait:
-    """Return the wait in seconds, limited to the allowed range."""
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX))
 
 

@@ -21,28 +21,11 @@ from functools import lru_cache
 from typing import Any, TypeGuard, get_args
 from urllib.parse import urlsplit
 
+from connector import errors
 from connector.catalog import declaration
 from connector.catalog.resource import PER_PAGE_MAX, Declaration, Operation, Order, Page, Resource
 from connector.client.fit import create_mismatch, misfit_of_id
 from connector.client.limiter import RateHeaders
-from connector.errors import (
-    Answered,
-    ConnectorError,
-    Forbidden,
-    InDoubt,
-    Misused,
-    NotFound,
-    NotTheApi,
-    RateLimited,
-    Refused,
-    ServerFailed,
-    Unauthorized,
-    UnexpectedStatus,
-    UnknownName,
-    UnreadableAnswer,
-    UnusableId,
-    ValidationFailed,
-)
 from connector.log import escape_control_characters, shorten_name
 from connector.settings.values import API_PATH
 
@@ -91,20 +74,19 @@ def build_request(
 ) -> Request:
     """Return the request of an operation; `parent` is the content type of a content item.
 
-    Raises:
-        UnknownName: The resource does not have the operation, or the operation not the field.
-        UnusableId: An id has characters that would change the path.
-        Misused: A value cannot be sent as JSON.
+    Raises `Misused`, with `UnusableId` for characters that would change the path.
     """
     if operation not in resource.operations:
         what = f"possible operation of {resource.name}"
-        raise UnknownName(what, operation, sorted(resource.operations))
+        raise errors.UnknownName(what, operation, sorted(resource.operations))
     if fields is not None:
         body_fields = resource.body_fields("create" if operation == "create" else "update")
         known = {each.name for each, _ in body_fields}
         for name in fields:
             if known and name not in known:
-                raise UnknownName(f"field that {operation} of {resource.name} takes", name, known)
+                raise errors.UnknownName(
+                    f"field that {operation} of {resource.name} takes", name, known
+                )
     path = API_PATH + resource.path
     if resource.parent is not None:
         path = path.replace("{type}", _path_segment(parent, f"slug or id of {resource.parent}"))
@@ -134,7 +116,7 @@ def build_list_request(
     """
     if page < 1 or not 1 <= per_page <= PER_PAGE_MAX:
         action = f"Use a page from 1, and 1 to {PER_PAGE_MAX} records."
-        raise Misused(f"page {page} of {per_page} records is not possible", action=action)
+        raise errors.Misused(f"page {page} of {per_page} records is not possible", action=action)
     query = {"page": str(page), "per_page": str(per_page)}
     for name, value, allowed in (
         ("sort", sort, resource.sortable),
@@ -144,9 +126,9 @@ def build_list_request(
         if value is None:
             continue
         if not allowed:
-            raise UnknownName(f"parameter of {resource.name}", name, query)
+            raise errors.UnknownName(f"parameter of {resource.name}", name, query)
         if value not in allowed:
-            raise UnknownName(f"{name} of {resource.name}", value, allowed)
+            raise errors.UnknownName(f"{name} of {resource.name}", value, allowed)
         query[name] = value
     return build_request(resource, "list", parent=parent, query=query)
 
@@ -161,7 +143,9 @@ def _path_segment(value: object, what: str) -> str:
     """Return the value if it is safe in a path. Raises `UnusableId`, which does not quote it."""
     if isinstance(value, str) and _SEGMENT.fullmatch(value) and ".." not in value:
         return value
-    raise UnusableId(f"the {what} {'cannot be used in an address' if value else 'is missing'}")
+    raise errors.UnusableId(
+        f"the {what} {'cannot be used in an address' if value else 'is missing'}"
+    )
 
 
 def encode_body(fields: Mapping[str, Any]) -> bytes:
@@ -170,7 +154,7 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
         text = json.dumps(dict(fields), default=_date_as_json, ensure_ascii=False, allow_nan=False)
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise Misused(
+        raise errors.Misused(
             f"a value cannot be sent as JSON: {error}",
             action="Send text, numbers, dates, datetimes with a time zone, booleans or null.",
         ) from None
@@ -188,17 +172,15 @@ def _date_as_json(value: object) -> str:
 
 # -- Answer ---------------------------------------------------------------------------------------
 
-COUNT_MAX = 10**15  # A larger number counts nothing.
 DEPTH_MAX = 64  # Of nested values. The API's own answers have five levels.
-_NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[0-9]{1,15}(\.[0-9]*)?\s*", re.ASCII)  # A larger one counts nothing.
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Answer: status, headers by names in lower case, and the complete body.
+    """Answer, with header names in lower case, and the duration of the attempt.
 
-    `seconds` is the duration of the attempt. The repr contains only the status, because a body can
-    contain personal data.
+    The repr contains only the status, because a body can contain personal data.
     """
 
     status: int
@@ -238,15 +220,12 @@ def _parse_http_date(text: str) -> datetime | None:
 
 
 def _parse_count(value: Any) -> int | None:
-    """Parse a whole number from 0 to `COUNT_MAX`, a JSON number or text; None for anything else."""
+    """Parse a whole number from 0, a JSON number or text; None for anything else."""
     number = _parse_number(value)
-    if number is None or number > COUNT_MAX or not number.is_integer():
-        return None
-    return int(number)
+    return int(number) if number is not None and number.is_integer() else None
 
 
 def _parse_number(value: Any) -> float | None:
-    """Parse a positive number, a JSON number or text; None for anything else."""
     is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
     return float(value) if is_number and _NUMBER.fullmatch(str(value)) else None
 
@@ -269,7 +248,6 @@ def parse_json(body: bytes) -> Any:
 
 
 def _parse_float(text: str) -> float:
-    """Parse a number. Raises `OverflowError` if it is not finite."""
     if not math.isfinite(number := float(text)):
         raise OverflowError(f"the number {shorten_name(text)}, which no column can hold")
     return number
@@ -288,17 +266,17 @@ WORDS_CHARACTERS_MAX = 500  # Of one message of the API.
 # Errors are logged, and the API may well quote an address that it refuses.
 _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
-_REFUSALS: Mapping[int, type[Answered]] = {
-    400: Refused,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    422: ValidationFailed,
+_REFUSALS: Mapping[int, type[errors.Answered]] = {
+    400: errors.Refused,
+    401: errors.Unauthorized,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    422: errors.ValidationFailed,
 }
 """Errors of the documented refusals, after which nothing was applied (API 7), as after a 429."""
 
 
-def response_error(request: Request, answer: Response) -> ConnectorError:
+def response_error(request: Request, answer: Response) -> errors.ConnectorError:
     """Return the error for an answer that is not a success (API 7).
 
     For a write, only a 429, or a documented refusal with the API's own JSON body, proves that
@@ -306,32 +284,37 @@ def response_error(request: Request, answer: Response) -> ConnectorError:
     """
     where, status = request.method_and_path, answer.status
     if status == 429:
-        return RateLimited(f"{where} was answered 429: the rate limit is exceeded")
+        return errors.RateLimited(f"{where} was answered 429: the rate limit is exceeded")
     try:
         body = parse_json(answer.body)
     except ValueError:
         body = None
     is_api_error = isinstance(body, dict)
-    error: Answered | NotTheApi
+    error = _status_error(request, answer, body if is_api_error else {})
+    return error if status in _REFUSALS and is_api_error else doubtful(request, error)
+
+
+def doubtful(request: Request, error: errors.Answered | errors.NotTheApi) -> errors.ConnectorError:
+    """Return the error of a read, and `InDoubt` for a write, which may have been applied."""
+    if request.is_read:
+        return error
+    return errors.InDoubt(request.method_and_path, error.reason, error.answer)
+
+
+def _status_error(
+    request: Request, answer: Response, body: Mapping[str, Any]
+) -> errors.Answered | errors.NotTheApi:
+    where, status = request.method_and_path, answer.status
     if 300 <= status < 400:
         more = f" with a redirect to {_redirect_target(answer)}, which is not followed"
-        error = NotTheApi(where, f"answered {status}", more, code="redirected")
-    else:
-        error = _status_error(request, answer, body if is_api_error else {})
-    if request.is_read or (status in _REFUSALS and is_api_error):
-        return error
-    return InDoubt(where, error.reason, error.answer)
-
-
-def _status_error(request: Request, answer: Response, body: Mapping[str, Any]) -> Answered:
+        return errors.NotTheApi(where, f"answered {status}", more, code="redirected")
     api_code, message = (
         _EMAIL.sub("(an email)", _message_text(text)) if isinstance(text, str) else None
         for text in (body.get("error"), body.get("message"))
     )
-    status = answer.status
-    kind = _REFUSALS.get(status, ServerFailed if status >= 500 else UnexpectedStatus)
+    kind = _REFUSALS.get(status, errors.ServerFailed if status >= 500 else errors.UnexpectedStatus)
     error = kind(
-        request.method_and_path,
+        where,
         status=status,
         api_code=api_code,
         api_message=message or api_code,
@@ -339,9 +322,9 @@ def _status_error(request: Request, answer: Response, body: Mapping[str, Any]) -
         served_at=served_at(answer),
         errors=_messages_by_field(body.get("errors")) if status == 422 else {},
     )
-    if isinstance(error, ServerFailed):
+    if isinstance(error, errors.ServerFailed):
         rate = rate_headers(answer)
-        error.retry_after_seconds = rate.seconds_until(rate.retry_after, answer.seconds)
+        error.retry_after_seconds = rate.seconds_until(rate.retry_after, answer.seconds) or 0.0
     return error
 
 
@@ -351,9 +334,9 @@ def _message_text(value: Any) -> str:
     return escape_control_characters(text[:WORDS_CHARACTERS_MAX])
 
 
-def _messages_by_field(errors: Any) -> dict[str, tuple[str, ...]]:
+def _messages_by_field(found: Any) -> dict[str, tuple[str, ...]]:
     """Return the messages by field (API 7.1); messages of no field have an empty key."""
-    by_field = errors if isinstance(errors, dict) else {"": errors}
+    by_field = found if isinstance(found, dict) else {"": found}
     return {
         _message_text(name): tuple(
             _message_text(each) for each in (messages if isinstance(messages, list) else [messages])
@@ -374,18 +357,17 @@ def _redirect_target(answer: Response) -> str:
     return _message_text(target) or "nowhere"
 
 
+# -- Successes ------------------------------------------------------------------------------------
+
+
 @contextmanager
-def doubt_writes(request: Request) -> Iterator[None]:
-    """Turn a `NotTheApi` of a write into `InDoubt`, because the write may have been applied."""
+def _reading(request: Request) -> Iterator[None]:
+    """Raise a `ValueError` about the answer as `UnreadableAnswer`, or `InDoubt` for a write."""
     try:
         yield
-    except NotTheApi as error:
-        if request.is_read:
-            raise
-        raise InDoubt(request.method_and_path, error.reason, error.answer) from error
-
-
-# -- Successes ------------------------------------------------------------------------------------
+    except ValueError as error:
+        unreadable = errors.UnreadableAnswer(request.method_and_path, f"answered with {error}")
+        raise doubtful(request, unreadable) from None
 
 
 def read_list(request: Request, answer: Response) -> Page[Resource]:
@@ -394,28 +376,29 @@ def read_list(request: Request, answer: Response) -> Page[Resource]:
     The API does not document pages after the last. If a server repeats its last page there, the
     result has no items, because they belong to another page.
     """
-    document = _parse_success(request, answer, 200)
-    items, pagination = document.get("data"), document.get("pagination")
-    if not isinstance(items, list) or not all(map(_has_id, items)):
-        raise _unreadable(request, "without a list of records in 'data'")
-    if not isinstance(pagination, dict):
-        raise _unreadable(request, "without 'pagination'")
-    numbers = list[int]()
-    for name in ("page", "per_page", "total", "total_pages"):
-        if (number := _parse_count(pagination.get(name))) is None:
-            raise _unreadable(request, f"without a readable {name!r}")
-        numbers.append(number)
-    page, per_page, total, pages = numbers
-    if not len(items) <= per_page <= PER_PAGE_MAX or per_page < 1:
-        raise _unreadable(request, f"with {len(items)} records, {per_page} per page")
-    wanted = int(request.query["page"])
-    if max(1, pages) == page < wanted:
-        items = []
-    elif page != wanted:
-        raise _unreadable(request, f"with page {page} of {pages}, and page {wanted} was requested")
+    requested = int(request.query["page"])
+    with _reading(request):
+        document = _parse_success(request, answer, 200)
+        items, pagination = document.get("data"), document.get("pagination")
+        if not isinstance(items, list) or not all(map(_has_id, items)):
+            raise ValueError("no list of records in 'data'")
+        if not isinstance(pagination, dict):
+            raise ValueError("no 'pagination'")
+        numbers = list[int]()
+        for name in ("page", "per_page", "total", "total_pages"):
+            if (number := _parse_count(pagination.get(name))) is None:
+                raise ValueError(f"no readable {name!r}")
+            numbers.append(number)
+        page, per_page, total, pages = numbers
+        if not len(items) <= per_page <= PER_PAGE_MAX or per_page < 1:
+            raise ValueError(f"{len(items)} records, {per_page} per page")
+        if max(1, pages) == page < requested:
+            items = []
+        elif page != requested:
+            raise ValueError(f"page {page} of {pages}, and page {requested} was requested")
     resource, at = declaration(request.resource), served_at(answer)
     records = tuple(resource.record(each, is_item=True, served_at=at) for each in items)
-    return Page(records, wanted, per_page, total, pages, at, answer.seconds)
+    return Page(records, requested, per_page, total, pages, at, answer.seconds)
 
 
 def read_record(request: Request, answer: Response) -> Resource:
@@ -424,9 +407,9 @@ def read_record(request: Request, answer: Response) -> Resource:
     An answer that cannot be read, or whose record does not fit the request (`client/fit.py`),
     raises `UnreadableAnswer` for a read, and `InDoubt` for a write, which may have happened.
     """
-    with doubt_writes(request):
+    with _reading(request):
         statuses = (200,) if request.is_read else (200, 201)
-        raw = _extract_record(request, answer, _parse_success(request, answer, *statuses))
+        raw = _fitting_record(request, answer, _parse_success(request, answer, *statuses))
     return declaration(request.resource).record(raw, served_at=served_at(answer))
 
 
@@ -434,10 +417,10 @@ def check_deleted(request: Request, answer: Response) -> None:
     """Raise as `read_record`, unless the answer to a delete confirms it (API 4.8)."""
     if answer.status == 204:
         return
-    with doubt_writes(request):
+    with _reading(request):
         document = _parse_success(request, answer, 200)
         if document.get("data") is not None:
-            _extract_record(request, answer, document)
+            _fitting_record(request, answer, document)
 
 
 def _parse_success(request: Request, answer: Response, *statuses: int) -> dict[str, Any]:
@@ -445,22 +428,18 @@ def _parse_success(request: Request, answer: Response, *statuses: int) -> dict[s
     if not 200 <= answer.status < 300:
         raise response_error(request, answer)
     if answer.status not in statuses:
-        more = ", a success that the API does not document"
-        raise UnreadableAnswer(request.method_and_path, f"answered {answer.status}", more)
-    try:
-        document = parse_json(answer.body)
-    except ValueError as error:
-        raise _unreadable(request, f"with {error}") from None
+        raise ValueError(f"{answer.status}, a success that the API does not document")
+    document = parse_json(answer.body)
     if not isinstance(document, dict):
-        raise _unreadable(request, "with JSON that is not an object")
+        raise ValueError("JSON that is not an object")
     return document
 
 
-def _extract_record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
-    """Return the record in `data`. Raises `UnreadableAnswer` if it cannot answer the request."""
+def _fitting_record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the record in `data`. Raises `ValueError` if it cannot answer the request."""
     record = document.get("data")
     if not _has_id(record):
-        raise _unreadable(request, "without a record in 'data'")
+        raise ValueError("no record in 'data'")
     if request.record_id is not None:
         reason = misfit_of_id(request.record_id, record)
     else:
@@ -469,14 +448,9 @@ def _extract_record(request: Request, answer: Response, document: dict[str, Any]
         sent = json.loads(request.body or b"{}")
         reason = create_mismatch(declaration(request.resource), sent, record, sent_at)
     if reason is not None:
-        raise _unreadable(request, f"with {reason}")
+        raise ValueError(reason)
     return record
 
 
 def _has_id(record: Any) -> TypeGuard[dict[str, Any]]:
-    """Return True if the value is an object with a non-empty text in `id`."""
     return isinstance(record, dict) and isinstance(record.get("id"), str) and bool(record["id"])
-
-
-def _unreadable(request: Request, reason: str) -> UnreadableAnswer:
-    return UnreadableAnswer(request.method_and_path, f"answered {reason}")

@@ -25,15 +25,8 @@ import certifi
 import httpx
 from pydantic import SecretStr
 
-from connector.client.messages import Request, Response, doubt_writes, parse_json
-from connector.errors import (
-    AnswerTooLarge,
-    InDoubt,
-    NoAnswer,
-    SettingsError,
-    Unreachable,
-    UnreadableAnswer,
-)
+from connector import errors
+from connector.client.messages import Request, Response, doubtful, parse_json
 from connector.log import mask_secrets
 
 # The server may be closing a connection that is idle for longer: a write would be left in doubt.
@@ -57,8 +50,6 @@ _CERTIFICATE_CODES = {
 
 # Errors of an established TLS connection arrive as they are.
 _FAILURES = (httpx.TransportError, OSError)
-
-_Trace = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 # The log of httpcore has the headers of answers, which may repeat the key. A filter holds where a
 # program or a debugger would change a level.
@@ -141,25 +132,40 @@ class HttpSession:
                 self._opened.append(info["return_value"])
 
         try:
-            with doubt_writes(request):
-                async with asyncio.timeout(self._limits.deadline_seconds):
-                    return await self._send(request, trace)
+            async with asyncio.timeout(self._limits.deadline_seconds):
+                return await self._send(request, trace)
+        except errors.NotTheApi as error:
+            raise doubtful(request, error) from None
         except _FAILURES as error:
             if not has_begun:
                 code, reason = self._cause(error)
                 message = f"{self._base_url} cannot be reached: {reason}"
-                raise Unreachable(message, code=code) from None
-            lost = NoAnswer if request.is_read else InDoubt
+                raise errors.Unreachable(message, code=code) from None
+            lost = errors.NoAnswer if request.is_read else errors.InDoubt
             reason = self._describe(error, "no complete answer")
             raise lost(request.method_and_path, reason) from None
 
-    async def _send(self, request: Request, trace: _Trace) -> Response:
-        """Send the request and read the answer. Raises `NotTheApi` if it is not the API's."""
+    async def _send(
+        self, request: Request, trace: Callable[[str, dict[str, Any]], Awaitable[None]]
+    ) -> Response:
+        """Send the request and read the answer. `trace` is called before and after each step."""
+        # Two steps have this limit. The socket is closed after a step that takes too long, but not
+        # if the deadline interrupts a TLS handshake.
+        connect_seconds = min(CONNECT_SECONDS_MAX, self._limits.deadline_seconds / 2)
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        path = f"{self._base_url.path.rstrip('/')}{request.path}{query}"
+        sent = httpx.Request(
+            request.method,
+            self._base_url.copy_with(raw_path=path.encode()),
+            headers={**_HEADERS, "Authorization": f"Bearer {self._key.get_secret_value()}"},
+            content=request.body,
+            extensions={"trace": trace, "timeout": {"connect": connect_seconds}},
+        )
         where = request.method_and_path
-        answer = await self._transport.handle_async_request(self._build(request, trace))
+        answer = await self._transport.handle_async_request(sent)
         try:
             if len(answer.headers.raw) > HEADERS_MAX:
-                raise AnswerTooLarge(where, f"answered with more than {HEADERS_MAX} headers")
+                raise errors.AnswerTooLarge(where, f"answered with more than {HEADERS_MAX} headers")
             encoding = answer.headers.get("content-encoding", "")
             parts = answer.aiter_raw()
             body = await read_body(where, parts, encoding, self._limits.body_bytes_max)
@@ -172,21 +178,6 @@ class HttpSession:
             with suppress(ValueError):
                 body = self._mask(json.dumps(parse_json(body))).encode()
         return Response(answer.status_code, headers, body)
-
-    def _build(self, request: Request, trace: _Trace) -> httpx.Request:
-        """Return the request for the transport, which calls `trace` before and after each step."""
-        # Two steps have this limit. The socket is closed after a step that takes too long, but not
-        # if the deadline interrupts a TLS handshake.
-        connect_seconds = min(CONNECT_SECONDS_MAX, self._limits.deadline_seconds / 2)
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        path = f"{self._base_url.path.rstrip('/')}{request.path}{query}"
-        return httpx.Request(
-            request.method,
-            self._base_url.copy_with(raw_path=path.encode()),
-            headers={**_HEADERS, "Authorization": f"Bearer {self._key.get_secret_value()}"},
-            content=request.body,
-            extensions={"trace": trace, "timeout": {"connect": connect_seconds}},
-        )
 
     def _cause(self, error: BaseException | None) -> tuple[str | None, str]:
         """Return a code and a text for the cause of a failed connection."""
@@ -219,7 +210,6 @@ class HttpSession:
         return self._mask(str(error)) or type(error).__name__
 
     def _mask(self, text: str) -> str:
-        """Return the text without the key, in each of its encoded forms."""
         return mask_secrets(text, [self._key.get_secret_value()])
 
 
@@ -231,7 +221,7 @@ async def read_body(
     Raises `AnswerTooLarge`, and `UnreadableAnswer` if it is not plain or complete gzip data.
     """
     if encoding not in ("", "identity", "gzip"):
-        raise UnreadableAnswer(where, "answered with an unknown compression")
+        raise errors.UnreadableAnswer(where, "answered with an unknown compression")
     unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else None
     body = bytearray()
     try:
@@ -240,11 +230,11 @@ async def read_body(
             room = bytes_max - len(body) + 1
             body += part if unpacking is None else unpacking.decompress(part, room)
             if len(body) > bytes_max:
-                raise AnswerTooLarge(where, f"answered with more than {bytes_max} bytes")
+                raise errors.AnswerTooLarge(where, f"answered with more than {bytes_max} bytes")
     except zlib.error:
-        raise UnreadableAnswer(where, "answered with damaged gzip data") from None
+        raise errors.UnreadableAnswer(where, "answered with damaged gzip data") from None
     if body and unpacking is not None and not unpacking.eof:
-        raise UnreadableAnswer(where, "answered with incomplete gzip data")
+        raise errors.UnreadableAnswer(where, "answered with incomplete gzip data")
     return bytes(body)
 
 
@@ -257,5 +247,5 @@ def _create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
             context.load_verify_locations(cafile=ca_file)
     except OSError as error:
         reason = "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
-        raise SettingsError(f"ca_file is {ca_file}: {reason}") from None
+        raise errors.SettingsError(f"ca_file is {ca_file}: {reason}") from None
     return context

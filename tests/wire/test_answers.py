@@ -100,7 +100,7 @@ def test_the_last_page_returned_again_is_read_as_an_empty_page(pages: int) -> No
 
 @pytest.mark.parametrize("data", [None, [], "x", {}, {"id": None}, {"title": "A"}])
 def test_a_record_without_an_id_is_rejected(data: Any) -> None:
-    with pytest.raises(UnreadableAnswer, match="without a record in 'data'"):
+    with pytest.raises(UnreadableAnswer, match="no record in 'data'"):
         read_record(GET, make_response({"data": data}))
 
 
